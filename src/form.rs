@@ -8,11 +8,11 @@ use fem_dsl::problem::{Quadrature, Reports, SolverSettings};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::device::Device;
-use runtime::device::cpu::Linked;
+use runtime::device::cpu::LinkedKernels;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
 use runtime::mesh::refine::forest::refined;
-use runtime::problem::{Cause, Monitor, RunError, Step, run_steps};
+use runtime::problem::{Monitor, NonFiniteOrigin, RunError, Step, run_steps};
 use runtime::solve::{Continue, Progress, silent};
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ use std::sync::{Arc, OnceLock};
 pub struct Form {
     program: Arc<Program>,
     name: String,
-    linked: &'static [Linked],
+    linked: &'static [LinkedKernels],
 }
 
 impl Form {
@@ -140,12 +140,14 @@ impl Form {
     /// Adds the location in the form's text to an error of a solve, if it has one.
     pub(crate) fn told(&self, dim: usize, error: RunError) -> Error {
         let found = match &error {
-            RunError::NotFinite { cause: Cause::Form(spot), .. } => self.program.not_finite(
-                (&self.name, dim),
-                (&spot.region, &spot.given),
-                &spot.to_string(),
-                Cause::Form(spot.clone()).remedy(),
-            ),
+            RunError::NotFinite { cause: NonFiniteOrigin::Form(spot), .. } => {
+                self.program.not_finite(
+                    (&self.name, dim),
+                    (&spot.region, &spot.given),
+                    &spot.to_string(),
+                    NonFiniteOrigin::Form(spot.clone()).remedy(),
+                )
+            }
             _ => None,
         };
         match found {
@@ -298,13 +300,17 @@ impl<F: FnMut(Progress) -> Continue> Monitor for Steps<F> {
 pub struct Embedded {
     text: &'static str,
     name: &'static str,
-    linked: &'static [Linked],
+    linked: &'static [LinkedKernels],
     form: OnceLock<Form>,
 }
 
 impl Embedded {
     /// Creates it from text that the macro has checked.
-    pub const fn new(text: &'static str, name: &'static str, linked: &'static [Linked]) -> Self {
+    pub const fn new(
+        text: &'static str,
+        name: &'static str,
+        linked: &'static [LinkedKernels],
+    ) -> Self {
         Self { text, name, linked, form: OnceLock::new() }
     }
 

@@ -89,7 +89,8 @@ pub use runtime::kernels::compile::{Execution, Origin};
 pub use runtime::mesh::Mesh;
 pub use runtime::operator::assemble::Csr;
 pub use runtime::problem::{
-    Assembled, Figure, Kernels, Mode, Pencil, RunError, Seconds, Step, StepKind, TimeError,
+    AssembledSystem, Kernels, MatrixPencil, Mode, ReportValue, RunError, Seconds, Step, StepKind,
+    TimeError,
 };
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};
@@ -221,7 +222,7 @@ pub use fem_macros::weak_form;
 pub mod embedded {
     pub use crate::form::Embedded;
     pub use kernels_gen::dialect::rust::Isa;
-    pub use runtime::device::cpu::Linked;
+    pub use runtime::device::cpu::LinkedKernels;
 }
 
 /// The example of the README compiles.

@@ -5,7 +5,7 @@ use crate::{Error, threads, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::kernels::compile::{Origin, Target};
 use runtime::problem::{
-    Assembled, Figure, Mode, Pencil, Seconds, Solution as Solved, Step, assembled,
+    AssembledSystem, MatrixPencil, Mode, ReportValue, Seconds, Solution as Solved, Step, assembled,
     assembled_pencil, side_by_side,
 };
 use std::path::Path;
@@ -73,7 +73,7 @@ impl Solution {
     /// # Errors
     ///
     /// Unsupported kernels, or insufficient memory for the matrix.
-    pub fn assemble(&self) -> Result<Assembled, Error> {
+    pub fn assemble(&self) -> Result<AssembledSystem, Error> {
         let target = Target::native();
         let made = threads::roomy(|| assembled(&self.problem, &self.solved, &target));
         made.map_err(Error::Run)
@@ -84,7 +84,7 @@ impl Solution {
     /// # Errors
     ///
     /// A problem without `eigen`, unsupported kernels, or insufficient memory for a matrix.
-    pub fn assemble_pencil(&self) -> Result<Pencil, Error> {
+    pub fn assemble_pencil(&self) -> Result<MatrixPencil, Error> {
         let target = Target::native();
         let made = threads::roomy(|| assembled_pencil(&self.problem, &self.solved, &target));
         made.map_err(Error::Run)
@@ -123,7 +123,7 @@ impl Solution {
     }
 
     /// Returns the result of a report by its name, as in `report drag = …;`; `None` for an unknown name.
-    pub fn report(&self, name: &str) -> Option<&Figure> {
+    pub fn report(&self, name: &str) -> Option<&ReportValue> {
         let found = self.solved.reports.iter().find(|report| report.name == name);
         found.map(|report| &report.value)
     }

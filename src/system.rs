@@ -29,7 +29,9 @@ use runtime::device::Device;
 use runtime::kernels::compile::{Origin, Target};
 use runtime::mesh::load;
 use runtime::operator::Operator;
-use runtime::problem::{Kernels, Levels, RunError, check_fixed, check_unique, solve, values};
+use runtime::problem::{
+    Kernels, MultigridInput, RunError, check_fixed, check_unique, solve, values,
+};
 use runtime::solve::{NonlinearSystem, Report, silent};
 use runtime::space::constraint::Constraints;
 use runtime::space::discretisation::Discretisation;
@@ -364,15 +366,16 @@ impl System {
     /// Calls a function with the operator and its system.
     fn with_operator<T: Send>(
         &mut self,
-        act: impl FnOnce(runtime::problem::System<'_>, &mut Operator) -> Result<T, RunError> + Send,
+        act: impl FnOnce(runtime::problem::DiscreteProblem<'_>, &mut Operator) -> Result<T, RunError>
+        + Send,
     ) -> Result<T, Error> {
-        let system = runtime::problem::System {
+        let system = runtime::problem::DiscreteProblem {
             form: &self.form,
             on: &self.on,
             parameters: &self.parameters,
             prescribed: &self.conditions,
             rule: self.elements.rule,
-            levels: Some(Levels {
+            levels: Some(MultigridInput {
                 elements: &self.elements,
                 target: &self.target,
                 device: self.device.as_ref(),

@@ -19,16 +19,16 @@ use fem_dsl::program::Program;
 use kernels_gen::element::Cell;
 use runtime::device::Device;
 use runtime::kernels::compile::Execution;
-use runtime::processes::Alone;
+use runtime::processes::SingleProcess;
 use std::path::Path;
 use std::sync::Arc;
 use verifier::Verifier;
 
 pub use kernels::{Compared, Verdict};
-pub use runtime::processes::Group;
-pub use runtime::verify::agreement::Distance;
-pub use runtime::verify::jacobian::{Signs, Taylor};
-pub use runtime::verify::series::Level;
+pub use runtime::processes::ProcessGroup;
+pub use runtime::verify::agreement::ReferenceDistance;
+pub use runtime::verify::jacobian::{SymmetryResult, TaylorResult};
+pub use runtime::verify::series::LevelResult;
 pub use time::InTime;
 
 /// Tolerated deficit of an observed order.
@@ -59,7 +59,7 @@ pub struct Settings {
     pub devices: Vec<Arc<dyn Device>>,
     /// The processes that share one verification: each has a subdomain of each mesh of the series, and compares some of
     /// the kernels.
-    pub group: Arc<dyn Group>,
+    pub group: Arc<dyn ProcessGroup>,
 }
 
 impl Default for Settings {
@@ -73,7 +73,7 @@ impl Default for Settings {
             execution: Execution::default(),
             kernels: true,
             devices: Vec::new(),
-            group: Arc::new(Alone),
+            group: Arc::new(SingleProcess),
         }
     }
 }
@@ -121,15 +121,15 @@ pub struct Degree {
 #[derive(Clone, Debug, Default)]
 pub struct Findings {
     /// The refinement series, coarse to fine.
-    pub levels: Vec<Level>,
+    pub levels: Vec<LevelResult>,
     /// The orders of each field.
     pub orders: Vec<Orders>,
     /// The results of each time integrator, if the form has time derivatives.
     pub time: Vec<InTime>,
     /// The test of the Jacobian.
-    pub taylor: Option<Taylor>,
+    pub taylor: Option<TaylorResult>,
     /// Symmetry and definiteness.
-    pub signs: Option<Signs>,
+    pub signs: Option<SymmetryResult>,
     /// True if the form is known to have a symmetric Jacobian.
     pub symmetric: bool,
     /// True if the problem's solver requires a positive definite Jacobian.

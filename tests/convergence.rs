@@ -1,7 +1,7 @@
 //! Convergence: solutions returned as solved are solved, each field on the scale of its own equations, and small values
 //! are not treated as 0.
 
-use weakform::{Execution, Figure, Form, Solution};
+use weakform::{Execution, Form, ReportValue, Solution};
 
 /// Solves a problem of a form of the same name, with a text instead of `HERE`.
 fn solve(text: &str, name: &str, here: &str) -> Result<Solution, String> {
@@ -16,7 +16,7 @@ fn solved(text: &str, name: &str, here: &str) -> Solution {
 }
 
 fn number(solution: &Solution, name: &str) -> f64 {
-    solution.report(name).and_then(Figure::number).expect("a number")
+    solution.report(name).and_then(ReportValue::number).expect("a number")
 }
 
 /// There is no u with u = 2 below 1 and u = 1/2 elsewhere; the derivative does not depend on u.

@@ -13,10 +13,10 @@ use fem_dsl::source::Source;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::load;
-use runtime::operator::Shelf;
+use runtime::operator::TableCache;
 use runtime::problem::{
-    Figure, Outcome, Setup, Solution, State, Unwatched, compile_operator, report, run_on,
-    run_steps, set_up,
+    EvaluationState, NullMonitor, ProblemSetup, ReportResult, ReportValue, Solution,
+    compile_operator, report, run_on, run_steps, set_up,
 };
 use runtime::solve::Continue;
 use serde_json::Value;
@@ -155,7 +155,7 @@ fn steps_through_time_are_those_of_the_processor() {
         let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
         let numbers = |device: Option<Arc<dyn Device>>| -> Vec<f64> {
             let (mesh, target) = (Arc::clone(&mesh), Target::native());
-            let done = run_steps(&problem, mesh, None, &target, device, &mut Unwatched);
+            let done = run_steps(&problem, mesh, None, &target, device, &mut NullMonitor);
             let solution = done.unwrap_or_else(|error| panic!("{error}\n{text}"));
             solution.reports.iter().filter_map(|report| report.value.number()).collect()
         };
@@ -183,10 +183,10 @@ fn what_is_measured_takes_tables_from_the_solve() {
     let (mesh, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
     let mesh = load(&mesh, Path::new("")).expect("a mesh");
     let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
-    let Setup { elements, on, parameters, .. } = set_up(&problem, mesh).expect("a problem");
+    let ProblemSetup { elements, on, parameters, .. } = set_up(&problem, mesh).expect("a problem");
     let (form, target) = (&problem.form, Target::native());
     let u: Vec<f64> = (0..on.n_dofs()).map(|i| 1.0 + (i as f64 * 12.9898).sin()).collect();
-    let alone = State {
+    let alone = EvaluationState {
         form,
         on: &on,
         elements: &elements,
@@ -195,29 +195,31 @@ fn what_is_measured_takes_tables_from_the_solve() {
         vector: None,
         load: None,
     };
-    let numbers = |of: State<'_>, device: Option<&Arc<dyn Device>>, shelf: &mut Shelf| {
-        let found = report(&problem.reports, of, &target, device, shelf);
+    let numbers = |of: EvaluationState<'_>,
+                   device: Option<&Arc<dyn Device>>,
+                   table_cache: &mut TableCache| {
+        let found = report(&problem.reports, of, &target, device, table_cache);
         let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
-        let number = |found: &Outcome| match &found.value {
-            Figure::Value(_, values) => values[0],
-            Figure::Line(..) => f64::NAN,
+        let number = |found: &ReportResult| match &found.value {
+            ReportValue::Value(_, values) => values[0],
+            ReportValue::Line(..) => f64::NAN,
         };
         found.iter().map(number).collect::<Vec<f64>>()
     };
-    let wanted = numbers(alone, None, &mut Shelf::default());
+    let wanted = numbers(alone, None, &mut TableCache::default());
     for device in devices() {
         let params = &parameters.values;
         let made = compile_operator(form, &elements, &on, params, &target, Some(device.clone()));
         let (operator, _) = made.expect("an operator");
-        let (mut vector, mut shelf) = (operator.vector(), operator.shelf());
+        let (mut vector, mut table_cache) = (operator.vector(), operator.table_cache());
         vector.set(&u);
-        let beside = State { vector: Some(&vector), ..alone };
-        let first = numbers(beside, Some(&device), &mut shelf);
-        let tables = shelf.tables();
-        let again = numbers(beside, Some(&device), &mut shelf);
+        let beside = EvaluationState { vector: Some(&vector), ..alone };
+        let first = numbers(beside, Some(&device), &mut table_cache);
+        let tables = table_cache.tables();
+        let again = numbers(beside, Some(&device), &mut table_cache);
         // The tables of the functionals, in cells without and with conditions.
-        assert_eq!(shelf.tables() - tables, 2, "{device:?}");
-        let other = numbers(alone, Some(&device), &mut Shelf::default());
+        assert_eq!(table_cache.tables() - tables, 2, "{device:?}");
+        let other = numbers(alone, Some(&device), &mut TableCache::default());
         for found in [first, again, other] {
             for (found, wanted) in found.iter().zip(&wanted) {
                 assert!(

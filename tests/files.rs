@@ -6,8 +6,8 @@ use std::path::Path;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use kernels_gen::element::{ElementError, Lagrange};
+use runtime::files::input::ArrayRequest;
 use runtime::files::output::{Output, StateField, write_vtu_to};
-use runtime::files::stored::Wanted;
 use runtime::mesh::partition::Partition;
 use runtime::space::Space;
 use weakform::{Cell, Execution, Form, Solution};
@@ -461,7 +461,8 @@ fn states_are_read_back_to_the_bit_in_any_numbering() {
         let stored =
             Stored { path: "u.vtu".into(), array: Some("u & v".to_owned()), from_text: false };
         let shape = if components == 1 { Shape::Scalar } else { Shape::Vector(components) };
-        let found = Wanted::new(&stored, "w", shape, &mesh).read_bytes(&bytes).expect("a file");
+        let found =
+            ArrayRequest::new(&stored, "w", shape, &mesh).read_bytes(&bytes).expect("a file");
         let found = found.at_nodes(&other, &partition).expect("a state");
         assert_eq!(found.note, None);
         for (own, read) in space.nodes().iter().zip(other.nodes()) {

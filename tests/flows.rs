@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use weakform::{Figure, Form, Solution};
+use weakform::{Form, ReportValue, Solution};
 
 fn solve(file: &str, form: &str, problem: &str) -> Solution {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples");
@@ -123,7 +123,7 @@ fn vortices_begin_to_form() {
         let form = Form::parse(&short, "navier_stokes").expect("a form");
         let problem = form.problem("vortices").expect("a problem").folder(folder.clone());
         let solution = problem.degree(2).run().expect("a solution");
-        solution.report("drag").and_then(Figure::number).expect("a number")
+        solution.report("drag").and_then(ReportValue::number).expect("a number")
     };
     let found = ["0.02", "0.01", "0.005"].map(drag);
     let order = ((found[0] - found[1]) / (found[1] - found[2])).abs().log2();
@@ -144,7 +144,7 @@ fn the_cylinder_has_the_drag_and_lift_of_schaefer_and_turek() {
     near(number("drag"), 5.579_535_233_84, 0.005);
     near(number("lift"), 0.010_618_948_146, 0.005);
     near(number("pressure_drop"), 0.117_520_166_97, 0.005);
-    let Figure::Value(_, held) = report("held") else { panic!("two forces") };
+    let ReportValue::Value(_, held) = report("held") else { panic!("two forces") };
     near(held[0], 5.579_535_233_84, 1e-5);
     near(held[1], 0.010_618_948_146, 5e-4);
 }

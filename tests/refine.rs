@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use runtime::mesh::{Counts, gmsh};
+use runtime::mesh::{EntityCounts, gmsh};
 use weakform::{Cell, Execution, Form, Mesh, Solution, mesh};
 
 fn solved(folder: &Path, text: &str) -> Result<Solution, weakform::Error> {
@@ -67,10 +67,10 @@ fn new_nodes_of_round_boundaries_lie_on_them() {
         for order in orders {
             for round in ["ball(refine: 1", "shell(refine: 1, inner: 0.4, outer: 1.5"] {
                 let coarse = generated(&format!("{round}, cell: {cell}, order: {order})"));
-                let counts = Counts::of(&coarse);
+                let counts = EntityCounts::of(&coarse);
                 for times in 1..=2 {
                     let fine = coarse.clone().refined(times).expect("room");
-                    assert_eq!(Counts::of(&fine), counts.refined(times));
+                    assert_eq!(EntityCounts::of(&fine), counts.refined(times));
                     let boundary = fine.boundary();
                     let tagged: usize = fine.facet_tags().values().map(Vec::len).sum();
                     assert_eq!(boundary.len(), tagged);
@@ -112,7 +112,7 @@ fn meshes_of_files_keep_tags_and_size() {
         let coarse =
             gmsh::parse(&std::fs::read(folder.join(file)).expect("a file")).expect("a mesh");
         let fine = coarse.clone().refined(1).unwrap_or_else(|error| panic!("{file}: {error}"));
-        assert_eq!(Counts::of(&fine), Counts::of(&coarse).refined(1), "{file}");
+        assert_eq!(EntityCounts::of(&fine), EntityCounts::of(&coarse).refined(1), "{file}");
         // Children have the map of their parent.
         let (a, b) = (fine.size(), coarse.size());
         assert!((a - b).abs() < 1e-11 * b, "{file}: {a} and {b}");
@@ -133,7 +133,7 @@ fn refining_twice_is_refining_two_times() {
         let coarse = generated(&format!("box(cells: 2, cell: {cell})"));
         let twice = coarse.clone().refined(1).and_then(|mesh| mesh.refined(1)).expect("room");
         let at_once = coarse.refined(2).expect("room");
-        assert_eq!(Counts::of(&twice), Counts::of(&at_once));
+        assert_eq!(EntityCounts::of(&twice), EntityCounts::of(&at_once));
     }
 }
 

@@ -1,6 +1,6 @@
 //! Reports of problems on their solutions, in comparison with exact values.
 
-use weakform::{Execution, Figure, Form, Solution, StepKind};
+use weakform::{Execution, Form, ReportValue, Solution, StepKind};
 
 /// Solves a problem with the solution u = 1 + 2 x + 3 y (+ 4 z), with these reports.
 fn solved(mesh: &str, reports: &str, execution: Execution) -> Solution {
@@ -88,7 +88,7 @@ fn integrals_extrema_and_reactions_are_exact_on_every_cell() {
             for (name, known) in
                 [("moment", [flux_x, flux_y, 12.0]), ("all_out", [flux_x, flux_y, 12.0])]
             {
-                let Some(Figure::Value(_, values)) = solution.report(name) else {
+                let Some(ReportValue::Value(_, values)) = solution.report(name) else {
                     panic!("{name}")
                 };
                 assert_eq!(values.len(), if three { 3 } else { 2 });
@@ -111,14 +111,16 @@ fn points_and_lines_have_the_values_of_the_solution() {
         let solution = solved(mesh, reports, Execution::Interpreted);
         close(number(&solution, "at"), 2.8);
         close(number(&solution, "corner"), 1.0 / 6.0);
-        let Some(Figure::Line(_, points)) = solution.report("flux_along") else { panic!("a line") };
+        let Some(ReportValue::Line(_, points)) = solution.report("flux_along") else {
+            panic!("a line")
+        };
         assert_eq!(points.len(), 3);
         assert_eq!(points[1].0, [0.5, 0.25, 0.0]);
         for (_, flux) in points {
             close(flux[0], 6.0);
             close(flux[1], 9.0);
         }
-        let Some(Figure::Line(_, points)) = solution.report("along") else { panic!("a line") };
+        let Some(ReportValue::Line(_, points)) = solution.report("along") else { panic!("a line") };
         assert_eq!(points.len(), 101);
         for (x, values) in points {
             close(values[0], (1.0 + 2.0 * x[0] + 3.0 * x[1]).powi(2));
@@ -135,7 +137,7 @@ fn what_is_0_everywhere_is_reported() {
     assert_eq!((step.cells, step.dofs), (solution.cells(), solution.dofs()));
     assert_eq!((step.kind, step.estimate), (StepKind::Solve, None));
     assert_eq!((number(&solution, "none"), number(&solution, "least")), (0.0, 0.0));
-    let Some(Figure::Line(_, points)) = solution.report("at") else { panic!("a line") };
+    let Some(ReportValue::Line(_, points)) = solution.report("at") else { panic!("a line") };
     assert!(points.iter().all(|(_, values)| values == &[0.0]), "{points:?}");
 }
 
@@ -156,7 +158,7 @@ fn a_report_point_or_line_that_leaves_the_mesh_is_a_gap_and_one_beside_a_curved_
     };
     let solution = run("[4, 0]").expect("outside");
     assert!(number(&solution, "at").is_nan() && number(&solution, "inside") > 0.9);
-    let Some(Figure::Line(_, points)) = solution.report("cut") else { panic!("a line") };
+    let Some(ReportValue::Line(_, points)) = solution.report("cut") else { panic!("a line") };
     let gaps: Vec<bool> = points.iter().map(|(_, values)| values[0].is_nan()).collect();
     assert_eq!(gaps, [false, true, true]);
     let solution = run("[0.3, 0.9539392014169457]").expect("beside");
@@ -222,7 +224,7 @@ fn reactions_balance_the_load() {
         }";
     let form = Form::parse(text, "elasticity").expect("a form");
     let solution = form.problem("beam").expect("a problem").run().expect("a solution");
-    let Some(Figure::Value(_, held)) = solution.report("held") else { panic!("a vector") };
+    let Some(ReportValue::Value(_, held)) = solution.report("held") else { panic!("a vector") };
     for (found, known) in held.iter().zip([0.0, 2.0, -1.0]) {
         assert!((found - known).abs() < 1e-12, "{held:?}");
     }

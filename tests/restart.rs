@@ -262,7 +262,7 @@ fn checkpoints_of_something_else_are_refused() {
     write("text.npy", "no numbers".to_owned());
     wf(folder.path(), &["run", "heat.wf", "--interpret", "--no-output", "--checkpoint", "a.npy"]);
     // The first file format, without its mesh.
-    let numbers = runtime::files::stored::numbers(&folder.path().join("a.npy")).expect("numbers");
+    let numbers = runtime::files::input::numbers(&folder.path().join("a.npy")).expect("numbers");
     // The second one, without its equations.
     let states = &numbers[19 + numbers[18] as usize..numbers.len() - 1];
     let first = [&[numbers[0], 1.0], &numbers[2..10], states].concat();

@@ -1,6 +1,6 @@
 //! Problems with every solver of the language: the same solution, and messages if there is none.
 
-use weakform::{Execution, Figure, Form, Solution};
+use weakform::{Execution, Form, ReportValue, Solution};
 
 /// Solves a problem of a form, `name`, with a statement for the solver.
 fn solve(text: &str, form: &str, problem: &str, solver: &str) -> Result<Solution, String> {
@@ -253,7 +253,8 @@ fn coupled(scales: [&str; 2], solver: &str) -> Result<[f64; 2], String> {
 
 fn largest(text: &str) -> Result<[f64; 2], String> {
     let solved = solve(text, "p", "q", "")?;
-    Ok(["ma", "mb"].map(|name| solved.report(name).and_then(Figure::number).expect("a number")))
+    Ok(["ma", "mb"]
+        .map(|name| solved.report(name).and_then(ReportValue::number).expect("a number")))
 }
 
 #[test]

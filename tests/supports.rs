@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
-use weakform::{Error, Execution, Figure, Form, Solution};
+use weakform::{Error, Execution, Form, ReportValue, Solution};
 
 /// Returns a cube of 2 × 2 × 2 hexahedra: the curve "edge" along x, the point "corner" at (1, 1, 1), the side "bottom".
 /// An isolated point also has a tag.
@@ -116,7 +116,7 @@ fn a_condition_holds_at_the_vertex_next_to_a_place() {
     let neumann = "field u: scalar; f0[u] = x[0] - 0.5; f1[u] = grad(u);";
     let flat = "mesh = box(dim: 2, cells: 4); degree = 2; dirichlet u = 1 at [0, 0]; report low = u([0, 0]);";
     let solution = solve(Path::new("."), neumann, flat).unwrap_or_else(|error| panic!("{error}"));
-    let low = solution.report("low").and_then(Figure::number).expect("a number");
+    let low = solution.report("low").and_then(ReportValue::number).expect("a number");
     assert!((low - 1.0).abs() < 1e-12, "{low:?}");
 }
 
@@ -135,11 +135,11 @@ fn nafems_le10_is_held_along_a_curve() {
         report held = reaction(u, on: \"mid\"); report area = integral(1, on: \"top\");";
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("meshes");
     let solution = solve(&folder, form, problem).unwrap_or_else(|error| panic!("{error}"));
-    let Some(Figure::Line(_, points)) = solution.report("stress") else { panic!("a line") };
+    let Some(ReportValue::Line(_, points)) = solution.report("stress") else { panic!("a line") };
     let stress = points[0].1[0];
     assert!((stress + 5.38).abs() < 0.3, "{stress}");
     // The curve bears the whole load.
-    let Some(Figure::Value(_, held)) = solution.report("held") else { panic!("a vector") };
-    let area = solution.report("area").and_then(Figure::number).expect("a number");
+    let Some(ReportValue::Value(_, held)) = solution.report("held") else { panic!("a vector") };
+    let area = solution.report("area").and_then(ReportValue::number).expect("a number");
     assert!((held[2] - area).abs() < 1e-6, "{held:?} {area}");
 }

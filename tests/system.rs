@@ -2,7 +2,8 @@
 //! the language, and names checked by the compiler.
 
 use weakform::{
-    ALL, Error, Execution, FieldName, Figure, Scheme, Setup, System, Vector, at, mesh, weak_form,
+    ALL, Error, Execution, FieldName, ReportValue, Scheme, Setup, System, Vector, at, mesh,
+    weak_form,
 };
 
 weak_form! {
@@ -218,7 +219,7 @@ fn whatever_the_language_reports_is_measured() -> Result<(), Error> {
     assert_eq!(number(&system, "2 * sqrt(c)")?, 2.0);
     assert!(number(&system, "p([3, 3])")?.is_nan());
     let vector = system.measure(&u, "integral([1, x[0]])")?;
-    assert!(matches!(vector, Figure::Value(_, values) if (values[1] - 0.5).abs() < 1e-12));
+    assert!(matches!(vector, ReportValue::Value(_, values) if (values[1] - 0.5).abs() < 1e-12));
     for (text, expected) in [
         ("integral(q)", "unknown name `q`"),
         ("integral(p", "expected"),
@@ -308,7 +309,7 @@ fn a_program_goes_through_time_step_by_step() {
 
     let energy = "integral(dt(u)^2 / 2 + dot(grad(u), grad(u)) / 2)";
     let energy_of = |system: &System, u: &Vector| match system.measure(u, energy) {
-        Ok(Figure::Value(_, values)) => values[0],
+        Ok(ReportValue::Value(_, values)) => values[0],
         other => panic!("{other:?}"),
     };
     let mut energies = Vec::new();

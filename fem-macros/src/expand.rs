@@ -247,7 +247,7 @@ fn embedded(source: &Source, form: &str, kernels: &[Kernels]) -> Result<TokenStr
         linked.extend(quote! {
             #cfg
             unsafe {
-                ::weakform::embedded::Linked::new(
+                ::weakform::embedded::LinkedKernels::new(
                     ::weakform::embedded::Isa::#variant,
                     #name::KERNELS,
                 )

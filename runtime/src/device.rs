@@ -24,19 +24,23 @@ pub mod opencl;
 mod repeated;
 mod staging;
 
-pub use acoo::{Tables, linked_rows};
+pub use acoo::{RowAssignment, linked_rows};
 pub use arithmetic::{
-    Arithmetic, Combinations, Combined, Joint, Listed, Lists, Moved, NONE, Places, Recurrence,
-    Summed, Sums, Toward, WIDTH,
+    Arithmetic, CgRecurrence, CombinationTables, DeviceCombinations, DeviceLists, EntryCopies,
+    EntryLists, EntrySelection, NONE, PendingSums, SearchDirection, SharedEntries, SumValues,
+    WIDTH,
 };
-pub use bounded::Bounded;
-pub use group::{Apart, Common, DeviceGroup, Joined, MESSAGES, Way};
+pub use bounded::BoundedDevice;
+pub use group::{
+    DeviceGroup, MESSAGES, SelectedTransport, SharedEntryTables, Transport, TransportError,
+};
 pub use interface::{
-    Array, Device, Element, Given, Kernel, Kind, Mark, Module, Record, Recording, SparseMatrix,
+    Array, Device, Element, ElementKind, Kernel, KernelArgument, Module, QueuePosition,
+    RecordedWork, Recording, SparseMatrix,
 };
-pub use layout::{Layout, Part, TooManyPlaces, places};
-pub(crate) use repeated::Repeated;
-pub use staging::Staging;
+pub use layout::{FieldLayout, LayoutOverflow, VectorLayout, places};
+pub(crate) use repeated::RepeatedWork;
+pub use staging::StagingBuffer;
 
 use crate::support::memory::Bytes;
 use std::fmt;
@@ -104,7 +108,7 @@ pub enum DeviceError {
         /// The operation.
         operation: &'static str,
     },
-    /// Memory beyond a user-defined bound ([`Bounded`]).
+    /// Memory beyond a user-defined bound ([`BoundedDevice`]).
     #[error("{wanted} of memory are wanted, and no more than {left} may be taken of {device}")]
     Full {
         /// The device name.

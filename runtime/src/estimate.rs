@@ -24,20 +24,20 @@
 //! as the Stokes pressure, uses the dual of L2: ‖f0‖², scaled by the ratio of the fluxes' energy to ∫ |∇u|². See
 //! docs/design/estimate.md.
 //!
-//! With several processes, each estimates on its subdomain; facets between subdomains exchange data ([`across`]).
+//! With several processes, each estimates on its subdomain; facets between subdomains exchange data ([`interface`]).
 
-mod across;
 pub mod adapt;
 mod boundary;
 mod cells;
 mod faces;
+mod interface;
 mod points;
+mod required;
 mod scale;
 mod surface;
 #[cfg(test)]
 mod tests;
 mod views;
-mod wanted;
 
 use crate::algebra::vector::{Precision, powers};
 use crate::device::{Device, DeviceError};
@@ -50,20 +50,20 @@ use crate::operator::{BuildError, Operator};
 use crate::solve::OperatorError;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::parallel::*;
-use across::{Across, Beyond, Met, Other};
-use boundary::{Conditions, Sources, leave_free};
-use cells::{Cells, Reduction};
-use faces::{Faces, Pair};
+use boundary::{EssentialConditions, FacetSources, leave_free};
+use cells::{CellContributions, PointReduction};
+use faces::{FacetConnectivity, FacetPair};
 use fem_dsl::measures::estimated;
 use fem_dsl::point::{Part, PointForm};
+use interface::{InterfaceFacet, InterfaceFacets, RemoteSide, RemoteSides};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::{Elements, PlanError, Task};
-use points::Points;
-use scale::Scales;
+use points::PointOperations;
+use required::RequiredValues;
+use scale::ResidualWeights;
 use std::sync::Arc;
-use surface::{Surface, length};
-use views::Views;
-use wanted::Wanted;
+use surface::{FacetGeometry, length};
+use views::FacetViews;
 
 /// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
@@ -123,7 +123,7 @@ pub enum EstimateError {
 /// Error estimate of a solution. If squares of residuals would underflow or overflow, all numbers belong to residuals
 /// scaled by a power of two.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub struct ErrorEstimate {
     /// η_K² summed over the fields, for the cells of the mesh or of this subdomain.
     pub squares: Vec<f64>,
     /// η², summed over all processes like the following numbers.
@@ -131,12 +131,12 @@ pub struct Estimate {
     /// ‖u‖², the reference of η².
     pub energy: f64,
     /// Contributions of the fields.
-    pub fields: Vec<OfField>,
+    pub fields: Vec<FieldEstimate>,
 }
 
 /// Contribution of a field to an estimate.
 #[derive(Clone, Debug, PartialEq)]
-pub struct OfField {
+pub struct FieldEstimate {
     /// Its name.
     pub name: String,
     /// Its part of η² from cell residuals.
@@ -147,7 +147,7 @@ pub struct OfField {
     pub energy: f64,
 }
 
-impl Estimate {
+impl ErrorEstimate {
     /// Returns η / ‖u‖; `None` without an energy for comparison.
     pub fn relative(&self) -> Option<f64> {
         let comparable = self.energy > 0.0 && self.energy.is_finite();
@@ -159,12 +159,12 @@ impl Estimate {
 pub struct Estimator {
     on: Arc<Discretisation>,
     elements: Elements,
-    wanted: Wanted,
+    wanted: RequiredValues,
     operator: Operator,
-    views: Views,
-    faces: Faces,
-    across: Across,
-    points: Points,
+    views: FacetViews,
+    faces: FacetConnectivity,
+    across: InterfaceFacets,
+    points: PointOperations,
 }
 
 impl Estimator {
@@ -191,12 +191,13 @@ impl Estimator {
         let at_points = on.aux.iter().any(|aux| matches!(aux, AuxValues::Points(_)));
         let rule = if has_flux || at_points { elements.rule } else { fine_rule(on) };
         let elements = Elements::new(&read.form, elements.cell, elements.degree, rule)?;
-        let wanted = Wanted::new(form, &read, &elements);
+        let wanted = RequiredValues::new(form, &read, &elements);
         let operator = operator(&read.form, &elements, on, params, target, device)?;
-        let views = Views::new(on.mesh.cell());
-        let (faces, points) = (Faces::new(&on.mesh, &views), Points::new(rule, &views));
+        let views = FacetViews::new(on.mesh.cell());
+        let (faces, points) =
+            (FacetConnectivity::new(&on.mesh, &views), PointOperations::new(rule, &views));
         let sizes = [wanted.fields.len(), points.on_facet, wanted.traced * points.on_facet];
-        let across = Across::new(&on.mesh, &faces, sizes);
+        let across = InterfaceFacets::new(&on.mesh, &faces, sizes);
         let on = Arc::clone(on);
         Ok(Self { on, elements, wanted, operator, views, faces, across, points })
     }
@@ -216,7 +217,7 @@ impl Estimator {
     ///
     /// A state of the wrong length, indicators that are not finite, a device failure. An indicator that is not finite
     /// is an error of its own process; the totals of the others are then not finite either.
-    pub fn estimate(&self, u: &[f64]) -> Result<Estimate, EstimateError> {
+    pub fn estimate(&self, u: &[f64]) -> Result<ErrorEstimate, EstimateError> {
         let expected = self.on.n_dofs();
         if u.len() != expected {
             return Err(EstimateError::Length { found: u.len(), expected });
@@ -237,11 +238,11 @@ impl Estimator {
     }
 
     /// Estimates the error with residuals scaled by `factor`.
-    fn scaled(&self, u: &[f64], factor: f64) -> Result<Estimate, EstimateError> {
+    fn scaled(&self, u: &[f64], factor: f64) -> Result<ErrorEstimate, EstimateError> {
         let mut state = self.operator.vector();
         state.set(u);
         let rule = self.elements.rule;
-        let reduction = Reduction::new(&self.wanted, &self.points, &self.faces, rule);
+        let reduction = PointReduction::new(&self.wanted, &self.points, &self.faces, rule);
         let mut cells = reduction.begin(self.on.mesh.n_cells());
         let asked = &self.wanted.asked;
         let piece = PIECE[usize::from(self.operator.is_on_device())];
@@ -256,7 +257,7 @@ impl Estimator {
             }
             Ok::<_, EstimateError>(())
         })?;
-        let surface = Surface::new(&self.on.mesh, rule, &self.views)?;
+        let surface = FacetGeometry::new(&self.on.mesh, rule, &self.views)?;
         let mut of_facets = Vec::new();
         for integral in 0..self.on.facets.len() {
             let mut numbers = self.operator.fluxes_on_facets(&state, asked, integral)?;
@@ -265,19 +266,19 @@ impl Estimator {
                 of_facets.push((integral, numbers));
             }
         }
-        let sources = Sources::new(&self.on, &self.wanted, &surface.weights, of_facets);
-        let scales = Scales::new(&self.wanted, &cells, &sources, &self.on.mesh);
+        let sources = FacetSources::new(&self.on, &self.wanted, &surface.weights, of_facets);
+        let scales = ResidualWeights::new(&self.wanted, &cells, &sources, &self.on.mesh);
         self.gather(&cells, &surface, &sources, &scales)
     }
 
     /// Sums the contributions of cells and facets.
     fn gather(
         &self,
-        cells: &Cells,
-        surface: &Surface<'_>,
-        sources: &Sources<'_>,
-        scales: &Scales,
-    ) -> Result<Estimate, EstimateError> {
+        cells: &CellContributions,
+        surface: &FacetGeometry<'_>,
+        sources: &FacetSources<'_>,
+        scales: &ResidualWeights,
+    ) -> Result<ErrorEstimate, EstimateError> {
         let n = self.on.mesh.n_cells();
         let beyond = self.across.beyond(&self.faces, cells, surface, scales);
         let (mut squares, mut sums) = (vec![0.0; n], Vec::new());
@@ -310,32 +311,32 @@ impl Estimator {
             return Err(error);
         }
         let own = self.wanted.fields.iter().zip(sums.chunks_exact(2)).zip(&scales.energies);
-        let of = |((of, sums), &energy): ((&wanted::OfField, &[f64]), &f64)| OfField {
+        let of = |((of, sums), &energy): ((&required::FieldValues, &[f64]), &f64)| FieldEstimate {
             name: of.name.clone(),
             residual: sums[0],
             jumps: sums[1],
             energy,
         };
-        let fields: Vec<OfField> = own.map(of).collect();
+        let fields: Vec<FieldEstimate> = own.map(of).collect();
         let energy = fields.iter().map(|field| field.energy).sum();
-        Ok(Estimate { total: sums.last().copied().unwrap_or(0.0), squares, energy, fields })
+        Ok(ErrorEstimate { total: sums.last().copied().unwrap_or(0.0), squares, energy, fields })
     }
 
     /// Returns the facet contributions of each cell to a field's part of η_K².
     fn jumps(
         &self,
         field: usize,
-        (cells, beyond): (&Cells, &Beyond<'_>),
-        surface: &Surface<'_>,
-        sources: &Sources<'_>,
-        scales: &Scales,
+        (cells, beyond): (&CellContributions, &RemoteSides<'_>),
+        surface: &FacetGeometry<'_>,
+        sources: &FacetSources<'_>,
+        scales: &ResidualWeights,
     ) -> Result<Vec<f64>, EstimateError> {
         let of = &self.wanted.fields[field];
         let mut all = vec![0.0; self.on.mesh.n_cells()];
         if !of.has_flux {
             return Ok(all);
         }
-        let on_pair = |pair: &Pair| {
+        let on_pair = |pair: &FacetPair| {
             let both = pair.sides.map(|side| side.cell as usize);
             let [a, b] = both.map(|cell| scales.of(cell, field));
             if of.continuous {
@@ -353,7 +354,7 @@ impl Estimator {
                 all[side.cell as usize] += value;
             }
         }
-        let on_met = |met: &Met| {
+        let on_met = |met: &InterfaceFacet| {
             let (cell, other) = (met.own.cell as usize, beyond.of(met));
             let own = scales.of(cell, field);
             match of.continuous {
@@ -368,7 +369,7 @@ impl Estimator {
         for (met, value) in self.across.met.iter().zip(&met) {
             all[met.own.cell as usize] += value;
         }
-        let conditions = Conditions::new(&self.on, &self.on.fields[field])?;
+        let conditions = EssentialConditions::new(&self.on, &self.on.fields[field])?;
         let on_boundary = |&facet: &Facet| {
             let cell = facet.cell as usize;
             let square = self.beyond(field, facet, cells, (surface, sources), &conditions);
@@ -389,7 +390,13 @@ impl Estimator {
     }
 
     /// Computes b h_F ∫ [σ · n]² ds between two cells.
-    fn jump(&self, field: usize, pair: &Pair, cells: &Cells, surface: &Surface<'_>) -> f64 {
+    fn jump(
+        &self,
+        field: usize,
+        pair: &FacetPair,
+        cells: &CellContributions,
+        surface: &FacetGeometry<'_>,
+    ) -> f64 {
         let [first, second] = pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
         let own = self.own(field, cells.trace(first.0, first.1)).to_vec();
         let other = self.own(field, cells.trace(second.0, second.1));
@@ -402,10 +409,10 @@ impl Estimator {
     fn across(
         &self,
         field: usize,
-        met: &Met,
-        cells: &Cells,
-        surface: &Surface<'_>,
-        other: Other<'_>,
+        met: &InterfaceFacet,
+        cells: &CellContributions,
+        surface: &FacetGeometry<'_>,
+        other: RemoteSide<'_>,
     ) -> f64 {
         let place = (met.own.cell as usize, usize::from(met.own.local));
         let own = self.own(field, cells.trace(place.0, place.1));
@@ -436,7 +443,13 @@ impl Estimator {
     }
 
     /// Computes the facet term of a cell without a neighbour.
-    fn alone(&self, field: usize, side: faces::Side, cells: &Cells, surface: &Surface<'_>) -> f64 {
+    fn alone(
+        &self,
+        field: usize,
+        side: faces::FacetSide,
+        cells: &CellContributions,
+        surface: &FacetGeometry<'_>,
+    ) -> f64 {
         let place = (side.cell as usize, usize::from(side.local));
         let own = self.own(field, cells.trace(place.0, place.1));
         scale::ALONE * self.square(field, place, self.view(place), surface, own)
@@ -447,9 +460,9 @@ impl Estimator {
         &self,
         field: usize,
         facet: Facet,
-        cells: &Cells,
-        (surface, sources): (&Surface<'_>, &Sources<'_>),
-        conditions: &Conditions<'_>,
+        cells: &CellContributions,
+        (surface, sources): (&FacetGeometry<'_>, &FacetSources<'_>),
+        conditions: &EssentialConditions<'_>,
     ) -> f64 {
         let held = conditions.on(facet);
         if held.components.iter().all(|held| *held) {
@@ -477,7 +490,7 @@ impl Estimator {
         field: usize,
         (cell, local): (usize, usize),
         view: u8,
-        surface: &Surface<'_>,
+        surface: &FacetGeometry<'_>,
         residual: &[f64],
     ) -> f64 {
         let area = |q: usize| length(&surface.area(cell, local, view, q));
@@ -488,7 +501,7 @@ impl Estimator {
     fn square_of(
         &self,
         field: usize,
-        surface: &Surface<'_>,
+        surface: &FacetGeometry<'_>,
         diameter: f64,
         residual: &[f64],
         area: impl Fn(usize) -> f64,

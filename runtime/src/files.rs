@@ -1,4 +1,4 @@
 //! Files: solutions, meshes and matrices in the formats of other programs.
 
+pub mod input;
 pub mod output;
-pub mod stored;

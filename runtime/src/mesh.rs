@@ -1,6 +1,6 @@
 //! Meshes: one kind of cell, straight or curved, with tagged facets and tagged cells.
 //!
-//! [`Parts`] is the input (points, connectivity and tags from a generator or a file), [`Mesh`] the result. Its
+//! [`MeshData`] is the input (points, connectivity and tags from a generator or a file), [`Mesh`] the result. Its
 //! constructor turns mirrored cells and rejects folded or degenerate ones. It orients neighbouring cells so that they
 //! agree on the direction of shared edges and faces, where possible ([`mod@orient`]). Cells follow a space-filling
 //! curve ([`mod@order`]). Points are numbered by first touch, vertices first; edges and faces are numbered last
@@ -10,11 +10,11 @@
 //! a reference point ξ to x(ξ) = Σ_i φ_i(ξ) x_i with the Lagrange basis of degree g on that module's nodes.
 
 pub mod generate;
+pub mod initial;
 pub mod locate;
 pub(crate) mod nodes;
 pub mod order;
 pub mod orient;
-pub mod parted;
 pub mod partition;
 pub mod periodic;
 pub mod read;
@@ -22,44 +22,44 @@ pub mod refine;
 pub mod topology;
 
 mod affine;
-mod apart;
 pub(crate) mod assemble;
 mod build;
-pub(crate) mod coarsened;
+mod cell_orientation;
+pub(crate) mod coarsening;
+mod conformity;
 mod counts;
-pub mod cut;
+pub mod distributed;
 mod error;
 pub mod hanging;
 pub(crate) mod key;
 pub(crate) mod measure;
-mod near;
-pub(crate) mod places;
+mod point_hash;
 pub(crate) mod recursive;
 pub(crate) mod refined;
 mod seams;
 pub(crate) mod shape;
 mod sides;
 pub(crate) mod skeleton;
+pub(crate) mod source_order;
 mod statistics;
 mod stretch;
 mod tree;
-mod turn;
-mod unfold;
+mod untangle;
 pub(crate) mod vtk_order;
 
-pub use affine::Affine;
+pub use affine::AffineMap;
 pub use build::{ArrayMeshBuilder, CellCounts, MeshBuilder};
-pub use coarsened::{Coarsened, NotCoarser};
-pub use counts::Counts;
+pub use coarsening::{CoarsenedMesh, CoarseningError};
+pub use counts::EntityCounts;
 pub use error::{CellName, MeshError, NodeName};
 pub use kernels_gen::element::Cell;
-pub use places::Places;
 pub use read::gmsh;
+pub use source_order::SourceNumbering;
 pub use statistics::{Statistics, TagCount};
 pub use topology::{Entities, Topology};
 
 use fem_dsl::problem::MeshSource;
-use read::{Format, ReadError};
+use read::{MeshFormat, ReadError};
 use std::collections::BTreeMap;
 use std::path::Path;
 use thiserror::Error;
@@ -75,7 +75,7 @@ pub struct Facet {
 
 /// Unchecked input of a mesh, from a generator, a file or user code.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Parts {
+pub struct MeshData {
     /// Coordinates; the third is 0 in two dimensions.
     pub points: Vec<[f64; 3]>,
     /// Connectivity, `[cell][geometry node]`, in the order of the cell's Lagrange nodes.
@@ -93,18 +93,18 @@ pub struct Parts {
     /// The source's own point numbers, for messages; empty if it has none.
     pub point_labels: Vec<u64>,
     /// Indices of cells and points in the source, if they differ from those in this mesh.
-    pub places: Option<Places>,
+    pub places: Option<SourceNumbering>,
     /// Changes made to the input so far; shown by [`Mesh::notes`].
     pub notes: Vec<String>,
 }
 
 /// Numbering of cells in [`Mesh::new`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Arrange {
+pub enum CellOrdering {
     /// Orient neighbouring cells alike and sort the cells along a space-filling curve.
     Sorted,
     /// Keep the cell order, and the local numbering of quadrilaterals and hexahedra that are not mirrored.
-    AsGiven,
+    Original,
 }
 
 /// A mesh of one kind of cell.
@@ -121,18 +121,18 @@ pub struct Mesh {
     skeleton: Option<std::sync::Arc<skeleton::Skeleton>>,
     topology: Topology,
     /// Pairs of periodic boundary tags; `joined` is the topology with their entities identified.
-    periodic: Vec<periodic::Pair>,
+    periodic: Vec<periodic::TagPair>,
     joined: Option<Box<Topology>>,
     notes: Vec<String>,
     /// Tags whose facets lie on spheres about the origin, with the radii.
     spheres: Vec<(String, f64)>,
-    order_of_source: places::Order,
+    order_of_source: source_order::SourceOrder,
     equispaced: bool,
-    hanging: Option<hanging::Hanging>,
+    hanging: Option<hanging::HangingEntities>,
     /// Undistorted coordinates of a generated mesh; refinement repeats the generator's map.
-    plain: Option<Box<generate::Plain>>,
+    plain: Option<Box<generate::ComputationalPoints>>,
     /// The partition, if other processes have further cells.
-    cut: Option<std::sync::Arc<cut::Cut>>,
+    cut: Option<std::sync::Arc<distributed::PartInterface>>,
 }
 
 /// Error of [`load`].
@@ -148,7 +148,7 @@ pub enum LoadError {
         /// The file.
         path: String,
         /// Its format, if known.
-        format: Option<Format>,
+        format: Option<MeshFormat>,
         /// The error of the reader.
         error: ReadError,
     },
@@ -177,7 +177,7 @@ pub fn load(source: &MeshSource, base: &Path) -> Result<Mesh, LoadError> {
 }
 
 /// Adds path and format to an error of a reader.
-fn wrong(path: &Path, format: Option<Format>, error: ReadError) -> LoadError {
+fn wrong(path: &Path, format: Option<MeshFormat>, error: ReadError) -> LoadError {
     match error {
         open @ ReadError::Open { .. } => LoadError::Open(open),
         error => LoadError::File { path: path.display().to_string(), format, error },
@@ -191,7 +191,7 @@ pub(crate) fn bytes_of(path: &Path) -> Result<Vec<u8>, LoadError> {
 
 /// Parses the bytes of the mesh file `path`.
 pub(crate) fn of_bytes(path: &Path, bytes: &[u8]) -> Result<Mesh, LoadError> {
-    let format = Format::of(path, bytes).ok_or_else(|| wrong(path, None, ReadError::Format))?;
+    let format = MeshFormat::of(path, bytes).ok_or_else(|| wrong(path, None, ReadError::Format))?;
     read::parse(format, bytes).map_err(|error| wrong(path, Some(format), error))
 }
 
@@ -207,10 +207,10 @@ impl Mesh {
     pub fn new(
         cell: Cell,
         order: usize,
-        parts: Parts,
-        arrange: Arrange,
+        parts: MeshData,
+        arrange: CellOrdering,
     ) -> Result<Mesh, MeshError> {
-        let (sign, joined) = (assemble::Sign::Positive, assemble::Joined::Unknown);
+        let (sign, joined) = (assemble::JacobianSign::Positive, assemble::Conformity::Unknown);
         assemble::assemble(cell, order, parts, arrange, sign, joined)
     }
 

@@ -8,13 +8,13 @@ mod affine;
 pub mod assemble;
 pub mod batch;
 mod blocks;
-mod closed;
-mod combined;
+mod combinations;
+mod compatibility;
 mod constants;
+mod constrained_matrix;
 mod device;
 mod element;
 mod engine;
-mod fits;
 mod fluxes;
 pub mod functional;
 pub mod geometry;
@@ -23,40 +23,40 @@ mod matrix;
 mod oblique;
 mod parts;
 mod random;
-mod shelf;
+mod table_cache;
 mod tables;
 #[cfg(test)]
 mod tests;
 mod transfer;
 
-use crate::algebra::coupling::{Columns, Coupling};
+use crate::algebra::coupling::{Coupling, Csc};
 use crate::algebra::vector::{Precision, Vector};
-use crate::device::cpu::{LaunchError, Module, Unordered};
-use crate::device::{Arithmetic, DeviceError, TooManyPlaces};
-use crate::kernels::compile::CompiledForDevice;
+use crate::device::cpu::{LaunchError, Module, UnorderedChunks};
+use crate::device::{Arithmetic, DeviceError, LayoutOverflow};
+use crate::kernels::compile::DeviceKernels;
 use crate::kernels::representation::Assembly;
 use crate::operator::batch::SlotsError;
 use crate::operator::geometry::GeometryError;
-use crate::processes::sharing::Sharing;
+use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::{
-    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
+    Approximation, FieldDofs, LinearOperator, LocalDofs, NonlinearSystem, NullSpace, OperatorError,
 };
 use crate::space::discretisation::{AuxValues, Discretisation};
-use crate::support::memory::TooMuch;
-use blocks::{Blocks, Inputs};
-use combined::{Combined, WithoutAffine};
+use crate::support::memory::InsufficientMemory;
+use blocks::{KernelBlocks, PassInputs};
+use combinations::{CombinedConditions, UnconstrainedOperator};
 use constants::Constants;
-use engine::{Affine, Engine, Oblique, Rows};
+use engine::{AffineTreatment, ConstrainedRows, Engine, ObliqueTreatment};
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
-use matrix::Represented;
+use matrix::JacobianStorage;
 use std::sync::{Arc, OnceLock};
 
-pub use crate::kernels::purpose::{CellKernel, Class, Part};
-pub use fluxes::Asked;
+pub use crate::kernels::purpose::{CellClass, CellKernel, CellSubset};
+pub use fluxes::FluxSelection;
 pub use matrix::MatrixSize;
-pub use parts::Share;
-pub use shelf::Shelf;
+pub use parts::ClassSizes;
+pub use table_cache::TableCache;
 
 /// Error of building an operator.
 #[derive(Debug, thiserror::Error)]
@@ -121,7 +121,7 @@ pub enum BuildError {
     },
     /// More degrees of freedom than one vector can hold.
     #[error(transparent)]
-    Places(#[from] TooManyPlaces),
+    Places(#[from] LayoutOverflow),
     /// A kernel of another precision.
     #[error("the kernel `{kernel}` computes in another precision than the operator's {precision}")]
     Precision {
@@ -138,7 +138,7 @@ pub enum BuildError {
     },
     /// A potential write conflict between threads.
     #[error(transparent)]
-    Unordered(#[from] Unordered),
+    Unordered(#[from] UnorderedChunks),
     /// A representation of the Jacobian without kernels.
     #[error(
         "the operator has no kernels for `{task}`: compile it for the tasks of the representation that is asked for"
@@ -167,7 +167,7 @@ pub enum BuildError {
     },
     /// Memory demand beyond the memory budget.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
     /// Stored data that could not be computed.
     #[error(transparent)]
     Operator(#[from] OperatorError),
@@ -183,7 +183,7 @@ const WIDEST: usize = 10_000;
 pub struct Operator {
     /// Approximation of J⁻¹, if there is one.
     approximation: Option<Box<dyn Approximation>>,
-    blocks: Blocks,
+    blocks: KernelBlocks,
     engine: Box<dyn Engine>,
     symmetric: bool,
     /// Hash of the DoF numbering, computed on demand.
@@ -195,15 +195,15 @@ pub struct Operator {
     /// Load, subtracted from R(u).
     load: Option<Vector>,
     /// Data of conditions on combinations of degrees of freedom.
-    combined: Option<Combined>,
+    combined: Option<CombinedConditions>,
     /// Constants up to which fields are free.
     constants: Option<Constants>,
     /// Representation of the Jacobian; `None` if it is matrix-free.
-    represented: Option<Represented>,
+    represented: Option<JacobianStorage>,
     /// Interface degrees of freedom, with several processes.
-    sharing: Option<Arc<Sharing>>,
+    sharing: Option<Arc<InterfaceExchange>>,
     /// Cell-local degrees of freedom to eliminate before a linear solve.
-    local: Option<Arc<Local>>,
+    local: Option<Arc<LocalDofs>>,
 }
 
 impl Operator {
@@ -221,8 +221,8 @@ impl Operator {
         params: &[f64],
         symmetric: bool,
     ) -> Result<Self, BuildError> {
-        let shelf = Shelf::default();
-        Self::on_host_with(on, module, kernels, precision, params, symmetric, shelf)
+        let table_cache = TableCache::default();
+        Self::on_host_with(on, module, kernels, precision, params, symmetric, table_cache)
     }
 
     /// Builds a host operator with shared tables of other operators on the same mesh.
@@ -233,14 +233,14 @@ impl Operator {
         precision: Precision,
         params: &[f64],
         symmetric: bool,
-        shelf: Shelf,
+        table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let shelf = shelf.suiting(&on.mesh, precision, None);
-        let engine = Box::new(host::Host::new(&on, Arc::clone(&module), precision)?);
+        let table_cache = table_cache.suiting(&on.mesh, precision, None);
+        let engine = Box::new(host::HostEngine::new(&on, Arc::clone(&module), precision)?);
         let abi =
             |kernel: &CellKernel| Ok((kernel.clone(), module.kernel(&kernel.name)?.abi().clone()));
         let kernels = kernels.iter().map(abi).collect::<Result<_, LaunchError>>()?;
-        Self::new(engine, on, kernels, precision, params, symmetric, shelf)
+        Self::new(engine, on, kernels, precision, params, symmetric, table_cache)
     }
 
     /// Builds an operator of a device's kernels; copies its tables to the device.
@@ -250,27 +250,28 @@ impl Operator {
     /// Tables that cannot be built, a device failure.
     pub fn on_device(
         on: Arc<Discretisation>,
-        compiled: Arc<CompiledForDevice>,
+        compiled: Arc<DeviceKernels>,
         params: &[f64],
         symmetric: bool,
     ) -> Result<Self, BuildError> {
-        Self::on_device_with(on, compiled, params, symmetric, Shelf::default())
+        Self::on_device_with(on, compiled, params, symmetric, TableCache::default())
     }
 
     /// Builds a device operator with shared tables of other operators on the same mesh.
     pub(crate) fn on_device_with(
         on: Arc<Discretisation>,
-        compiled: Arc<CompiledForDevice>,
+        compiled: Arc<DeviceKernels>,
         params: &[f64],
         symmetric: bool,
-        shelf: Shelf,
+        table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let mut shelf = shelf.suiting(&on.mesh, compiled.precision, Some(&compiled.device));
+        let mut table_cache =
+            table_cache.suiting(&on.mesh, compiled.precision, Some(&compiled.device));
         let kernels = compiled.kernels();
         let kernels = kernels.map(|(kernel, loaded)| (kernel.clone(), loaded.abi().clone()));
         let (kernels, precision) = (kernels.collect(), compiled.precision);
-        let engine = Box::new(device::OnDevice::new(&on, compiled, &mut shelf)?);
-        Self::new(engine, on, kernels, precision, params, symmetric, shelf)
+        let engine = Box::new(device::DeviceEngine::new(&on, compiled, &mut table_cache)?);
+        Self::new(engine, on, kernels, precision, params, symmetric, table_cache)
     }
 
     fn new(
@@ -280,9 +281,9 @@ impl Operator {
         precision: Precision,
         params: &[f64],
         symmetric: bool,
-        shelf: Shelf,
+        table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let blocks = Blocks::new(&*engine, on, kernels, precision, params, shelf)?;
+        let blocks = KernelBlocks::new(&*engine, on, kernels, precision, params, table_cache)?;
         engine.prepare(&blocks)?;
         let (numbering, first, sharing) = (OnceLock::new(), None, blocks.on.sharing());
         let (state, load, combined, represented) = (None, None, None, None);
@@ -329,8 +330,8 @@ impl Operator {
     }
 
     /// Returns the tables that operators on the same mesh can share.
-    pub fn shelf(&self) -> Shelf {
-        self.blocks.shelf.clone()
+    pub fn table_cache(&self) -> TableCache {
+        self.blocks.table_cache.clone()
     }
 
     /// Returns the number of tables built for this operator, without shared ones.
@@ -393,7 +394,7 @@ impl Operator {
     }
 
     /// Eliminates cell-local degrees of freedom before linear solves.
-    pub(crate) fn eliminate(&mut self, local: Option<Arc<Local>>) {
+    pub(crate) fn eliminate(&mut self, local: Option<Arc<LocalDofs>>) {
         self.local = local;
     }
 
@@ -456,7 +457,7 @@ impl Operator {
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
         self.engine.impose(u)?;
-        self.engine.close(Affine::Values, u)?;
+        self.engine.close(AffineTreatment::Values, u)?;
         // Values computed on different processes may differ by rounding.
         u.agree();
         Ok(())
@@ -492,15 +493,15 @@ impl Operator {
 
     /// Returns whether there are kernels for a task.
     pub fn has(&self, task: Task) -> bool {
-        self.blocks.pass(task, Inputs::default()).runs().next().is_some()
+        self.blocks.pass(task, PassInputs::default()).runs().next().is_some()
     }
 
     /// Computes y as the sum of a task's kernels over all cells, with the given rows of constrained degrees of freedom.
     fn pass(
         &self,
         task: Task,
-        inputs: Inputs<'_>,
-        rows: Rows<'_>,
+        inputs: PassInputs<'_>,
+        rows: ConstrainedRows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         let state = inputs.state.filter(|state| !self.reads(state));
@@ -521,8 +522,8 @@ impl Operator {
         self.blocks.on.n_dofs()
     }
 
-    fn linearised(&self) -> Inputs<'_> {
-        Inputs { state: self.state.as_ref(), ..Inputs::default() }
+    fn linearised(&self) -> PassInputs<'_> {
+        PassInputs { state: self.state.as_ref(), ..PassInputs::default() }
     }
 }
 
@@ -550,15 +551,15 @@ impl LinearOperator for Operator {
 
     fn apply_sparse(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let Some(combined) = &self.combined else {
-            return WithoutAffine(self).apply(x, y);
+            return UnconstrainedOperator(self).apply(x, y);
         };
         let held = self.held(combined, x, false)?;
-        self.act(&held, Rows::Of(x), y)?;
+        self.act(&held, ConstrainedRows::Identity(x), y)?;
         if combined.is_affine {
-            self.engine.close(Affine::Transposed(Rows::Of(x)), y)?;
+            self.engine.close(AffineTreatment::Transposed(ConstrainedRows::Identity(x)), y)?;
         }
         match &combined.diagonal {
-            Some(diagonal) => self.engine.hold(Oblique::As { diagonal, x }, y),
+            Some(diagonal) => self.engine.hold(ObliqueTreatment::Diagonal { diagonal, x }, y),
             None => Ok(()),
         }
     }
@@ -569,7 +570,7 @@ impl LinearOperator for Operator {
         self.arithmetic().is_some_and(on_devices) && !self.has_inexact_constants()
     }
 
-    fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
+    fn matrix(&self) -> Result<Option<Csc>, OperatorError> {
         // A subdomain matrix is not that of the system.
         let whole = self.sharing.is_none().then(|| self.assembled()).transpose()?.flatten();
         Ok(whole.map(|matrix| matrix.by_columns()))
@@ -593,7 +594,7 @@ impl NonlinearSystem for Operator {
             None => self.state = Some(u.clone()),
         }
         if let Some(state) = &mut self.state {
-            self.engine.close(Affine::Values, state)?;
+            self.engine.close(AffineTreatment::Values, state)?;
             self.blocks.linearise(&*self.engine, state)?;
         }
         self.assemble()?;
@@ -607,7 +608,7 @@ impl NonlinearSystem for Operator {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
-        self.engine.close(Affine::Values, u)?;
+        self.engine.close(AffineTreatment::Values, u)?;
         self.set_means(u)
     }
 
@@ -621,7 +622,7 @@ impl NonlinearSystem for Operator {
 
     fn diagonal(&self, diagonal: &mut Vector) -> Result<(), OperatorError> {
         let Some(combined) = &self.combined else {
-            return self.pass(Task::Diagonal, self.linearised(), Rows::One, diagonal);
+            return self.pass(Task::Diagonal, self.linearised(), ConstrainedRows::One, diagonal);
         };
         match &combined.diagonal {
             None => self.closed_diagonal(combined, diagonal),
@@ -658,7 +659,7 @@ impl NonlinearSystem for Operator {
         (0..on.fields.len()).map(of).collect()
     }
 
-    fn local(&self) -> Option<Arc<Local>> {
+    fn local(&self) -> Option<Arc<LocalDofs>> {
         self.local.clone()
     }
 

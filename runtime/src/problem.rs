@@ -5,74 +5,74 @@
 //! ```
 
 mod adaptive;
-mod assembled;
 mod assess;
 mod clock;
+mod collective_errors;
 mod difficulty;
 mod eigen;
 mod files;
-mod fixed;
 mod initial;
 mod integrals;
 mod kernels;
-mod local;
+mod linear_system;
+mod local_dofs;
 mod mean;
 mod memory;
 pub mod multigrid;
 mod not_finite;
+mod numerical_null_space;
 mod plan;
 mod prescribed;
-mod reduced;
+mod reduced_integration;
 mod reports;
 pub mod scaling;
-mod several;
 mod singular;
 mod solver;
 mod step;
+mod structural_null_space;
 #[cfg(test)]
 mod testing;
 mod time;
-mod unique;
 
-pub use adaptive::Interrupted;
-pub use assembled::{Assembled, Pencil, assembled, assembled_pencil, has_matrices};
-use assess::{Means, assess};
+pub use adaptive::InterruptedRun;
+use assess::{IntegrationBackend, assess};
 pub use clock::Seconds;
 use clock::{Clock, Phase};
+pub(crate) use collective_errors::together;
 use difficulty::unconverged;
-pub use difficulty::{Degenerate, Difficulty};
+pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
-pub use files::{Files, Taker};
-pub use fixed::check_fixed;
+pub use files::{FileData, FileStatement};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
+pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
 pub use memory::{check_room, estimate};
-pub use not_finite::{Cause, Spot};
+pub use not_finite::{NonFiniteOrigin, NonFinitePoint};
+pub use numerical_null_space::check_unique;
 pub use plan::{
-    Facts, FieldPreconditioner, HierarchySettings, LevelSettings, LinearPlan, NewtonPlan,
-    PreconditionerPlan, PredictedLevel, Prediction, Requirement, Resources, STEPS, Size, SolvePlan,
-    plan_solve, predict,
+    FieldPreconditioner, HierarchySettings, LevelSettings, LinearPlan, NewtonPlan,
+    PreconditionerPlan, PredictedLevel, Prediction, ProblemProperties, Requirement, STEPS,
+    SolvePlan, SolveResources, SystemSize, plan_solve, predict,
 };
 pub use prescribed::{
-    Above, Diameter, Held, Meeting, OfProblem, Prescribed, conditions, data, datum, discretise,
-    meetings,
+    CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PrescribedData, ProblemData,
+    conditions, data, datum, discretise, meetings,
 };
-pub(crate) use reduced::check_rank;
+pub(crate) use reduced_integration::check_rank;
 use reports::ranges;
-pub use reports::{Figure, Outcome, State, report};
-pub(crate) use several::together;
-pub use singular::Singular;
+pub use reports::{EvaluationState, ReportResult, ReportValue, report};
+pub use singular::SingularMatrix;
 use solver::solve_planned;
-pub use solver::{Levels, System, solve, values};
-pub use step::{Monitor, Step, StepKind, Unwatched, run_steps};
+pub use solver::{DiscreteProblem, MultigridInput, solve, values};
+pub use step::{Monitor, NullMonitor, Step, StepKind, run_steps};
+pub use structural_null_space::check_fixed;
 pub(crate) use time::at_nodes;
-pub use time::{Checkpoint, TimeError, Travel, rate_data};
-pub use unique::check_unique;
+pub use time::{Checkpoint, TimeError, Trajectory, rate_data};
 
 use crate::algebra::vector::Vector;
 use crate::device::{Device, DeviceError};
 use crate::estimate::EstimateError;
-use crate::estimate::adapt::{AdaptError, Adaptive};
-use crate::files::stored::FileError;
+use crate::estimate::adapt::{AdaptError, AdaptiveMesh};
+use crate::files::input::FileError;
 use crate::kernels::compile::{CompileError, Target};
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::refine::mark::MarkError;
@@ -80,12 +80,12 @@ use crate::mesh::{Mesh, MeshError};
 use crate::operator::{BuildError, Operator};
 use crate::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report, SolveError};
 use crate::space::SpaceError;
-use crate::space::constraint::NotFinite;
+use crate::space::constraint::NonFiniteValue;
 use crate::space::discretisation::{Discretisation, WithFieldsError};
-use crate::support::doing::doing;
 use crate::support::expression::Parameters;
-use crate::support::laps::Laps;
-use crate::support::memory::TooMuch;
+use crate::support::memory::InsufficientMemory;
+use crate::support::progress::doing;
+use crate::support::timers::Timers;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
 use kernels_gen::element::ElementError;
@@ -113,7 +113,7 @@ pub enum RunError {
     Periodic(#[from] PeriodicError),
     /// Memory demand beyond the memory budget.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
     /// A space whose degrees of freedom cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -137,7 +137,7 @@ pub enum RunError {
         /// The field.
         field: String,
         /// Location and value.
-        source: NotFinite,
+        source: NonFiniteValue,
     },
     /// Auxiliary data without a value.
     #[error("`aux {name}` has no value\nhelp: give it in the problem, `aux {name} = …;`")]
@@ -184,7 +184,7 @@ pub enum RunError {
     #[error("`{} {name}`: {}: {source}", .taker.word(), .path.display())]
     File {
         /// The statement that reads the file.
-        taker: Taker,
+        taker: FileStatement,
         /// Its name.
         name: String,
         /// The file.
@@ -241,7 +241,7 @@ pub enum RunError {
     Time(#[from] TimeError),
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Singular(Singular),
+    Singular(SingularMatrix),
     /// Two fields with spaces that violate the inf-sup condition.
     #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
     Unstable(UnstablePair),
@@ -253,18 +253,18 @@ pub enum RunError {
         /// Iterations done.
         iterations: usize,
         /// Origin of that number.
-        cause: Cause,
+        cause: NonFiniteOrigin,
     },
     /// A Jacobian that is singular at the initial state, but regular at states nearby.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Degenerate(Degenerate),
+    Degenerate(DegenerateJacobian),
     /// A nonlinear solve that did not converge, with the switches of the form.
     #[error("{source}\n{difficulty}\nhelp: {}", .difficulty.remedy())]
     Difficult {
         /// Error of the solver.
         source: SolveError,
         /// Switches of the form.
-        difficulty: Difficulty,
+        difficulty: NewtonDifficulty,
     },
     /// A load step that did not converge.
     #[error(
@@ -301,7 +301,7 @@ pub enum RunError {
     Mark(#[from] MarkError),
     /// A failed adaptive step after at least one successful step.
     #[error("step {} of `adapt`: {}", .0.step, .0.source)]
-    Interrupted(Box<Interrupted>),
+    Interrupted(Box<InterruptedRun>),
     /// Failure of another process, which ends the run on all processes.
     #[error("{text}")]
     Elsewhere {
@@ -321,7 +321,7 @@ pub enum RunError {
         /// Cause.
         source: Box<RunError>,
         /// State reached.
-        reached: Box<Reached>,
+        reached: Box<LastState>,
     },
 }
 
@@ -336,7 +336,7 @@ impl From<WithFieldsError> for RunError {
 
 /// Last state of a solve that did not converge; not a solution.
 #[derive(Debug)]
-pub struct Reached {
+pub struct LastState {
     /// Its discretisation.
     pub on: Arc<Discretisation>,
     /// Degrees of freedom, node-major, all finite.
@@ -357,7 +357,7 @@ fn shown(point: &[f64; 3]) -> String {
 }
 
 /// A problem discretised on its mesh, before kernels are compiled.
-pub struct Setup {
+pub struct ProblemSetup {
     /// The elements.
     pub elements: Elements,
     /// Spaces, conditions and auxiliary data.
@@ -365,7 +365,7 @@ pub struct Setup {
     /// Time and parameters.
     pub parameters: Parameters,
     /// Data read from files.
-    pub files: Files,
+    pub files: FileData,
 }
 
 /// A solved problem.
@@ -385,7 +385,7 @@ pub struct Solution {
     /// Total number of linear iterations.
     pub linear_iterations: usize,
     /// Multigrid levels of the preconditioner, if it has any.
-    pub multigrid: Vec<crate::solve::Figures>,
+    pub multigrid: Vec<crate::solve::MultigridStatistics>,
     /// ‖R(u)‖ over the free degrees of freedom of the solution.
     pub residual: f64,
     /// Modes of an eigenvalue problem; `u`, `reports` and `ranges` are then those of the first mode.
@@ -395,7 +395,7 @@ pub struct Solution {
     /// The energy, for a symmetric Jacobian.
     pub energy: Option<f64>,
     /// Results of the problem's reports, in the order of statement.
-    pub reports: Vec<Outcome>,
+    pub reports: Vec<ReportResult>,
     /// Smallest and largest nodal value of each component of each field.
     pub ranges: Vec<Vec<[f64; 2]>>,
     /// Notes about the solution, its mesh and the solve.
@@ -422,7 +422,7 @@ pub fn with_periodic_sides(
 }
 
 /// Builds elements, spaces, conditions and data of a problem.
-pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, RunError> {
+pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<ProblemSetup, RunError> {
     let (form, mesh) = (&problem.form, with_periodic_sides(problem, mesh.into())?);
     let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
     check_parameters(form, &parameters)?;
@@ -432,13 +432,13 @@ pub fn set_up(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Result<Setup, Ru
     let mut on = discretise(form, &elements, mesh, tags)?;
     let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
     elements.notes.extend(prescribed::supports::notes(&on.mesh, &problem.dirichlet, &fields));
-    let files = Files::read(problem, &elements, &on)?;
-    let given = OfProblem { problem, elements: &elements, files: &files };
+    let files = FileData::read(problem, &elements, &on)?;
+    let given = ProblemData { problem, elements: &elements, files: &files };
     let (conditions, notes) = given.first_conditions(&on, &parameters)?;
     on.constrain(conditions);
     on.aux = given.aux(&on, &parameters)?;
     elements.notes.extend(notes);
-    Ok(Setup { elements, on: Arc::new(on), parameters, files })
+    Ok(ProblemSetup { elements, on: Arc::new(on), parameters, files })
 }
 
 /// Checks that every parameter is finite.
@@ -488,25 +488,25 @@ pub fn run_from(
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
-    let at = start_at.map_or(Start::OfProblem, Start::At);
+    let at = start_at.map_or(StartState::Problem, StartState::Solution);
     run_started(problem, mesh, at, target, device, observe)
 }
 
 /// Initial state of a solve.
 #[derive(Clone, Copy)]
-enum Start<'a> {
+enum StartState<'a> {
     /// The initial state that the problem states.
-    OfProblem,
+    Problem,
     /// A solution on the same mesh and of the same degree.
-    At(&'a [f64]),
+    Solution(&'a [f64]),
     /// A solution on another mesh of the same adaptive hierarchy.
-    On(&'a Discretisation, &'a [f64]),
+    OtherMesh(&'a Discretisation, &'a [f64]),
 }
 
 fn run_started(
     problem: &Problem,
     mesh: impl Into<Arc<Mesh>>,
-    start_at: Start<'_>,
+    start_at: StartState<'_>,
     target: &Target,
     device: Option<Arc<dyn Device>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
@@ -518,27 +518,27 @@ fn run_started(
     let planned =
         elements(&problem.form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
     check_room(&problem.form, &planned, &mesh, solver, device.as_deref())?;
-    let Setup { elements, on, parameters, files } = set_up(problem, mesh)?;
+    let ProblemSetup { elements, on, parameters, files } = set_up(problem, mesh)?;
     let form = &problem.form;
     let size = [on.mesh.cells_in_all(), on.dofs_in_all()];
     if problem.eigen.is_none() {
         check_fixed(form, &on, &parameters)?;
     }
     let reporting = device.clone();
-    let plan = plan_solve(&Facts::of(form, &on, device.is_some()), solver)?;
+    let plan = plan_solve(&ProblemProperties::of(form, &on, device.is_some()), solver)?;
     let represented = solver::represented(target, &on, &plan);
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device)?;
     drop(setting_up);
     let checking = doing("checking that the solution is unique");
-    let prescribed = OfProblem { problem, elements: &elements, files: &files };
-    let system = System {
+    let prescribed = ProblemData { problem, elements: &elements, files: &files };
+    let system = DiscreteProblem {
         form,
         on: &on,
         parameters: &parameters,
         prescribed: &prescribed,
         rule: elements.rule,
-        levels: Some(Levels { elements: &elements, target, device: reporting.as_ref() }),
+        levels: Some(MultigridInput { elements: &elements, target, device: reporting.as_ref() }),
     };
     let weak = match problem.eigen {
         None => check_unique(&mut operator, system)?,
@@ -547,19 +547,19 @@ fn run_started(
     drop(checking);
     let mut u = operator.initial()?;
     let moved = match start_at {
-        Start::On(before, u) => {
-            let mut laps = Laps::new(adaptive::STEP);
-            let moved = Adaptive::transfer(before, u, &on);
-            laps.tell("the last solution is on the new mesh");
+        StartState::OtherMesh(before, u) => {
+            let mut timers = Timers::new(adaptive::STEP);
+            let moved = AdaptiveMesh::transfer(before, u, &on);
+            timers.tell("the last solution is on the new mesh");
             moved
         }
-        Start::OfProblem | Start::At(_) => None,
+        StartState::Problem | StartState::Solution(_) => None,
     };
     let earlier = match start_at {
         // Each mode starts from the problem's initial state, not from an earlier mode.
         _ if problem.eigen.is_some() => None,
-        Start::At(u) => Some(u),
-        Start::OfProblem | Start::On(..) => moved.as_deref(),
+        StartState::Solution(u) => Some(u),
+        StartState::Problem | StartState::OtherMesh(..) => moved.as_deref(),
     };
     let said = initial::begin(problem, &on, &parameters, earlier, &operator, &mut u)?;
     clock.end(Phase::SetUp);
@@ -626,7 +626,7 @@ fn run_started(
     let of_all = [on.mesh.notes(), &elements.notes, &kernels.notes];
     let mut notes = [of_all.concat(), said, weak, report.notes.clone()].concat();
     let assessing = doing("evaluating errors and reports");
-    let of = State {
+    let of = EvaluationState {
         form: &problem.form,
         on: &on,
         elements: &elements,
@@ -635,8 +635,9 @@ fn run_started(
         vector: Some(&vector),
         load: None,
     };
-    let (means, mut shelf) = (Means::new(target, reporting.as_ref()), operator.shelf());
-    let (errors, energy) = assess(problem, of, means, &mut shelf)?;
+    let (means, mut table_cache) =
+        (IntegrationBackend::new(target, reporting.as_ref()), operator.table_cache());
+    let (errors, energy) = assess(problem, of, means, &mut table_cache)?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -645,7 +646,7 @@ fn run_started(
         }
     });
     let device = reporting.as_ref();
-    let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+    let (reports, said) = reports::report(&problem.reports, of, target, device, &mut table_cache)?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(&on, field, &u)).collect();
     drop(assessing);

@@ -1,4 +1,4 @@
-//! Processes that solve one problem, each on its own cells, and their communication ([`Group`]).
+//! Processes that solve one problem, each on its own cells, and their communication ([`ProcessGroup`]).
 //!
 //! ```text
 //! exchange   numbers with some neighbours, overlapped with other work
@@ -6,11 +6,11 @@
 //! gather     bytes of each process, for all
 //! ```
 //!
-//! Callers do not know the transport: none ([`Alone`]), shared memory between threads of one program ([`threads`]), or
-//! MPI ([`crate::device::mpi`]). All functions are collective, in one order. As in MPI, a failed message ends the
-//! program.
+//! Callers do not know the transport: none ([`SingleProcess`]), shared memory between threads of one program
+//! ([`threads`]), or MPI ([`crate::device::mpi`]). All functions are collective, in one order. As in MPI, a failed
+//! message ends the program.
 
-pub mod sharing;
+pub mod interface_exchange;
 pub mod threads;
 
 use std::fmt::Debug;
@@ -18,7 +18,7 @@ use std::time::Duration;
 
 /// Reduction operation over all processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Reduce {
+pub enum Reduction {
     /// The sum, with the same bits on all processes.
     Sum,
     /// The minimum.
@@ -39,7 +39,7 @@ pub struct Parcel {
 }
 
 /// A group of processes that contains this one.
-pub trait Group: Debug + Send + Sync {
+pub trait ProcessGroup: Debug + Send + Sync {
     /// Returns the rank of this process, from 0.
     fn rank(&self) -> usize;
 
@@ -47,7 +47,7 @@ pub trait Group: Debug + Send + Sync {
     fn size(&self) -> usize;
 
     /// Reduces each of the numbers over all processes, which pass equally many.
-    fn reduce(&self, how: Reduce, numbers: &mut [f64]);
+    fn reduce(&self, how: Reduction, numbers: &mut [f64]);
 
     /// Exchanges numbers with neighbours, at most one parcel each, overlapped with `meanwhile`.
     fn exchange(&self, parcels: &mut [Parcel], meanwhile: &mut dyn FnMut());
@@ -55,8 +55,8 @@ pub trait Group: Debug + Send + Sync {
     /// Returns the bytes of each process, by rank.
     fn gather(&self, own: &[u8]) -> Vec<Vec<u8>>;
 
-    /// Waits for all processes, at most `within`; returns whether all arrived. Otherwise only [`Group::end_all`] is
-    /// possible.
+    /// Waits for all processes, at most `within`; returns whether all arrived. Otherwise only [`ProcessGroup::end_all`]
+    /// is possible.
     fn meet(&self, within: Option<Duration>) -> bool;
 
     /// Returns the number of processes on this host, and the index of this one among them.
@@ -70,9 +70,9 @@ pub trait Group: Debug + Send + Sync {
 
 /// A single process.
 #[derive(Clone, Copy, Debug)]
-pub struct Alone;
+pub struct SingleProcess;
 
-impl Group for Alone {
+impl ProcessGroup for SingleProcess {
     fn rank(&self) -> usize {
         0
     }
@@ -81,7 +81,7 @@ impl Group for Alone {
         1
     }
 
-    fn reduce(&self, _: Reduce, _: &mut [f64]) {}
+    fn reduce(&self, _: Reduction, _: &mut [f64]) {}
 
     fn exchange(&self, _: &mut [Parcel], meanwhile: &mut dyn FnMut()) {
         meanwhile();
@@ -101,15 +101,15 @@ impl Group for Alone {
 }
 
 /// Returns the sum of a count over all processes.
-pub fn total(group: &dyn Group, own: usize) -> usize {
+pub fn total(group: &dyn ProcessGroup, own: usize) -> usize {
     let mut count = [own as f64];
-    group.reduce(Reduce::Sum, &mut count);
+    group.reduce(Reduction::Sum, &mut count);
     count[0] as usize
 }
 
 /// Returns whether a condition holds on any process.
-pub fn any(group: &dyn Group, own: bool) -> bool {
+pub fn any(group: &dyn ProcessGroup, own: bool) -> bool {
     let mut found = [f64::from(u8::from(own))];
-    group.reduce(Reduce::Largest, &mut found);
+    group.reduce(Reduction::Largest, &mut found);
     found[0] > 0.0
 }

@@ -9,12 +9,11 @@
 mod bicgstab;
 mod blocks;
 mod cg;
-mod condensed;
+mod condensation;
+mod convergence;
 mod direct;
-mod direction;
-mod doubt;
 mod gmres;
-mod goal;
+mod linear_solver;
 mod load;
 mod lobpcg;
 mod minres;
@@ -24,6 +23,7 @@ mod null_space;
 mod ranges;
 mod scale;
 mod shift_invert;
+mod stopping;
 #[cfg(test)]
 mod tests;
 pub mod time;
@@ -32,22 +32,23 @@ mod wrapper;
 
 pub use crate::algebra::linear::{LinearOperator, OperatorError};
 pub use bicgstab::bicgstab;
-pub use blocks::{Block, Blocks, Mass};
+pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};
 pub use cg::{CgSettings, cg};
-pub use condensed::Local;
-pub use direct::Direct;
-pub use direction::{Factors, InnerSolver, Linear, Preconditioning};
+pub use condensation::LocalDofs;
+pub use direct::DirectSolver;
 pub use gmres::{GmresSettings, fgmres, gmres};
+pub use linear_solver::{DirectFallback, InnerSolver, LinearSettings, Preconditioning};
 pub(crate) use load::join;
-pub use load::{HALVINGS, LoadReport, Loaded, newton_in_load_steps};
-pub use lobpcg::{EigenSettings, Modes, lobpcg};
+pub use load::{HALVINGS, LoadReport, LoadableSystem, newton_in_load_steps};
+pub use lobpcg::{EigenModes, EigenSettings, lobpcg};
 pub use minres::minres;
 pub use multigrid::{
-    Approximation, Coarsest, Figures, Level, LevelFigures, Multigrid, Smoothed, Smoother, Transfer,
+    Approximation, CoarseGridSolver, GridTransfer, LevelFigures, LevelOperator, Multigrid,
+    MultigridLevel, MultigridStatistics, Smoother,
 };
-pub use newton::{Affine, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
-pub use null_space::{Constant, Entries, NullSpace, pinned, pinned_rows};
-pub use shift_invert::{Shifted, estimate, shift_invert};
+pub use newton::{AffineSolver, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
+pub use null_space::{Constant, ConstantEntries, NullSpace, pinned, pinned_rows};
+pub use shift_invert::{ShiftedPencil, estimate, shift_invert};
 pub(crate) use wrapper::Wrapper;
 
 use crate::algebra::coupling::Coupling;
@@ -579,11 +580,11 @@ pub trait NonlinearSystem {
     }
 
     /// Returns the degrees of freedom coupled inside cells only, which are eliminated before the linear solve.
-    fn local(&self) -> Option<Arc<Local>> {
+    fn local(&self) -> Option<Arc<LocalDofs>> {
         None
     }
 
-    /// Returns the sparsity pattern of J if its matrix can be assembled: see [`Direct`].
+    /// Returns the sparsity pattern of J if its matrix can be assembled: see [`DirectSolver`].
     fn coupling(&self) -> Option<Coupling> {
         None
     }

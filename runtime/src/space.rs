@@ -18,12 +18,12 @@ mod points;
 mod tests;
 pub mod transfer;
 
-use crate::mesh::cut::{self, Cut};
+use crate::mesh::distributed::{self, PartInterface};
 use crate::mesh::nodes::{FirstNodes, NodeLayout, count_nodes};
 use crate::mesh::partition::Partition;
 use crate::mesh::{Facet, Mesh, Topology};
-use crate::processes::Group;
-use crate::processes::sharing::{Shared, Sharing};
+use crate::processes::ProcessGroup;
+use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
@@ -145,7 +145,7 @@ impl Space {
     }
 
     /// Returns the nodes of shared entities.
-    fn shared(&self, mesh: &Mesh, cut: &Cut) -> Vec<SharedNodes> {
+    fn shared(&self, mesh: &Mesh, cut: &PartInterface) -> Vec<SharedNodes> {
         let (layout, topology) = (NodeLayout::new(self.element), mesh.connectivity());
         let mut found = Vec::new();
         for dim in (0..topology.cell().dim()).filter(|&dim| layout.nodes_of(dim) > 0) {
@@ -160,7 +160,7 @@ impl Space {
                     *first = (*first).min(own.min().unwrap_or(u32::MAX));
                 }
             }
-            let nodes = |of: &cut::Entity| SharedNodes {
+            let nodes = |of: &distributed::SharedEntity| SharedNodes {
                 nodes: first[of.number as usize]..first[of.number as usize] + count,
                 ranks: of.ranks.clone(),
             };
@@ -178,7 +178,7 @@ impl Space {
     pub fn count_in_all(mesh: &Mesh, element: Lagrange) -> usize {
         let (own, layout) = (Self::count(mesh, element), NodeLayout::new(element));
         let Some(cut) = mesh.cut() else { return own };
-        let is_of_others = |entity: &&cut::Entity| {
+        let is_of_others = |entity: &&distributed::SharedEntity| {
             entity.ranks.first().is_some_and(|&first| (first as usize) < cut.group().rank())
         };
         let of_others = (0..mesh.dim())
@@ -187,11 +187,14 @@ impl Space {
     }
 
     /// Returns the exchange of shared nodes between processes.
-    pub fn sharing(&self, group: &Arc<dyn Group>) -> Sharing {
+    pub fn sharing(&self, group: &Arc<dyn ProcessGroup>) -> InterfaceExchange {
         let all = self.shared.iter().flat_map(|shared| {
-            shared.nodes.clone().map(|node| Shared { unknown: node as usize, ranks: &shared.ranks })
+            shared
+                .nodes
+                .clone()
+                .map(|node| SharedDof { unknown: node as usize, ranks: &shared.ranks })
         });
-        Sharing::new(Arc::clone(group), all)
+        InterfaceExchange::new(Arc::clone(group), all)
     }
 
     /// Returns the nodes shared with other processes, in one order for all processes.

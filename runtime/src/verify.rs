@@ -1,8 +1,8 @@
 //! Numerical verification of a form on a problem with a known solution.
 //!
-//! [`Trial`] sets up the problem and interpolates the solution at the nodes. [`series`] solves and measures errors,
-//! [`jacobian`] checks the derivative, [`agreement`] compares kernels with the reference. The caller judges the
-//! results.
+//! [`VerificationProblem`] sets up the problem and interpolates the solution at the nodes. [`series`] solves and
+//! measures errors, [`jacobian`] checks the derivative, [`agreement`] compares kernels with the reference. The caller
+//! judges the results.
 
 pub mod agreement;
 pub mod jacobian;
@@ -14,7 +14,7 @@ use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
 use crate::problem::{
-    Kernels, RunError, Setup, at_nodes, check_fixed, compile_operator, set_up, together,
+    Kernels, ProblemSetup, RunError, at_nodes, check_fixed, compile_operator, set_up, together,
 };
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::{AuxValues, Discretisation};
@@ -23,11 +23,11 @@ use fem_dsl::problem::{Expression, Problem};
 use std::sync::Arc;
 
 /// A problem with a known solution, on a mesh.
-pub struct Trial<'a> {
+pub struct VerificationProblem<'a> {
     /// The problem.
     pub problem: &'a Problem,
     /// Elements, spaces, conditions and data.
-    pub setup: Setup,
+    pub setup: ProblemSetup,
     /// Nodal values of the solution, field by field.
     pub known: Vec<f64>,
 }
@@ -36,7 +36,7 @@ pub struct Trial<'a> {
 pub const RATE: f64 = 1.5;
 
 /// Converts a form with time derivatives to a stage of a scheme: ∂u/∂t = s u + r with r from the known solution.
-fn at_an_instant(problem: &Problem, setup: &mut Setup, s: f64) -> Result<(), RunError> {
+fn at_an_instant(problem: &Problem, setup: &mut ProblemSetup, s: f64) -> Result<(), RunError> {
     let form = &problem.form;
     if form.rates.is_empty() {
         return Ok(());
@@ -70,7 +70,7 @@ fn at_an_instant(problem: &Problem, setup: &mut Setup, s: f64) -> Result<(), Run
     Ok(())
 }
 
-impl<'a> Trial<'a> {
+impl<'a> VerificationProblem<'a> {
     /// Sets up a problem. Every field should have a known solution; a missing one is 0. A form with time derivatives
     /// becomes a stage with ∂u/∂t = `rate` u + r. The mesh may be a subdomain, with periodic sides already identified.
     ///
@@ -100,7 +100,7 @@ impl<'a> Trial<'a> {
         target: &Target,
         device: Option<Arc<dyn Device>>,
     ) -> Result<(Operator, Kernels), RunError> {
-        let Setup { elements, on, parameters, .. } = &self.setup;
+        let ProblemSetup { elements, on, parameters, .. } = &self.setup;
         compile_operator(&self.problem.form, elements, on, &parameters.values, target, device)
     }
 
@@ -130,7 +130,7 @@ impl<'a> Trial<'a> {
 /// Evaluates a known solution at the nodes of its field.
 fn at_nodes_of(
     problem: &Problem,
-    setup: &Setup,
+    setup: &ProblemSetup,
     field: usize,
     exact: &Expression,
 ) -> Result<Vec<f64>, RunError> {

@@ -3,7 +3,7 @@
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
-use runtime::estimate::adapt::{AdaptError, Adaptive};
+use runtime::estimate::adapt::{AdaptError, AdaptiveMesh};
 use runtime::kernels::compile::Target;
 use runtime::mesh::{Cell, Mesh};
 use runtime::problem::{Monitor, RunError, Solution, Step, run_steps};
@@ -155,13 +155,13 @@ fn runs_end_for_the_reason_that_they_say() {
 }
 
 /// Returns a randomly refined mesh with a function of a space on it.
-fn grown(cell: &str, dim: usize) -> Adaptive {
+fn grown(cell: &str, dim: usize) -> AdaptiveMesh {
     let text = format!(
         "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: {dim}, cell: {cell}, refine: {}); degree = 1; \
          dirichlet u = 0 on all; }}",
         4 - dim
     );
-    let mut adaptive = Adaptive::new(compiled(&text).1).expect("a mesh");
+    let mut adaptive = AdaptiveMesh::new(compiled(&text).1).expect("a mesh");
     for step in 0..3 {
         let mesh = adaptive.mesh().expect("a mesh");
         let marked: Vec<bool> =
@@ -196,7 +196,7 @@ fn solutions_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
         let changed = adaptive.adapt(&before.mesh, &refine, &coarsen).expect("few cells");
         assert!(changed.refined > 0, "{cell}");
         let after = on(adaptive.mesh().expect("a mesh"));
-        let found = Adaptive::transfer(&before, &values(&before), &after).expect("one forest");
+        let found = AdaptiveMesh::transfer(&before, &values(&before), &after).expect("one forest");
         for (found, wanted) in found.iter().zip(values(&after)) {
             assert!((found - wanted).abs() < 1e-13, "{cell}: {found} and {wanted}");
         }
@@ -205,7 +205,7 @@ fn solutions_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
         let changed = adaptive.adapt(&after.mesh, &[], &all).expect("fewer cells");
         assert!(changed.coarsened > 0, "{cell}");
         let coarser = on(adaptive.mesh().expect("a mesh"));
-        let found = Adaptive::transfer(&after, &values(&after), &coarser).expect("one forest");
+        let found = AdaptiveMesh::transfer(&after, &values(&after), &coarser).expect("one forest");
         for (found, wanted) in found.iter().zip(values(&coarser)) {
             assert!((found - wanted).abs() < 1e-13, "{cell}: {found} and {wanted}");
         }

@@ -8,7 +8,7 @@ mod matrices;
 use super::devices;
 use matrices::{Physics, Simplices, grid, noise, simplices};
 use runtime::algebra::aggregation::{
-    Aggregation, AggregationError, Bottom, Settings, constants, rigid_body_modes,
+    Aggregation, AggregationError, CoarsestSolver, Settings, constants, rigid_body_modes,
 };
 use runtime::algebra::csr::Csr;
 use runtime::algebra::vector::{Precision, Vector};
@@ -135,7 +135,7 @@ fn applied(by: &Aggregation, b: &[f64]) -> Vec<f64> {
 fn the_cycle_is_symmetric_and_positive() {
     let Simplices { matrix, points, fixed } = simplices(2, 60, [1; 3], Physics::Elasticity);
     let by = levels(&matrix, 2, &rigid_body_modes(2, &points, &fixed));
-    assert!(by.levels().len() > 1 && matches!(by.bottom(), Bottom::Dense(_)));
+    assert!(by.levels().len() > 1 && matches!(by.bottom(), CoarsestSolver::Dense(_)));
     for seed in 1..4 {
         let (x, y) = (noise(matrix.size(), seed), noise(matrix.size(), seed + 10));
         let (mx, my) = (applied(&by, &x), applied(&by, &y));
@@ -191,7 +191,7 @@ fn a_problem_whose_constants_nothing_holds_is_solved() {
     for (dim, n, most) in [(2, 32, 8), (2, 100, 9), (3, 22, 10)] {
         let matrix = grid(dim, n, false, |_, _| 1.0);
         let by = levels(&matrix, 1, &constants(matrix.size(), 1, &[]));
-        let Bottom::Dense(factors) = by.bottom() else { panic!("factors") };
+        let CoarsestSolver::Dense(factors) = by.bottom() else { panic!("factors") };
         assert_eq!(factors.left_out(), 1);
         let mut b = load(matrix.size(), &[]);
         let mean = b.iter().sum::<f64>() / b.len() as f64;
@@ -228,7 +228,7 @@ fn a_matrix_that_is_nearly_its_diagonal_ends_where_it_is() {
         matrix.values[at] += 1.0;
     }
     let by = levels(&matrix, 1, &constants(n * n, 1, &[]));
-    assert!(by.levels().is_empty() && matches!(by.bottom(), Bottom::Smoothed { .. }));
+    assert!(by.levels().is_empty() && matches!(by.bottom(), CoarsestSolver::Smoothed { .. }));
     assert!(iterations(&matrix, &by, &load(n * n, &[])) <= 8);
 }
 
@@ -284,7 +284,7 @@ fn what_is_no_such_matrix_is_refused_with_its_row() {
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn levels_of_matrices_on_a_device_do_what_they_do_here() {
-    use runtime::device::{Arithmetic, Layout};
+    use runtime::device::{Arithmetic, VectorLayout};
     use runtime::problem::multigrid::matrices::on_device;
     use std::sync::Arc;
 
@@ -304,7 +304,7 @@ fn levels_of_matrices_on_a_device_do_what_they_do_here() {
             made.apply(&b, &mut wanted).expect("a cycle");
             let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
             for (precision, bound) in [(Precision::F64, 1e-12), (Precision::F32, 1e-4)] {
-                for layout in [Layout::plain(blocks), Layout::tiles(blocks)] {
+                for layout in [VectorLayout::plain(blocks), VectorLayout::tiles(blocks)] {
                     let device = Arc::clone(&device);
                     let arithmetic = Arithmetic::with_layout(device, precision, layout);
                     let mut x = Vector::on_device(n, &arithmetic.expect("kernels"));

@@ -9,9 +9,9 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Stored;
 use kernels_gen::element::Lagrange;
 use meshes::{Random, all, boxes, curved, round, tagged, turned};
-use runtime::files::stored::Wanted;
+use runtime::files::input::ArrayRequest;
 use runtime::mesh::partition::Partition;
-use runtime::mesh::refine::bisect::{BisectError, Bisection, FINEST, Path};
+use runtime::mesh::refine::bisect::{BisectError, Bisection, CellPath, FINEST};
 use runtime::mesh::{Cell, Facet, Mesh};
 use runtime::space::Space;
 use std::collections::{BTreeMap, BTreeSet};
@@ -172,7 +172,8 @@ fn a_vertex_goes_where_all_leaves_at_it_may() {
             // In some rounds nearly all leaves are marked.
             let marked: Vec<bool> =
                 (0..count).map(|_| random.below(10 + 90 * (round % 2)) > 3).collect();
-            let before: Vec<(usize, Path)> = (0..count).map(|leaf| bisection.leaf(leaf)).collect();
+            let before: Vec<(usize, CellPath)> =
+                (0..count).map(|leaf| bisection.leaf(leaf)).collect();
             let (made, around) = pairs(&bisection, &bisection.mesh(&mesh).expect("room"));
             let goes = |at: &Point, leaves: &[usize]| {
                 around.get(at) == Some(&leaves.len()) && leaves.iter().all(|&leaf| marked[leaf])
@@ -184,7 +185,7 @@ fn a_vertex_goes_where_all_leaves_at_it_may() {
                 .collect();
             let taken = bisection.coarsen(|leaf| marked[leaf]);
             went += going.len();
-            let after: BTreeSet<(usize, Path)> =
+            let after: BTreeSet<(usize, CellPath)> =
                 (0..bisection.n_leaves()).map(|leaf| bisection.leaf(leaf)).collect();
             assert_eq!(after.len() + taken, count);
             // Edges in a waiting cycle are removed as well.
@@ -261,7 +262,7 @@ fn what_cannot_be_is_said_and_changes_nothing() {
         for _ in 0..FINEST {
             bisection.refine(|leaf| leaf == 0).expect("few leaves");
         }
-        let leaves = |bisection: &Bisection| -> Vec<(usize, Path)> {
+        let leaves = |bisection: &Bisection| -> Vec<(usize, CellPath)> {
             (0..bisection.n_leaves()).map(|leaf| bisection.leaf(leaf)).collect()
         };
         let before = leaves(&bisection);
@@ -415,7 +416,7 @@ fn data_of_the_first_mesh_is_inherited() {
         let mut bisection = Bisection::new(&mesh).expect("simplices");
         grow(&mut bisection, &mut random, 4);
         let fine = bisection.mesh(&mesh).expect("room");
-        let wanted = |mesh| Wanted::new(&stored, "data", Shape::Scalar, mesh);
+        let wanted = |mesh| ArrayRequest::new(&stored, "data", Shape::Scalar, mesh);
         let on_cells = |mesh, values: &[f64]| {
             let bytes = npy(values);
             let found = wanted(mesh).read_bytes(&bytes).expect("an array").on_cells();

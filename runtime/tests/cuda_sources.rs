@@ -16,11 +16,11 @@ use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
 use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
 use runtime::device::cuda::{
-    CudaError, Resources, compile, compile_parts, compile_through, find_nvrtc, peer_kernels,
+    CudaError, ThreadResources, compile, compile_parts, compile_through, find_nvrtc, peer_kernels,
     resources,
 };
 use runtime::device::jit::{Environment, Jit};
-use runtime::device::{Arithmetic, Tables, linked_rows};
+use runtime::device::{Arithmetic, RowAssignment, linked_rows};
 use runtime::kernels::rates::device::rates_source;
 
 const FORMS: [&str; 3] = [
@@ -171,7 +171,9 @@ fn lines_have_the_registers_that_they_need() {
             let taken = resources(&source, "sm_90").expect("resources");
             let abi = &source.kernels[0];
             let action = taken.iter().find(|taken| taken.kernel == abi.name);
-            let Some(Resources { registers, stack, .. }) = action else { panic!("{taken:?}") };
+            let Some(ThreadResources { registers, stack, .. }) = action else {
+                panic!("{taken:?}")
+            };
             // A multiprocessor has 65536 registers, shared by its groups in warps.
             let warps = abi.threads.div_ceil(32) * abi.residency;
             assert!(registers * 32 * warps <= 65536, "{} p = {degree}: {taken:?}", case.name);
@@ -197,7 +199,7 @@ fn operations_on_vectors_compile() {
     let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p).into_file());
     // Tables in shared memory, and larger ones.
     let linked = [(Precision::F64, 64), (Precision::F32, 128), (Precision::F64, 4000)]
-        .map(|(p, of_row)| linked_rows(&CUDA, p, Tables::new(of_row, 8)));
+        .map(|(p, of_row)| linked_rows(&CUDA, p, RowAssignment::new(of_row, 8)));
     let rows = [Precision::F64, Precision::F32].map(|p| rows_times_vector(&CUDA, p).into_file());
     let slices =
         [Precision::F64, Precision::F32].map(|p| slices_times_vector(&CUDA, p).into_file());

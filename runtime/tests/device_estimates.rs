@@ -11,8 +11,8 @@ use runtime::estimate::Estimator;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
 use runtime::mesh::refine::mark::{coarsen, mark};
-use runtime::problem::{Setup, set_up};
-use runtime::reference::Bounded;
+use runtime::problem::{ProblemSetup, set_up};
+use runtime::reference::BoundedValue;
 use std::path::Path;
 
 /// Several fields, regions, data, and boundary integrals.
@@ -39,7 +39,8 @@ fn devices_and_the_host_estimate_alike() {
             let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
             let mesh = load(&source, Path::new("")).expect("a mesh");
             let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("one");
-            let Setup { on, elements, parameters, .. } = set_up(&problem, mesh).expect("one");
+            let ProblemSetup { on, elements, parameters, .. } =
+                set_up(&problem, mesh).expect("one");
             let state: Vec<f64> = (0..on.n_dofs()).map(|i| 0.6 * (0.3 * i as f64).cos()).collect();
             let target = Target { execution: Execution::Interpreted, ..Target::native() };
             let estimate = |device| {
@@ -51,10 +52,10 @@ fn devices_and_the_host_estimate_alike() {
             let name = format!("{form} on {mesh:?}", mesh = on.mesh.cell());
             let largest = here.squares.iter().fold(0.0f64, |most, square| most.max(*square));
             for (here, there) in here.squares.iter().zip(&there.squares) {
-                let want = Bounded::with_scale(*here, 100.0 * largest);
+                let want = BoundedValue::with_scale(*here, 100.0 * largest);
                 assert_close!(*there, want, f64::EPSILON, "{name}");
             }
-            let energy = Bounded::with_scale(here.energy, 100.0 * here.energy);
+            let energy = BoundedValue::with_scale(here.energy, 100.0 * here.energy);
             assert_close!(there.energy, energy, f64::EPSILON, "{name}");
             for part in [0.1, 0.3, 0.7] {
                 assert_eq!(mark(&here.squares, part), mark(&there.squares, part), "{name}");

@@ -2,9 +2,9 @@
 //! are also tested through the host. With fewer than two GPUs only the latter runs, with a notice.
 
 use runtime::algebra::vector::Precision;
-use runtime::device::{Arithmetic, Array, Backend, Device, Joint, open};
-use runtime::processes::Group;
-use runtime::processes::sharing::Lists;
+use runtime::device::{Arithmetic, Array, Backend, Device, SharedEntries, open};
+use runtime::processes::ProcessGroup;
+use runtime::processes::interface_exchange::SharedEntryLists;
 use runtime::processes::threads::each;
 use std::io::Write as _;
 use std::ops::Range;
@@ -27,13 +27,13 @@ fn gpus() -> usize {
 static TURN: Mutex<()> = Mutex::new(());
 
 /// Runs `work` on one thread per GPU, if there are several.
-fn each_gpu(work: impl Fn(Arc<dyn Group>) + Sync) {
+fn each_gpu(work: impl Fn(Arc<dyn ProcessGroup>) + Sync) {
     let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     each(gpus(), work);
 }
 
 /// Returns the GPU of this thread, connected to the others.
-fn joined(group: &Arc<dyn Group>) -> Arc<dyn Device> {
+fn joined(group: &Arc<dyn ProcessGroup>) -> Arc<dyn Device> {
     let device = open(Backend::Cuda, Some(&group.rank().to_string())).expect("a GPU");
     let joined = device.join(group).expect("GPUs of one machine");
     assert_eq!(joined.instead, None, "by {}", joined.way);
@@ -131,8 +131,8 @@ fn place(entry: usize) -> u32 {
     3 * entry as u32 + 1
 }
 
-fn lists(owners: &[Vec<usize>], own: usize, size: usize) -> Lists {
-    let mut lists = Lists::default();
+fn lists(owners: &[Vec<usize>], own: usize, size: usize) -> SharedEntryLists {
+    let mut lists = SharedEntryLists::default();
     // The position of each entry in the data sent to each neighbour.
     let mut places = vec![Vec::new(); owners.len()];
     let mut next = 0u32;
@@ -164,7 +164,7 @@ fn lists(owners: &[Vec<usize>], own: usize, size: usize) -> Lists {
 }
 
 /// Compares the shared entries of several processes, one thread each, with the expected values.
-fn compare(device: &Arc<dyn Device>, group: &Arc<dyn Group>, most: usize) {
+fn compare(device: &Arc<dyn Device>, group: &Arc<dyn ProcessGroup>, most: usize) {
     let (size, own) = (group.size(), group.rank());
     let of_lengths = [9, 1000, 90_000, 300_000].into_iter().filter(|&entries| entries <= most);
     let cases = of_lengths.flat_map(|n| [(n, Precision::F64), (n, Precision::F32)]);
@@ -173,7 +173,7 @@ fn compare(device: &Arc<dyn Device>, group: &Arc<dyn Group>, most: usize) {
         let len = 3 * owners.len() + 2;
         let arithmetic = Arithmetic::new(Arc::clone(device), precision).expect("operations");
         let lists = lists(&owners, own, size);
-        let joint = Joint::new(&arithmetic, len, group, &lists).expect("entries");
+        let joint = SharedEntries::new(&arithmetic, len, group, &lists).expect("entries");
         for add in [true, false, true, true] {
             let numbers = |of: usize| (0..len).map(move |i| number(of, i, time));
             let single = precision == Precision::F32;

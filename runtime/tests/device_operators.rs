@@ -29,13 +29,13 @@ use runtime::device::Device;
 #[cfg(feature = "opencl")]
 use runtime::device::opencl::OpenCl;
 use runtime::kernels::compile::{
-    CompiledForDevice, Execution, Target, compile, compile_for_device, facts,
+    DeviceKernels, Execution, Target, compile, compile_for_device, facts,
 };
 use runtime::kernels::representation::Representation;
 use runtime::mesh::{Mesh, gmsh};
 use runtime::operator::Operator;
 use runtime::solve::{LinearOperator, NonlinearSystem};
-use runtime::space::constraint::oblique::Rows;
+use runtime::space::constraint::oblique::NodeConditions;
 use runtime::space::discretisation::{AuxValues, Discretisation};
 use std::path::Path;
 use std::sync::Arc;
@@ -244,7 +244,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh) -> Discretisati
         fixed.expect("conditions");
         let wall = on.mesh.facet_tags().get(WALL).map_or(&[][..], Vec::as_slice);
         for node in field.space.nodes_on(wall) {
-            let mut rows = Rows::default();
+            let mut rows = NodeConditions::default();
             let own = field.constraints.is_constrained(node as usize * components + 1);
             if own {
                 rows.add([0.0, 1.0, 0.0], 0.5, 0.5);
@@ -337,7 +337,7 @@ impl Setting {
     }
 
     /// Returns the kernels of a device.
-    fn compiled(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> CompiledForDevice {
+    fn compiled(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> DeviceKernels {
         self.compiled_for(&TASKS, device, wishes)
     }
 
@@ -346,7 +346,7 @@ impl Setting {
         tasks: &[Task],
         device: &Arc<dyn Device>,
         wishes: &Wishes,
-    ) -> CompiledForDevice {
+    ) -> DeviceKernels {
         let Self { form, elements, on, precision, .. } = self;
         let (device, facts) = (Arc::clone(device), facts(on));
         let compiled =
@@ -360,7 +360,7 @@ impl Setting {
     }
 
     /// Returns an operator with a device's kernels.
-    fn operator(&self, compiled: CompiledForDevice) -> Operator {
+    fn operator(&self, compiled: DeviceKernels) -> Operator {
         let Self { on, params, .. } = self;
         let wrong = vec![0.5; params.len()];
         let operator = Operator::on_device(on.clone(), Arc::new(compiled), &wrong, false);
@@ -379,7 +379,7 @@ impl Setting {
     }
 
     /// Returns the results of a device's kernels, computed twice.
-    fn with(&self, compiled: CompiledForDevice, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+    fn with(&self, compiled: DeviceKernels, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
         let Self { on, precision, .. } = self;
         if let Some(scatter) = wishes.scatter {
             // Facets add one by one, even if cells sum first.

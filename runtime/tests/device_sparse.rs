@@ -4,7 +4,7 @@
 use super::devices;
 use devices::devices;
 use fem_bench::{CASES, input, prepare};
-use runtime::device::{Backend, Kind};
+use runtime::device::{Backend, ElementKind};
 use runtime::kernels::compile::{Execution, Target};
 use runtime::operator::assemble::Csr;
 
@@ -25,7 +25,7 @@ fn products_with_sparse_matrices_agree_with_the_hosts() {
             let (entries, mut wanted) = (input(n), vec![0.0; n]);
             matrix.apply(&entries, &mut wanted);
             let x = device.upload(&entries).expect("x");
-            let mut y = device.zeros(Kind::F64, n).expect("y");
+            let mut y = device.zeros(ElementKind::F64, n).expect("y");
             // The old contents are overwritten.
             for _ in 0..2 {
                 sparse.apply(&x, &mut y).expect("a product");
@@ -34,7 +34,7 @@ fn products_with_sparse_matrices_agree_with_the_hosts() {
             for (a, b) in device.download(&y).expect("y").iter().zip(&wanted) {
                 assert!((a - b).abs() <= 1e-13 * most, "{}: {a} and {b}", case.name);
             }
-            let mut short = device.zeros(Kind::F64, n - 1).expect("a vector");
+            let mut short = device.zeros(ElementKind::F64, n - 1).expect("a vector");
             assert!(sparse.apply(&x, &mut short).is_err(), "too short");
         }
     }

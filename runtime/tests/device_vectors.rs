@@ -4,8 +4,8 @@
 
 use super::devices;
 use devices::devices;
-use runtime::algebra::vector::{Precision, Product, Vector, epsilon};
-use runtime::device::{Arithmetic, Layout};
+use runtime::algebra::vector::{Precision, ScalarProduct, Vector, epsilon};
+use runtime::device::{Arithmetic, VectorLayout};
 use std::sync::Arc;
 
 /// From one entry to more than the capacity of all thread groups.
@@ -57,7 +57,10 @@ fn close(what: &str, len: usize, (host, there): (f64, f64), terms: f64) {
 fn a_vector_is_restricted_to_one_of_its_fields() {
     for device in devices() {
         for precision in [Precision::F64, Precision::F32] {
-            let layout = Layout::joined([(Layout::plain(3), 3 * 1001), (Layout::plain(1), 125)]);
+            let layout = VectorLayout::joined([
+                (VectorLayout::plain(3), 3 * 1001),
+                (VectorLayout::plain(1), 125),
+            ]);
             let on = Arithmetic::with_layout(Arc::clone(&device), precision, layout);
             let on = on.expect("kernels");
             // A range that is no field passes through the host.
@@ -275,7 +278,7 @@ fn nothing_moves_along_a_direction_of_no_curvature() {
             let (mut x, mut r, p, q) = (vector(3.0), vector(2.0), vector(1.0), vector(slope));
             let mut product = p.dot_later(&q);
             if known {
-                product = Product::known(product.value());
+                product = ScalarProduct::known(product.value());
             }
             let step = x.step(1.0, &product, &p, &mut r, &q, None);
             let sum = slope * n as f64;

@@ -10,10 +10,10 @@ use fem_dsl::problem::Problem;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::plan::Elements;
-use runtime::estimate::{Estimate, EstimateError, Estimator};
+use runtime::estimate::{ErrorEstimate, EstimateError, Estimator};
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::{Mesh, load};
-use runtime::problem::{Setup, Solution, run, set_up};
+use runtime::problem::{ProblemSetup, Solution, run, set_up};
 use runtime::solve::Continue;
 use runtime::space::discretisation::Discretisation;
 use runtime::support::expression::Parameters;
@@ -47,13 +47,13 @@ fn estimator(problem: &Problem, elements: &Elements, on: &Arc<Discretisation>) -
 }
 
 /// Returns the estimate of a problem's solution.
-fn of_solution(problem: &Problem, solution: &Solution) -> Estimate {
+fn of_solution(problem: &Problem, solution: &Solution) -> ErrorEstimate {
     let estimator = estimator(problem, &solution.elements, &solution.on);
     estimator.estimate(&solution.u).expect("an estimate")
 }
 
 /// Returns the solution of a problem with its estimate.
-fn estimated(text: &str) -> (Solution, Estimate) {
+fn estimated(text: &str) -> (Solution, ErrorEstimate) {
     let (problem, mesh) = problem(text);
     let solution = solved(&problem, mesh);
     let estimate = of_solution(&problem, &solution);
@@ -65,8 +65,8 @@ fn of_state(
     problem: &Problem,
     mesh: Mesh,
     state: impl Fn(usize, &[f64; 3], &mut [f64]),
-) -> (Arc<Discretisation>, Result<Estimate, EstimateError>) {
-    let Setup { on, elements, .. } = set_up(problem, mesh).expect("a problem");
+) -> (Arc<Discretisation>, Result<ErrorEstimate, EstimateError>) {
+    let ProblemSetup { on, elements, .. } = set_up(problem, mesh).expect("a problem");
     let mut u = vec![0.0; on.n_dofs()];
     for (number, field) in on.fields.iter().enumerate() {
         let points = field.space.points(&on.mesh, &on.partition).expect("points");

@@ -7,7 +7,7 @@ use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, default_rule};
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Task};
 use runtime::algebra::vector::{Precision, Vector};
-use runtime::kernels::compile::{Execution, Target, Why, compile, facts};
+use runtime::kernels::compile::{Execution, InterpretationReason, Target, compile, facts};
 use runtime::mesh::generate::generate;
 use runtime::operator::Operator;
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
@@ -67,7 +67,7 @@ fn results(
     form: &PointForm,
     on: &Arc<Discretisation>,
     target: &Target,
-) -> (Option<Why>, [Vec<f64>; 3]) {
+) -> (Option<InterpretationReason>, [Vec<f64>; 3]) {
     let rule = default_rule(on.mesh.cell(), DEGREE, 1, None);
     let elements = Elements::new(form, on.mesh.cell(), DEGREE, rule).expect("elements");
     let tasks = [Task::Residual, Task::Action, Task::Diagonal];
@@ -114,7 +114,7 @@ fn interpreted_operators_agree_with_compiled_ones() {
             let go = |execution| results(&form, &on, &Target { execution, ..target });
             let (none, want) = go(Execution::Compiled);
             let (why, got) = go(Execution::Interpreted);
-            assert_eq!((none, why), (None, Some(Why::Asked)));
+            assert_eq!((none, why), (None, Some(InterpretationReason::Requested)));
             let epsilon = runtime::algebra::vector::epsilon(precision);
             for (task, (got, want)) in
                 ["residual", "action", "diagonal"].iter().zip(got.iter().zip(&want))

@@ -1,11 +1,11 @@
 //! Adjacent cells of a mesh: orientation and overlap.
 
-use runtime::mesh::read::{Format, parse};
-use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+use runtime::mesh::read::{MeshFormat, parse};
+use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 
 /// Grids of cells, each with its own nodes and map.
-fn grids(cell: Cell, grids: &[([usize; 3], &dyn Fn([f64; 3]) -> [f64; 3])]) -> Parts {
-    let mut parts = Parts::default();
+fn grids(cell: Cell, grids: &[([usize; 3], &dyn Fn([f64; 3]) -> [f64; 3])]) -> MeshData {
+    let mut parts = MeshData::default();
     for (cells, map) in grids {
         let first = parts.points.len() as u32;
         let n = cells.map(|n| n + 1);
@@ -42,7 +42,7 @@ fn cells_that_do_not_all_turn_one_way_are_turned() {
         let own = |[x, y, z]: [f64; 3]| [x, 2.0 * y, if flat { 0.0 } else { z }];
         let cells = [4, 3, if flat { 0 } else { 2 }];
         let straight = grids(cell, &[(cells, &own)]);
-        for arrange in [Arrange::Sorted, Arrange::AsGiven] {
+        for arrange in [CellOrdering::Sorted, CellOrdering::Original] {
             let right = Mesh::new(cell, 1, straight.clone(), arrange).expect("a mesh");
             assert!(right.notes().is_empty(), "{:?}", right.notes());
             let mut mixed = straight.clone();
@@ -65,12 +65,12 @@ fn cells_that_do_not_all_turn_one_way_are_turned() {
     // Four triangles around a point, two of them reversed; and of order 2, all clockwise.
     let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 0.0], [0.5, 0.5, 0.0]];
     let nodes = vec![0, 1, 4, 4, 2, 1, 2, 3, 4, 3, 0, 4];
-    let parts = Parts { points, nodes, ..Parts::default() };
-    let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::Sorted).expect("a mesh");
+    let parts = MeshData { points, nodes, ..MeshData::default() };
+    let mesh = Mesh::new(Cell::Triangle, 1, parts, CellOrdering::Sorted).expect("a mesh");
     assert!((mesh.size() - 1.0).abs() < 1e-14 && mesh.notes()[0].starts_with("1 of 4 cells"));
     let vtu = "# vtk DataFile Version 3.0\n\nASCII\nDATASET UNSTRUCTURED_GRID\nPOINTS 6 double\n\
         0 0 0  0 1 0  1 0 0  0 0.5 0  0.5 0.6 0  0.5 0 0\nCELLS 1 7\n6 0 1 2 3 4 5\nCELL_TYPES 1\n22\n";
-    let mesh = parse(Format::Vtk, vtu.as_bytes()).expect("a curved triangle");
+    let mesh = parse(MeshFormat::Vtk, vtu.as_bytes()).expect("a curved triangle");
     assert!(mesh.size() > 0.5 && mesh.notes()[0].starts_with("1 of 1 cell listed"));
 }
 
@@ -95,7 +95,7 @@ fn strips_that_cross_overlap() {
             };
             let (one, other) = (|x| turned(&along, x), |x| turned(second_map, x));
             let parts = grids(cell, &[(first, &one), (second, &other)]);
-            Mesh::new(cell, 1, parts, Arrange::Sorted)
+            Mesh::new(cell, 1, parts, CellOrdering::Sorted)
         };
         for turn in [0.0, 0.3] {
             let said = mesh(&across, turn).expect_err("an overlap").to_string();
@@ -114,7 +114,7 @@ fn the_note_on_paired_sides_ends_where_they_are_joined() {
     let text = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$Nodes\n4\n1 0 0 0\n2 1 0 0\n3 1 1 0\n4 0 1 0\n$EndNodes\n\
         $Elements\n1\n1 3 2 7 1 1 2 3 4\n$EndElements\n$Periodic\n1\n1 2 4\n2\n2 1\n3 4\n$EndPeriodic\n";
     for pair in [["curve 2", "curve 4"], ["curve 4", "curve 2"]] {
-        let mut mesh = parse(Format::Gmsh, text.as_bytes()).expect("a mesh");
+        let mut mesh = parse(MeshFormat::Gmsh, text.as_bytes()).expect("a mesh");
         assert_eq!(mesh.notes().len(), 1);
         mesh.make_periodic(&[pair]).expect("images");
         assert!(mesh.notes().is_empty(), "{pair:?}: {:?}", mesh.notes());
@@ -131,7 +131,7 @@ fn sides_that_gmsh_pairs_have_tags() {
         $EndNodes\n$Elements\n1 1 1 1\n2 1 3 1\n1 1 2 3 4\n$EndElements\n$Periodic\n1\n1 2 4\n0\n2\n2 1\n3 4\n$EndPeriodic\n";
     let texts = [two.replace("AFFINE", ""), two.replace("AFFINE", affine), four.to_owned()];
     for text in &texts {
-        let mesh = parse(Format::Gmsh, text.as_bytes()).expect("a mesh");
+        let mesh = parse(MeshFormat::Gmsh, text.as_bytes()).expect("a mesh");
         for tag in ["curve 2", "curve 4"] {
             assert_eq!(mesh.facets_tagged(tag).map(<[_]>::len), Ok(1), "{text}");
         }
@@ -140,6 +140,6 @@ fn sides_that_gmsh_pairs_have_tags() {
     }
     // Other content of the section does not affect the mesh.
     let odd = texts[0].replace("1\n1 2 4", "some\n1 2 4");
-    let mesh = parse(Format::Gmsh, odd.as_bytes()).expect("a mesh");
+    let mesh = parse(MeshFormat::Gmsh, odd.as_bytes()).expect("a mesh");
     assert!(mesh.facet_tags().is_empty() && mesh.notes().is_empty());
 }

@@ -14,13 +14,13 @@ use std::path::PathBuf;
 use fem_dsl::problem::Argument;
 use plain::Plain;
 use runtime::files::output::{Output, write_vtu_to};
-use runtime::mesh::read::{self, Format};
+use runtime::mesh::read::{self, MeshFormat};
 use runtime::mesh::{Cell, Mesh, generate};
 use write::{How, Xml};
 
 const ASCII: Xml = Xml { how: How::Ascii, big: false, header: 4, zlib: false };
 
-fn parsed(format: Format, bytes: &[u8]) -> Mesh {
+fn parsed(format: MeshFormat, bytes: &[u8]) -> Mesh {
     read::parse(format, bytes).unwrap_or_else(|error| panic!("{format}: {error}"))
 }
 
@@ -83,7 +83,7 @@ fn same(name: &str, first: &Mesh, second: &Mesh) {
 fn all_formats_give_the_mesh_that_gmsh_gives() {
     for (name, mesh, nodes) in meshes() {
         let plain = Plain::new(&mesh, nodes);
-        let gmsh = parsed(Format::Gmsh, &write::gmsh(&plain));
+        let gmsh = parsed(MeshFormat::Gmsh, &write::gmsh(&plain));
         assert_eq!((gmsh.cell(), gmsh.order()), (mesh.cell(), mesh.order()), "{name}");
         assert_eq!(gmsh.n_cells(), mesh.n_cells(), "{name}");
         assert_eq!(gmsh.cell_tags().keys().collect::<Vec<_>>(), ["1", "2"], "{name}");
@@ -94,15 +94,15 @@ fn all_formats_give_the_mesh_that_gmsh_gives() {
         if !matches!(nodes, 8 | 20) || name == "hex8" {
             assert!((gmsh.size() - mesh.size()).abs() <= rounding, "{name}: {}", gmsh.size());
         }
-        let vtu = parsed(Format::Vtu, &write::vtu(&plain, ASCII, "gmsh:physical"));
+        let vtu = parsed(MeshFormat::Vtu, &write::vtu(&plain, ASCII, "gmsh:physical"));
         same(name, &gmsh, &vtu);
         assert_eq!(vtu.notes(), ["tags are the values of the cell data \"gmsh:physical\""]);
         for (binary, five) in [(false, false), (true, false), (false, true), (true, true)] {
-            let vtk = parsed(Format::Vtk, &write::vtk(&plain, binary, five));
+            let vtk = parsed(MeshFormat::Vtk, &write::vtk(&plain, binary, five));
             same(&format!("{name}, binary {binary}, five {five}"), &gmsh, &vtk);
         }
         for faces in [false, true] {
-            let inp = parsed(Format::Abaqus, &write::inp(&plain, faces));
+            let inp = parsed(MeshFormat::Abaqus, &write::inp(&plain, faces));
             // The set of all nodes tags the whole boundary.
             assert_eq!(
                 inp.facets_tagged("all").map(<[_]>::len),
@@ -118,14 +118,14 @@ fn all_formats_give_the_mesh_that_gmsh_gives() {
 fn arrays_of_xml_are_read_however_they_are_written() {
     let (_, mesh, nodes) = meshes().swap_remove(5);
     let plain = Plain::new(&mesh, nodes);
-    let ascii = parsed(Format::Vtu, &write::vtu(&plain, ASCII, "CellEntityIds"));
+    let ascii = parsed(MeshFormat::Vtu, &write::vtu(&plain, ASCII, "CellEntityIds"));
     for how in [How::Binary, How::Together, How::AppendedRaw, How::AppendedBase64] {
         for (big, header, zlib) in
             [(false, 4, false), (true, 8, false), (false, 8, true), (true, 4, true)]
         {
             // No program writes compressed data in one piece; the reader accepts it.
             let xml = Xml { how, big, header, zlib };
-            let other = parsed(Format::Vtu, &write::vtu(&plain, xml, "CellEntityIds"));
+            let other = parsed(MeshFormat::Vtu, &write::vtu(&plain, xml, "CellEntityIds"));
             assert_eq!(ascii, other, "{xml:?}");
         }
     }
@@ -139,7 +139,7 @@ fn our_own_output_is_read_back() {
         let output = Output { mesh: &mesh, time, point_fields, cell_fields, states: vec![] };
         let mut bytes = Vec::new();
         write_vtu_to(&mut bytes, &output).unwrap_or_else(|error| panic!("{name}: {error}"));
-        let back = parsed(Format::Vtu, &bytes);
+        let back = parsed(MeshFormat::Vtu, &bytes);
         assert_eq!((back.cell(), back.order()), (mesh.cell(), mesh.order()), "{name}");
         assert_eq!(
             (back.n_cells(), back.n_vertices()),
@@ -214,7 +214,7 @@ fn serendipity_elements_have_the_map_of_their_functions() {
         }
         let nodes: Vec<String> = (1..=count).map(|n| n.to_string()).collect();
         text.push_str(&format!("*ELEMENT, TYPE={kind}\n7, {}\n", nodes.join(", ")));
-        let mesh = parsed(Format::Abaqus, text.as_bytes());
+        let mesh = parsed(MeshFormat::Abaqus, text.as_bytes());
         assert_eq!((mesh.order(), mesh.n_cells()), (2, 1));
         assert!((mesh.size() - size).abs() <= 64.0 * f64::EPSILON, "{kind}: {}", mesh.size());
     }
@@ -247,7 +247,7 @@ fn completed_faces_are_shared() {
                 cell + 1
             ));
         }
-        let mesh = parsed(Format::Abaqus, text.as_bytes());
+        let mesh = parsed(MeshFormat::Abaqus, text.as_bytes());
         assert_eq!((mesh.n_cells(), mesh.points().len()), (2, 45), "{other}");
         assert_eq!(mesh.boundary().len(), 10, "{other}");
         // The face centre is that of the complete cell, if there is one.
@@ -277,7 +277,7 @@ fn cubes(cells: &[(u8, &[usize])]) -> Vec<u8> {
 #[test]
 fn voxels_pixels_polygons_and_lines_are_what_they_look_like() {
     let mesh = parsed(
-        Format::Vtk,
+        MeshFormat::Vtk,
         &cubes(&[
             (11, &[0, 1, 2, 3, 4, 5, 6, 7]),
             (12, &[2, 3, 9, 8, 6, 7, 11, 10]),
@@ -289,7 +289,7 @@ fn voxels_pixels_polygons_and_lines_are_what_they_look_like() {
     assert!(mesh.notes().is_empty() && mesh.cell_tags().is_empty());
     let mut plane = cubes(&[(8, &[0, 1, 2, 3]), (7, &[2, 3, 9, 8]), (4, &[0, 1, 3, 9])]);
     plane.extend(b"CELL_DATA 3\nSCALARS material int\nLOOKUP_TABLE default\n-1 4 9\n");
-    let mesh = parsed(Format::Vtk, &plane);
+    let mesh = parsed(MeshFormat::Vtk, &plane);
     assert_eq!((mesh.cell(), mesh.n_cells(), mesh.size()), (Cell::Quadrilateral, 2, 2.0));
     assert_eq!(mesh.cell_tags().keys().collect::<Vec<_>>(), ["-1", "4"]);
     assert_eq!(mesh.facets_tagged("9").map(<[_]>::len), Ok(3));
@@ -302,10 +302,10 @@ fn mixed_planes_are_cut_in_all_formats() {
         &[(9, &[0, 1, 3, 2]), (5, &[2, 3, 9]), (5, &[2, 9, 8]), (3, &[8, 9])];
     let mut vtk = cubes(cells);
     vtk.extend(b"CELL_DATA 4\nFIELD f 1\ntag 1 4 int\n1 2 2 3\n");
-    let vtk = parsed(Format::Vtk, &vtk);
+    let vtk = parsed(MeshFormat::Vtk, &vtk);
     let inp = "*NODE\n1,0,0\n2,1,0\n3,0,1\n4,1,1\n5,0,2\n6,1,2\n*ELEMENT,TYPE=CPS4,ELSET=1\n1,1,2,4,3\n\
         *ELEMENT,TYPE=CPS3,ELSET=2\n2,3,4,6\n3,3,6,5\n*SURFACE,NAME=3\n3,S2\n";
-    let inp = parsed(Format::Abaqus, inp.as_bytes());
+    let inp = parsed(MeshFormat::Abaqus, inp.as_bytes());
     for mesh in [vtk, inp] {
         assert_eq!((mesh.cell(), mesh.n_cells()), (Cell::Quadrilateral, 10));
         assert!((mesh.size() - 2.0).abs() <= 16.0 * f64::EPSILON);
@@ -320,17 +320,17 @@ fn mixed_planes_are_cut_in_all_formats() {
 fn lagrange_hexahedra_of_old_files_have_the_old_order() {
     let (name, mesh, nodes) = meshes().swap_remove(9);
     let plain = Plain::new(&mesh, nodes);
-    let expected = parsed(Format::Gmsh, &write::gmsh(&plain));
+    let expected = parsed(MeshFormat::Gmsh, &write::gmsh(&plain));
     let text = String::from_utf8(write::vtu(&plain, ASCII, "tag")).expect("text");
     let types = |text: &str| {
         let (head, tail) = text.split_once("Name=\"types\"").expect("types");
         let (own, rest) = tail.split_once("</DataArray>").expect("an end");
         format!("{head}Name=\"types\"{}</DataArray>{rest}", own.replace("29", "72"))
     };
-    same(name, &expected, &parsed(Format::Vtu, types(&text).as_bytes()));
+    same(name, &expected, &parsed(MeshFormat::Vtu, types(&text).as_bytes()));
     // The same numbers in version 1.0 are other cells, which fold.
     let old = types(&text).replace("version=\"2.2\"", "version=\"1.0\"");
-    assert!(read::parse(Format::Vtu, old.as_bytes()).is_err());
+    assert!(read::parse(MeshFormat::Vtu, old.as_bytes()).is_err());
 }
 
 const PARTS: &str = "*Heading\n*Part, name=Plate\n*Node\n1, 0., 0.\n2, 1., 0.\n3, 2., 0.\n4, 0., 1.\n5, 1., 1.\n6, 2., 1.\n\
@@ -347,7 +347,7 @@ const PARTS: &str = "*Heading\n*Part, name=Plate\n*Node\n1, 0., 0.\n2, 1., 0.\n3
 
 #[test]
 fn assemblies_of_one_instance_are_placed_and_their_sets_are_tags() {
-    let mesh = parsed(Format::Abaqus, PARTS.as_bytes());
+    let mesh = parsed(MeshFormat::Abaqus, PARTS.as_bytes());
     assert!(mesh.n_cells() == 2 && (mesh.size() - 2.0).abs() <= 16.0 * f64::EPSILON);
     // Translated by one along x, then rotated by 90°.
     assert_eq!(mesh.bounding_box(), ([-1.0, 1.0, 0.0], [0.0, 3.0, 0.0]));

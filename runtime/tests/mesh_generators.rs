@@ -2,7 +2,7 @@
 
 use fem_dsl::problem::Argument;
 use runtime::mesh::generate::{counts, generate};
-use runtime::mesh::{Arrange, Cell, Counts, Mesh, Parts, Statistics};
+use runtime::mesh::{Cell, CellOrdering, EntityCounts, Mesh, MeshData, Statistics};
 use std::collections::BTreeMap;
 use std::f64::consts::PI;
 
@@ -196,10 +196,11 @@ fn scrambled_hexahedra_are_oriented_again() {
         let rotation = rotations[(i * 7 + 3) % rotations.len()];
         nodes.extend(rotation.iter().map(|&v| tidy.vertices(cell)[v]));
     }
-    let parts = Parts { points: tidy.points().to_vec(), nodes, ..Parts::default() };
-    let kept = Mesh::new(Cell::Hexahedron, 1, parts.clone(), Arrange::AsGiven).expect("valid");
+    let parts = MeshData { points: tidy.points().to_vec(), nodes, ..MeshData::default() };
+    let kept =
+        Mesh::new(Cell::Hexahedron, 1, parts.clone(), CellOrdering::Original).expect("valid");
     assert!(!kept.topology().is_oriented());
-    let sorted = Mesh::new(Cell::Hexahedron, 1, parts, Arrange::Sorted).expect("valid");
+    let sorted = Mesh::new(Cell::Hexahedron, 1, parts, CellOrdering::Sorted).expect("valid");
     assert!(sorted.topology().is_oriented());
     assert!(close(sorted.size(), 1.0) && close(kept.size(), 1.0));
     assert_eq!(sorted.n_vertices(), tidy.n_vertices());
@@ -282,8 +283,8 @@ fn bad_cells_are_named_with_their_place() {
     let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0], [3.0, 1.0, 0.0]];
     let build = |nodes: Vec<u32>| {
         let cells = BTreeMap::from([("steel".to_owned(), vec![0])]);
-        let parts = Parts { points: points.clone(), nodes, cells, ..Parts::default() };
-        Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted).map_err(|e| e.to_string())
+        let parts = MeshData { points: points.clone(), nodes, cells, ..MeshData::default() };
+        Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted).map_err(|e| e.to_string())
     };
     assert!(build(vec![0, 1, 2, 3]).is_ok() && build(vec![1, 0, 3, 2]).is_ok());
     let cases = [
@@ -304,17 +305,17 @@ fn bad_cells_are_named_with_their_place() {
             "{nodes:?}: {message}"
         );
     }
-    let flat = Parts {
+    let flat = MeshData {
         points: vec![[0.0; 3], [1.0, 0.0, 0.0], [2.0, 0.0, 0.0]],
         nodes: vec![0, 1, 2],
-        ..Parts::default()
+        ..MeshData::default()
     };
-    let message = Mesh::new(Cell::Triangle, 1, flat, Arrange::Sorted).expect_err("flat");
+    let message = Mesh::new(Cell::Triangle, 1, flat, CellOrdering::Sorted).expect_err("flat");
     assert!(message.to_string().contains("is degenerate"), "{message}");
 }
 
 /// Returns two cells on a facet in the plane x_last = 0: one extends to 1, the other to `apex`, above or below.
-fn on_one_facet(cell: Cell, apex: f64) -> Parts {
+fn on_one_facet(cell: Cell, apex: f64) -> MeshData {
     let facet: &[[f64; 3]] = match cell {
         Cell::Triangle | Cell::Quadrilateral => &[[0.0; 3], [1.0, 0.0, 0.0]],
         Cell::Tetrahedron => &[[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],
@@ -349,14 +350,14 @@ fn on_one_facet(cell: Cell, apex: f64) -> Parts {
         }
     }
     nodes.extend(other.into_iter().chain(tips));
-    Parts { points, nodes: nodes.into_iter().map(|i| i as u32).collect(), ..Parts::default() }
+    MeshData { points, nodes: nodes.into_iter().map(|i| i as u32).collect(), ..MeshData::default() }
 }
 
 /// Overlapping cells cover less than the sum of their sizes.
 #[test]
 fn overlapping_cells_are_refused() {
     for cell in Cell::ALL {
-        for arrange in [Arrange::Sorted, Arrange::AsGiven] {
+        for arrange in [CellOrdering::Sorted, CellOrdering::Original] {
             let behind = Mesh::new(cell, 1, on_one_facet(cell, -1.0), arrange);
             assert!(behind.is_ok(), "{cell}: {behind:?}");
             let before = Mesh::new(cell, 1, on_one_facet(cell, 2.0), arrange);
@@ -373,9 +374,9 @@ fn overlapping_cells_are_refused() {
     }
     // The same cell twice.
     let points = vec![[0.0; 3], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]];
-    let parts = Parts { points, nodes: vec![0, 1, 2, 0, 1, 2], ..Parts::default() };
+    let parts = MeshData { points, nodes: vec![0, 1, 2, 0, 1, 2], ..MeshData::default() };
     let message =
-        Mesh::new(Cell::Triangle, 1, parts, Arrange::Sorted).expect_err("twice").to_string();
+        Mesh::new(Cell::Triangle, 1, parts, CellOrdering::Sorted).expect_err("twice").to_string();
     assert!(message.contains("overlap"), "{message}");
 }
 
@@ -385,8 +386,11 @@ fn coincident_nodes_are_noted() {
     let square = |x: f64| [[x, 0.0, 0.0], [x + 1.0, 0.0, 0.0], [x, 1.0, 0.0], [x + 1.0, 1.0, 0.0]];
     let notes = |second: f64| {
         let points = [square(0.0), square(second)].concat();
-        let parts = Parts { points, nodes: (0..8).collect(), ..Parts::default() };
-        Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted).expect("valid").notes().to_vec()
+        let parts = MeshData { points, nodes: (0..8).collect(), ..MeshData::default() };
+        Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)
+            .expect("valid")
+            .notes()
+            .to_vec()
     };
     let [note] = &notes(1.0 + 1e-13)[..] else { panic!("{:?}", notes(1.0 + 1e-13)) };
     for words in ["2 nodes lie where another does", "the first at (1", "Coherence Mesh"] {
@@ -417,7 +421,7 @@ fn counts_are_known_before_a_mesh_is() {
     ] {
         let counts = counts(name, &arguments(text)).expect("counts");
         let mesh = mesh(name, text);
-        assert_eq!(counts, Counts::of(&mesh), "{name}({text})");
+        assert_eq!(counts, EntityCounts::of(&mesh), "{name}({text})");
         let nodes = 4.0 * mesh.nodes().len() as f64 + 24.0 * mesh.points().len() as f64;
         assert!(counts.bytes() > nodes && counts.bytes() < 10.0 * nodes, "{name}({text})");
     }

@@ -10,8 +10,8 @@ use runtime::algebra::vector::{Precision, Vector};
 use runtime::kernels::compile::{Execution, Target, compile, facts};
 use runtime::mesh::generate::generate;
 use runtime::operator::assemble::Csr;
-use runtime::operator::{Asked, BuildError, Operator};
-use runtime::reference::{Bounded, Inputs, Nodal, Reference, assert_all_close};
+use runtime::operator::{BuildError, FluxSelection, Operator};
+use runtime::reference::{BoundedValue, FormInputs, NodalValues, Reference, assert_all_close};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::space::discretisation::Discretisation;
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ impl Case {
         let place = |part| parts.binary_search(&part).expect("a part");
         let places: Vec<Vec<usize>> =
             integrals.map(|integral| tested(integral).into_iter().map(place).collect()).collect();
-        let asked = Asked { numbers: parts.len(), places, once: None };
+        let asked = FluxSelection { numbers: parts.len(), places, once: None };
         let (rule, all) = (self.elements.rule, &asked.places);
         let wanted = |integral: usize| {
             self.reference_with(&state.to_vec(), |reference, inputs| {
@@ -182,8 +182,8 @@ impl Case {
             })
         };
         // The requested numbers as `[item][number][point]`.
-        let spread = |want: &[Bounded], places: &[usize], points: usize| {
-            let mut spread = vec![Bounded::ZERO; want.len() / places.len() * parts.len()];
+        let spread = |want: &[BoundedValue], places: &[usize], points: usize| {
+            let mut spread = vec![BoundedValue::ZERO; want.len() / places.len() * parts.len()];
             for (at, &number) in want.iter().enumerate() {
                 let (item, rest) = (at / (places.len() * points), at % (places.len() * points));
                 let (point, number_at) = (rest / places.len(), rest % places.len());
@@ -208,7 +208,7 @@ impl Case {
             // Derivatives of the reference refer to the axes of the original cell, not of the rotated one.
             let values =
                 (0..got.len()).filter(|at| parts[at / points % parts.len()].1 == Part::Value);
-            let (got, want): (Vec<f64>, Vec<Bounded>) =
+            let (got, want): (Vec<f64>, Vec<BoundedValue>) =
                 values.map(|at| (got[at], want[at])).unzip();
             assert!(got.iter().any(|number| *number != 0.0));
             let name = format!("flux of integral {integral} of {}", self.name);
@@ -217,7 +217,11 @@ impl Case {
     }
 
     /// Evaluates the reference at a state.
-    fn reference_with<T>(&self, u: &[f64], of: impl FnOnce(&Reference<'_>, &Inputs<'_>) -> T) -> T {
+    fn reference_with<T>(
+        &self,
+        u: &[f64],
+        of: impl FnOnce(&Reference<'_>, &FormInputs<'_>) -> T,
+    ) -> T {
         let (on, rule) = (&self.on, self.elements.rule);
         let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
         let reference = reference.expect("supported elements");
@@ -231,9 +235,13 @@ impl Case {
             on.fields.iter().map(|field| field.space.nodes().to_vec()).collect();
         let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();
         let states: Vec<Vec<f64>> = (0..maps.len()).map(|field| part(u, field)).collect();
-        let inputs = Inputs {
+        let inputs = FormInputs {
             coordinates: &coordinates,
-            state: maps.iter().zip(&states).map(|(map, values)| Nodal { map, values }).collect(),
+            state: maps
+                .iter()
+                .zip(&states)
+                .map(|(map, values)| NodalValues { map, values })
+                .collect(),
             aux: Vec::new(),
             params: &self.form.params[0].value,
             time: 0.0,
@@ -244,7 +252,7 @@ impl Case {
     }
 
     /// Returns the residual R(u), the action J(u) w and the diagonal, with the rows of constraints.
-    fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<Bounded>; 3] {
+    fn reference(&self, u: &[f64], w: &[f64]) -> [Vec<BoundedValue>; 3] {
         let on = &self.on;
         let part = |all: &'_ [f64], field: usize| all[on.dofs_of(field)].to_vec();
         let fields = on.fields.len();
@@ -261,7 +269,7 @@ impl Case {
         });
         for (dof, _) in on.conditions() {
             let rows = [0.0, w[dof], 1.0];
-            all.iter_mut().zip(rows).for_each(|(all, row)| all[dof] = Bounded::new(row));
+            all.iter_mut().zip(rows).for_each(|(all, row)| all[dof] = BoundedValue::new(row));
         }
         all
     }

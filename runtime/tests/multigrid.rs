@@ -10,12 +10,12 @@ use kernels_gen::abi::Precision;
 use kernels_gen::element::Lagrange;
 use runtime::algebra::vector::Vector;
 use runtime::device::{Arithmetic, Device};
-use runtime::estimate::adapt::Adaptive;
+use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::generate::generate;
-use runtime::mesh::{Arrange, Mesh, Parts, load};
-use runtime::operator::Shelf;
-use runtime::problem::multigrid::transfer::{Between, Place, State};
+use runtime::mesh::{CellOrdering, Mesh, MeshData, load};
+use runtime::operator::TableCache;
+use runtime::problem::multigrid::transfer::{KernelTransfer, StateInjection, TransferEnvironment};
 use runtime::problem::{Solution, run_on};
 use runtime::solve::Continue;
 use runtime::space::discretisation::Discretisation;
@@ -35,7 +35,7 @@ fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
 
 /// Refines cells near a corner, so that nodes hang.
 fn adapted(mesh: Mesh) -> Mesh {
-    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
     for _ in 0..2 {
         let mesh = adaptive.mesh().expect("a mesh");
         let near = |cell: usize| {
@@ -77,9 +77,9 @@ fn discretised(mesh: &Arc<Mesh>, degree: usize, components: usize, held: bool) -
     on
 }
 
-fn place(execution: Execution, precision: Precision) -> Place {
+fn place(execution: Execution, precision: Precision) -> TransferEnvironment {
     let target = Target { execution, precision, ..Target::native() };
-    Place { target, device: None, shelf: Shelf::default(), fine: None }
+    TransferEnvironment { target, device: None, table_cache: TableCache::default(), fine: None }
 }
 
 /// Returns a linear function with different slopes per component, at the nodes of a space.
@@ -96,16 +96,22 @@ fn random(n: usize, seed: usize) -> Vec<f64> {
 }
 
 /// Checks that P reproduces linear functions, and that x · Pᵀ y = y · P x.
-fn check(name: &str, coarse: &Discretisation, fine: &Discretisation, place: &Place, least: usize) {
-    let between = Between::degrees(coarse, fine, place).expect("kernels");
+fn check(
+    name: &str,
+    coarse: &Discretisation,
+    fine: &Discretisation,
+    place: &TransferEnvironment,
+    least: usize,
+) {
+    let between = KernelTransfer::degrees(coarse, fine, place).expect("kernels");
     check_between(name, &between, (coarse, fine), place, least);
 }
 
 fn check_between(
     name: &str,
-    between: &Between,
+    between: &KernelTransfer,
     (coarse, fine): (&Discretisation, &Discretisation),
-    place: &Place,
+    place: &TransferEnvironment,
     least: usize,
 ) {
     let precision = place.target.precision;
@@ -192,7 +198,7 @@ fn transfers_from_coarser_meshes_do_so_too() {
         let fine = discretised(&mesh, 1, components, held);
         let coarse = discretised(&coarser.mesh, 1, components, held);
         let place = place(Execution::Interpreted, Precision::F64);
-        let between = Between::children(&coarse, &fine, &coarser, &place).expect("kernels");
+        let between = KernelTransfer::children(&coarse, &fine, &coarser, &place).expect("kernels");
         // In the other meshes children do not follow the map of their parents.
         let least = if straight { 1 } else { usize::MAX };
         check_between(name, &between, (&coarse, &fine), &place, least);
@@ -201,7 +207,7 @@ fn transfers_from_coarser_meshes_do_so_too() {
 
 /// Refines all cells, then those near a corner, twice.
 fn graded(mesh: Mesh) -> Mesh {
-    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
     for step in 0..3 {
         let mesh = adaptive.mesh().expect("a mesh");
         let marked = |cell: usize| {
@@ -234,11 +240,13 @@ fn transfers_between_forests_do_so_too() {
             let [own, other] =
                 [&fine, &coarser.mesh].map(|mesh| discretised(mesh, 1, components, held));
             let place = place(Execution::Interpreted, Precision::F64);
-            let between = Between::children(&other, &own, &coarser, &place).expect("kernels");
+            let between =
+                KernelTransfer::children(&other, &own, &coarser, &place).expect("kernels");
             let least = if straight { 1 } else { usize::MAX };
             check_between(name, &between, (&other, &own), &place, least);
             // Values at vertices are those of the finer mesh.
-            let State::Taken(taken) = State::at_vertices(&other, &own, &coarser) else {
+            let StateInjection::Copied(taken) = StateInjection::at_vertices(&other, &own, &coarser)
+            else {
                 panic!("{name}: no vertices")
             };
             let [below, above] = [&other, &own].map(linear);
@@ -272,8 +280,8 @@ fn transfers_between_forests_of_joined_trees_do_so_too() {
             };
             nodes.extend((0..vertices).map(|at| mesh.vertices(cell)[turn(at)]));
         }
-        let parts = Parts { points: mesh.points().to_vec(), nodes, ..Parts::default() };
-        Mesh::new(mesh.cell(), 1, parts, Arrange::AsGiven).expect("a mesh")
+        let parts = MeshData { points: mesh.points().to_vec(), nodes, ..MeshData::default() };
+        Mesh::new(mesh.cell(), 1, parts, CellOrdering::Original).expect("a mesh")
     };
     let meshes = [
         ("squares", boxed("quad", 2.0, 8.0, 0.0)),
@@ -282,7 +290,7 @@ fn transfers_between_forests_of_joined_trees_do_so_too() {
     ];
     for (name, mesh) in meshes {
         let trees = mesh.n_cells();
-        let mut adaptive = Adaptive::new(mesh).expect("a forest");
+        let mut adaptive = AdaptiveMesh::new(mesh).expect("a forest");
         for _ in 0..3 {
             let mesh = adaptive.mesh().expect("a mesh");
             let at_corner = |cell: usize| {
@@ -296,7 +304,8 @@ fn transfers_between_forests_of_joined_trees_do_so_too() {
         while let Ok(coarser) = fine.coarsened() {
             let [own, other] = [&fine, &coarser.mesh].map(|mesh| discretised(mesh, 1, 1, false));
             let place = place(Execution::Interpreted, Precision::F64);
-            let between = Between::children(&other, &own, &coarser, &place).expect("kernels");
+            let between =
+                KernelTransfer::children(&other, &own, &coarser, &place).expect("kernels");
             check_between(name, &between, (&other, &own), &place, 1);
             fine = coarser.mesh;
             counts.push(fine.n_cells());
@@ -330,7 +339,7 @@ fn transfers_on_devices_are_those_of_the_processor() {
             let [coarse, fine] =
                 [low, high].map(|degree| discretised(&mesh, degree, components, number == 1));
             let own = place(Execution::Automatic, Precision::F64);
-            let place = Place { device: Some(Arc::clone(&device)), ..own };
+            let place = TransferEnvironment { device: Some(Arc::clone(&device)), ..own };
             check(&format!("{name} on {}", device.name()), &coarse, &fine, &place, 1);
         }
     }

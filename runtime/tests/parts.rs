@@ -11,13 +11,13 @@ use fem_dsl::source::Source;
 use runtime::device::Device;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::kernels::representation::{Assembly, Representation};
-use runtime::mesh::parted::begin;
+use runtime::mesh::initial::begin;
 use runtime::mesh::refine::forest::{Forest, refined};
-use runtime::mesh::{Arrange, Mesh, Parts};
+use runtime::mesh::{CellOrdering, Mesh, MeshData};
 use runtime::operator::Operator;
-use runtime::problem::scaling::Share;
-use runtime::problem::{Setup, compile_operator, set_up, with_periodic_sides};
-use runtime::processes::Group;
+use runtime::problem::scaling::ProcessShare;
+use runtime::problem::{ProblemSetup, compile_operator, set_up, with_periodic_sides};
+use runtime::processes::ProcessGroup;
 use runtime::processes::threads::each;
 use runtime::solve::NonlinearSystem as _;
 use runtime::space::discretisation::Discretisation;
@@ -75,7 +75,7 @@ fn represented(
     how: Representation,
 ) -> (Operator, Arc<Discretisation>) {
     let target = target().representing(how);
-    let Setup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
+    let ProblemSetup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
     let (form, params) = (&problem.form, &parameters.values);
     let made = compile_operator(form, &elements, &on, params, &target, device);
     (made.expect("an operator").0, on)
@@ -133,8 +133,8 @@ fn expect_places(part: &Mesh, whole: &Mesh) {
 }
 
 /// Returns the statistics of a part and its interface.
-fn share(part: &Discretisation, rank: u32) -> Share {
-    let (mut share, mut outer) = (Share::default(), vec![false; part.mesh.n_cells()]);
+fn share(part: &Discretisation, rank: u32) -> ProcessShare {
+    let (mut share, mut outer) = (ProcessShare::default(), vec![false; part.mesh.n_cells()]);
     (share.cells, share.unknowns) = (part.mesh.n_cells(), part.n_dofs());
     let mut neighbours: BTreeSet<u32> = BTreeSet::new();
     for field in &part.fields {
@@ -164,12 +164,12 @@ fn compare(problem: &Problem, mesh: Mesh, sizes: &[usize]) {
 /// Compares parts on the CPU, or on one device each, with the whole mesh on the CPU.
 #[track_caller]
 fn compare_on(device: Option<&Arc<dyn Device>>, problem: &Problem, mesh: Mesh, sizes: &[usize]) {
-    let even = |whole: &Arc<Mesh>, group: &Arc<dyn Group>| Arc::clone(whole).part(group);
+    let even = |whole: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| Arc::clone(whole).part(group);
     compare_parts(device, problem, mesh, sizes, &even, Some(&evenly));
 }
 
 /// Creates the part of a process.
-type Cutting<'a> = &'a (dyn Fn(&Arc<Mesh>, &Arc<dyn Group>) -> Arc<Mesh> + Sync);
+type Cutting<'a> = &'a (dyn Fn(&Arc<Mesh>, &Arc<dyn ProcessGroup>) -> Arc<Mesh> + Sync);
 
 /// Predicts the rank of each cell.
 type Foretold<'a> = &'a dyn Fn(&Arc<Mesh>, usize) -> Option<Vec<u32>>;
@@ -209,7 +209,7 @@ fn compare_parts(
             let counts = [part.mesh.cells_in_all(), part.dofs_in_all(), boundary];
             (places, here, counts, square, share(&part, group.rank() as u32))
         });
-        let shares: Vec<Share> = parts.iter().map(|part| part.4).collect();
+        let shares: Vec<ProcessShare> = parts.iter().map(|part| part.4).collect();
         match foretold.map(|foretold| foretold(&whole, size)) {
             None => {}
             Some(None) => assert!(whole.n_cells() < size, "{size} parts"),
@@ -305,7 +305,7 @@ fn parts_of_files_add_up_to_the_whole() {
 
 /// Returns the same cubes, each in another rotation.
 fn turned(mesh: &Mesh) -> Mesh {
-    let mut parts = Parts { points: mesh.points().to_vec(), ..Parts::default() };
+    let mut parts = MeshData { points: mesh.points().to_vec(), ..MeshData::default() };
     for cell in 0..mesh.n_cells() {
         let own = mesh.cell_nodes(cell);
         let node = |local: usize| {
@@ -316,7 +316,8 @@ fn turned(mesh: &Mesh) -> Mesh {
         };
         parts.nodes.extend((0..8).map(node));
     }
-    let mut turned = Mesh::new(mesh.cell(), 1, parts, Arrange::AsGiven).expect("the same mesh");
+    let mut turned =
+        Mesh::new(mesh.cell(), 1, parts, CellOrdering::Original).expect("the same mesh");
     turned.tag_boundary("x1", |vertices| vertices.iter().all(|x| x[0] > 0.999));
     turned.tag_boundary("y0", |vertices| vertices.iter().all(|x| x[1] < 0.001));
     turned
@@ -374,7 +375,7 @@ fn turned_cells_are_refined_in_parts() {
 fn compare_refined(problem: &Problem, base: Mesh, steps: &[usize]) {
     let base = with_periodic_sides(problem, Arc::new(base)).expect("a mesh");
     let whole = Mesh::clone(&base).refined(steps.iter().sum()).expect("a finer mesh");
-    let finer = |_: &Arc<Mesh>, group: &Arc<dyn Group>| {
+    let finer = |_: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| {
         let part = Arc::unwrap_or_clone(Arc::clone(&base).part(group));
         let finer = |part: Mesh, &times: &usize| part.refined(times).expect("a finer part");
         Arc::new(steps.iter().fold(part, finer))
@@ -413,7 +414,7 @@ fn parts_that_are_generated_add_up_to_the_whole() {
         let source = program.expect("a text").mesh("p", &Overrides::default()).expect("a mesh").0;
         let (times, periodic) = (problem.refine, &problem.periodic);
         let begun = |size| begin(&source, Path::new(".."), size).expect("a mesh");
-        let part = |_: &Arc<Mesh>, group: &Arc<dyn Group>| {
+        let part = |_: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| {
             begun(group.size()).part(times, periodic, group).expect("a part")
         };
         let ranks = |_: &Arc<Mesh>, size: usize| {
@@ -472,7 +473,7 @@ fn scattered(cells: usize, processes: usize, seed: u64) -> Vec<u32> {
 #[test]
 fn parts_of_any_cells_add_up_to_the_whole() {
     for seed in 0..6 {
-        let by_chance = |whole: &Arc<Mesh>, group: &Arc<dyn Group>| {
+        let by_chance = |whole: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| {
             whole.part_by(scattered(whole.n_cells(), group.size(), seed), group)
         };
         let (mesh, degree, tags) = match seed {

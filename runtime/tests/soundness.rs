@@ -12,8 +12,8 @@ use kernels_gen::generate::{generate_for_threads, interpret};
 use kernels_gen::plan::{self, Elements, Geometry, Plan, Task};
 use runtime::algebra::vector::Precision;
 use runtime::device::cpu::{Argument, Buffer, IndexArray, LaunchError, Module};
-use runtime::device::{Array, DeviceError, Kind};
-use runtime::kernels::compile::{Compiled, Execution, Target, compile, facts};
+use runtime::device::{Array, DeviceError, ElementKind};
+use runtime::kernels::compile::{CompiledKernels, Execution, Target, compile, facts};
 use runtime::mesh::generate::generate;
 use runtime::mesh::partition::Partition;
 use runtime::operator::{BuildError, Operator};
@@ -132,7 +132,7 @@ fn parts_of_a_launch_that_adds_to_a_vector_do_not_run_at_once() {
 }
 
 /// Returns the interpreted kernels of the form.
-fn compiled(on: &Discretisation) -> Compiled {
+fn compiled(on: &Discretisation) -> CompiledKernels {
     let (form, tasks) = (form(), [Task::Residual, Task::Action]);
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     compile(&form, &elements(&form, on), &facts(on), &tasks, &target).expect("kernels")
@@ -215,7 +215,7 @@ fn devices_refuse_indices_out_of_range() {
 #[test]
 fn arrays_of_another_device_are_refused() {
     for (here, there) in devices().iter().zip(devices()) {
-        let mut other = there.zeros(Kind::F64, 4).expect("zeros");
+        let mut other = there.zeros(ElementKind::F64, 4).expect("zeros");
         let foreign = here.clear(&mut other);
         assert!(matches!(foreign, Err(DeviceError::Foreign)), "{foreign:?}");
     }

@@ -1,7 +1,7 @@
 //! Selection of the field, its component and the deformation: names → a view.
 
 use fem_dsl::point::{Location, PointForm, Shape};
-use runtime::files::output::surface::{Quantity, Shown, View, Warp};
+use runtime::files::output::surface::{Quantity, ShownField, View, Warp};
 use runtime::files::output::{Output, PointField};
 
 use super::{PictureError, PictureOptions};
@@ -65,8 +65,8 @@ impl Choice {
         let points = output.point_fields.iter().find(named).copied();
         let cells = output.cell_fields.iter().find(|field| field.name == self.field).copied();
         let shown = match (points, cells) {
-            (Some(field), _) => Shown::Points(field),
-            (_, Some(field)) => Shown::Cells(field),
+            (Some(field), _) => ShownField::Points(field),
+            (_, Some(field)) => ShownField::Cells(field),
             (None, None) => {
                 let known = output.point_fields.iter().map(|field| field.name);
                 let known = known.chain(output.cell_fields.iter().map(|field| field.name));
@@ -76,8 +76,8 @@ impl Choice {
         };
         let warp = self.warp.map(|factor| self.displacement(output, points, factor)).transpose()?;
         let values = match shown {
-            Shown::Points(field) => field.values,
-            Shown::Cells(field) => field.values,
+            ShownField::Points(field) => field.values,
+            ShownField::Cells(field) => field.values,
         };
         let finite = values.iter().map(|value| value.abs()).filter(|value| value.is_finite());
         let scale = finite.fold(0.0, f64::max);

@@ -9,7 +9,9 @@ use fem_dsl::problem::{Support, Trace};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::mesh::Mesh;
-use runtime::problem::{Above, Held, Prescribed, RunError, conditions, discretise, meetings};
+use runtime::problem::{
+    ConditionSupport, FinerLevel, PrescribedData, RunError, conditions, discretise, meetings,
+};
 use runtime::space::constraint::Constraints;
 use runtime::space::discretisation::{AuxValues, Discretisation};
 use runtime::support::expression::Parameters;
@@ -59,7 +61,7 @@ struct Condition {
     /// The field, and the constrained trace.
     of: (usize, Trace),
     support: Support,
-    held: Held,
+    held: ConditionSupport,
     /// Values per node.
     count: usize,
     params: Vec<usize>,
@@ -124,7 +126,8 @@ impl Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<String>, Error> {
-        let held: Vec<&Held> = self.essential.iter().map(|condition| &condition.held).collect();
+        let held: Vec<&ConditionSupport> =
+            self.essential.iter().map(|condition| &condition.held).collect();
         let values =
             |index: usize, places: &[[f64; 3]]| self.essential[index].values(places, parameters);
         let found = meetings(on, &held, values)?;
@@ -146,7 +149,7 @@ impl Conditions {
     /// Returns the same for some conditions, possibly on other nodes.
     fn valued<'h>(
         on: &Discretisation,
-        held: impl Iterator<Item = &'h Held>,
+        held: impl Iterator<Item = &'h ConditionSupport>,
         own: &[&Condition],
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, Error> {
@@ -179,7 +182,7 @@ impl Condition {
             return Err(Error::NoBoundary { field: name });
         }
         let of = (field, trace);
-        let held = Held::new(form, on, of, &support)?;
+        let held = ConditionSupport::new(form, on, of, &support)?;
         let count = if trace == Trace::Whole { count } else { 1 };
         let params = params.iter().map(|param| number(form, param)).collect::<Result<_, _>>()?;
         Ok(Self { of, support, held, count, params, value })
@@ -235,7 +238,7 @@ fn told(error: Error) -> RunError {
     }
 }
 
-impl Prescribed for Conditions {
+impl PrescribedData for Conditions {
     fn conditions(
         &self,
         on: &Discretisation,
@@ -250,7 +253,7 @@ impl Prescribed for Conditions {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
-        above: Option<Above<'_>>,
+        above: Option<FinerLevel<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
         // Data was defined on the system's own mesh, and may have been replaced since.
         let data = above.map_or(form.aux.len(), |above| above.on.aux.len());
@@ -267,9 +270,9 @@ impl Prescribed for Conditions {
         let mut on = discretise(form, &elements, mesh, named)?;
         let held = own.iter().map(|own| {
             let of = (there(own).unwrap_or(own.of.0), own.of.1);
-            Held::new(form, &on, of, &own.support)
+            ConditionSupport::new(form, &on, of, &own.support)
         });
-        let held: Vec<Held> = held.collect::<Result<_, _>>()?;
+        let held: Vec<ConditionSupport> = held.collect::<Result<_, _>>()?;
         let mut conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
         self.set_means(form, &mut conditions);
         on.constrain(conditions);

@@ -2,10 +2,10 @@
 
 use super::setup::checked;
 use super::{FieldName, FieldOf, System, Value};
-use crate::{Error, Figure, Vector, threads};
-use runtime::mesh::locate::{Located, Locator};
+use crate::{Error, ReportValue, Vector, threads};
+use runtime::mesh::locate::{LocatedPoint, Locator};
 use runtime::operator::functional::{errors_of, field_at, measuring_rule};
-use runtime::problem::{RunError, State, report};
+use runtime::problem::{EvaluationState, RunError, report};
 use std::sync::OnceLock;
 
 /// Writes known values at a point.
@@ -119,7 +119,7 @@ impl System {
     /// form are available.
     ///
     /// ```
-    /// use weakform::{Figure, mesh, weak_form};
+    /// use weakform::{ReportValue, mesh, weak_form};
     ///
     /// weak_form! { form heat { field u: scalar; param kappa = 3; f1[u] = kappa * grad(u); } }
     ///
@@ -133,7 +133,7 @@ impl System {
     /// assert!((number("integral(u) / integral(1)")? - 0.5).abs() < 1e-9);
     /// assert!((number("reaction(u, on: \"x1\")")? - 3.0).abs() < 1e-9);
     /// let line = system.measure(&u, "line(u, from: [0, 0.5], to: [1, 0.5], points: 3)")?;
-    /// let Figure::Line(_, line) = line else { unreachable!("a line") };
+    /// let ReportValue::Line(_, line) = line else { unreachable!("a line") };
     /// assert_eq!(line.len(), 3);
     /// # Ok::<(), weakform::Error>(())
     /// ```
@@ -145,11 +145,11 @@ impl System {
     ///
     /// Errors in the text, a vector that does not fit, an unknown tag, or unsupported kernels. A point outside of the
     /// mesh has the value NaN, with a warning.
-    pub fn measure(&self, u: &Vector, text: &str) -> Result<Figure, Error> {
+    pub fn measure(&self, u: &Vector, text: &str) -> Result<ReportValue, Error> {
         self.fits(u)?;
         let reports = self.source.reports(self.form.dim, text)?;
         let numbers = u.to_vec();
-        let of = State {
+        let of = EvaluationState {
             form: &self.form,
             on: &self.on,
             elements: &self.elements,
@@ -159,9 +159,9 @@ impl System {
             load: self.load.as_deref(),
         };
         let device = self.device.as_ref();
-        let mut shelf = self.operator.shelf();
+        let mut table_cache = self.operator.table_cache();
         let (outcomes, notes) =
-            threads::roomy(|| report(&reports, of, &self.target, device, &mut shelf))?;
+            threads::roomy(|| report(&reports, of, &self.target, device, &mut table_cache))?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let found = outcomes.into_iter().next().map(|outcome| outcome.value);
         Ok(found.unwrap_or_else(|| unreachable!("a report that was checked")))
@@ -198,7 +198,7 @@ impl System {
         self.fits(u)?;
         let locator = Locator::new(&self.on.mesh).map_err(RunError::from)?;
         let find = |point: &[f64; 3]| locator.find(point).ok_or(Error::Outside { point: *point });
-        let located: Vec<Located> = points.iter().map(find).collect::<Result<_, _>>()?;
+        let located: Vec<LocatedPoint> = points.iter().map(find).collect::<Result<_, _>>()?;
         Ok(field_at(&self.on, index, &u.to_vec(), &located).map_err(RunError::from)?)
     }
 }

@@ -4,12 +4,12 @@ use super::System;
 use crate::{Error, Vector};
 use fem_dsl::problem::stepping::check_step;
 use fem_dsl::problem::{Scheme, SolverSettings};
-use runtime::problem::{RunError, Travel, rate_data};
-use runtime::solve::time::State;
+use runtime::problem::{RunError, Trajectory, rate_data};
+use runtime::solve::time::TimeState;
 
 /// The state of a time integrator with its history.
 pub struct Motion {
-    travel: Travel,
+    travel: Trajectory,
 }
 
 impl Motion {
@@ -173,9 +173,9 @@ impl System {
         let a = second.then(|| self.vector());
         self.forget_rates();
         self.parameters.values[0] = time;
-        let state = State { time, u: start, v, a };
+        let state = TimeState { time, u: start, v, a };
         let (travel, on) = self.with_operator(|system, operator| {
-            let mut travel = Travel::new(scheme, state, system, operator)?;
+            let mut travel = Trajectory::new(scheme, state, system, operator)?;
             let on = travel.settle(system, operator)?;
             Ok((travel, on))
         })?;

@@ -9,9 +9,9 @@ use runtime::device::Device;
 use runtime::device::jit::{Jit, JitError};
 use runtime::kernels::compile::{CompileError, Execution, Target, facts};
 use runtime::problem::{Kernels, RunError};
-use runtime::processes::{Group, Reduce};
-use runtime::verify::Trial;
-use runtime::verify::agreement::{Distance, Expected};
+use runtime::processes::{ProcessGroup, Reduction};
+use runtime::verify::VerificationProblem;
+use runtime::verify::agreement::{ReferenceDistance, ReferenceResults};
 use std::sync::Arc;
 
 /// Strategies of GPU kernels; the plan chooses the number of cells per group.
@@ -35,7 +35,7 @@ pub struct Compared {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     /// They were compared.
-    Compared(Distance),
+    Compared(ReferenceDistance),
     /// There are no such kernels for this form on these cells.
     Refused(String),
 }
@@ -51,7 +51,7 @@ struct Candidate {
 
 /// Compares all available kernels. Several processes divide the comparisons, each on a whole mesh.
 pub(super) fn compare(
-    trial: &Trial<'_>,
+    trial: &VerificationProblem<'_>,
     settings: &Settings,
     told: &mut dyn FnMut(&str),
 ) -> Result<Vec<Compared>, Error> {
@@ -81,7 +81,7 @@ pub(super) fn compare(
 
 /// Combines the verdicts of all processes; returns the first error, if any process has one.
 fn exchanged(
-    group: &dyn Group,
+    group: &dyn ProcessGroup,
     own: Vec<Verdict>,
     failed: Option<Error>,
     count: usize,
@@ -119,7 +119,7 @@ fn exchanged(
 /// Serialises a verdict for other processes, without loss.
 fn written(verdict: &Verdict) -> String {
     match verdict {
-        Verdict::Compared(Distance { worst: [a, b, c] }) => {
+        Verdict::Compared(ReferenceDistance { worst: [a, b, c] }) => {
             format!("compared {} {} {}", a.to_bits(), b.to_bits(), c.to_bits())
         }
         Verdict::Refused(reason) => format!("refused {reason}"),
@@ -132,7 +132,7 @@ fn read(said: &str) -> Result<Verdict, &str> {
         ("compared", numbers) => {
             let mut numbers = numbers.split(' ').map(|bits| bits.parse().unwrap_or(u64::MAX));
             let mut next = || numbers.next().map_or(f64::NAN, f64::from_bits);
-            Ok(Verdict::Compared(Distance { worst: [next(), next(), next()] }))
+            Ok(Verdict::Compared(ReferenceDistance { worst: [next(), next(), next()] }))
         }
         ("refused", reason) => Ok(Verdict::Refused(reason.to_owned())),
         (_, error) => Err(error),
@@ -146,7 +146,7 @@ fn candidates(settings: &Settings) -> Vec<Candidate> {
         && (Jit::global().compiler().is_ok() || settings.execution == Execution::Compiled);
     let native = Target::native();
     let mut common = [f64::from(u8::from(compiled)), f64::from(rank(native.isa))];
-    settings.group.reduce(Reduce::Least, &mut common);
+    settings.group.reduce(Reduction::Least, &mut common);
     let mut add = |name: String, target: Target, device: Option<&Arc<dyn Device>>| {
         let automatic = settings.execution == Execution::Automatic;
         let may_be_absent = automatic && target.execution == Execution::Compiled;
@@ -185,7 +185,11 @@ fn rank(isa: Isa) -> u8 {
     }
 }
 
-fn compared(trial: &Trial<'_>, expected: &Expected, of: &Candidate) -> Result<Verdict, Error> {
+fn compared(
+    trial: &VerificationProblem<'_>,
+    expected: &ReferenceResults,
+    of: &Candidate,
+) -> Result<Verdict, Error> {
     match one(trial, expected, &of.target, of.device.clone()) {
         // The compiler does not work: as without one, kernels that need none are compared.
         Err(Error::Run(RunError::Compile(CompileError::Jit(JitError::Compiler(error)))))
@@ -198,8 +202,8 @@ fn compared(trial: &Trial<'_>, expected: &Expected, of: &Candidate) -> Result<Ve
 }
 
 fn one(
-    trial: &Trial<'_>,
-    expected: &Expected,
+    trial: &VerificationProblem<'_>,
+    expected: &ReferenceResults,
     target: &Target,
     device: Option<Arc<dyn Device>>,
 ) -> Result<Verdict, Error> {

@@ -13,7 +13,7 @@ use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::generate::elements;
 use runtime::mesh::{LoadError, load};
 use runtime::problem::{RunError, with_periodic_sides};
-use runtime::processes::Group;
+use runtime::processes::ProcessGroup;
 use runtime::space::Space;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -166,7 +166,7 @@ impl Series {
         &mut self,
         level: usize,
         problem: &Problem,
-        group: &Arc<dyn Group>,
+        group: &Arc<dyn ProcessGroup>,
     ) -> Result<Arc<Mesh>, Error> {
         let whole = with_periodic_sides(problem, Arc::clone(self.mesh(level)?));
         Ok(whole.map_err(RunError::from)?.part(group))

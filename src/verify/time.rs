@@ -9,7 +9,7 @@ use crate::Error;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
-use runtime::problem::{Solution, Unwatched, run_steps};
+use runtime::problem::{NullMonitor, Solution, run_steps};
 use std::sync::Arc;
 
 /// Number of the longest steps.
@@ -98,7 +98,7 @@ fn measured(
         let step = Some((to - from) / (STEPS * times) as f64);
         let own = Stepping { scheme, from, to, step, tolerance: None, every: None, at: vec![to] };
         let own = Problem { stepping: Some(own), ..problem.clone() };
-        solutions.push(run_steps(&own, Arc::clone(mesh), None, target, None, &mut Unwatched)?);
+        solutions.push(run_steps(&own, Arc::clone(mesh), None, target, None, &mut NullMonitor)?);
     }
     let on = &solutions[0].on;
     // Of several processes, the lowest that has a DoF counts it.

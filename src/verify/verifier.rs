@@ -17,7 +17,7 @@ use runtime::mesh::{Mesh, load};
 use runtime::problem::RunError;
 use runtime::processes::any;
 use runtime::solve::Continue;
-use runtime::verify::{RATE, Trial};
+use runtime::verify::{RATE, VerificationProblem};
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -233,7 +233,7 @@ impl<'a> Verifier<'a> {
             };
             let mesh = self.part(1, &problem)?;
             let target = self.target();
-            let tried = Trial::new(&problem, mesh, self.rate).and_then(|trial| {
+            let tried = VerificationProblem::new(&problem, mesh, self.rate).and_then(|trial| {
                 let new =
                     trial.setup.elements.notes.iter().filter(|note| !self.notes.contains(note));
                 let new: Vec<String> = new.cloned().collect();
@@ -291,7 +291,8 @@ impl<'a> Verifier<'a> {
             findings.orders.clear();
         }
         told("the Jacobian", 0.8);
-        let trial = Trial::new(problem, self.part(2.min(end - 1), problem)?, self.rate)?;
+        let trial =
+            VerificationProblem::new(problem, self.part(2.min(end - 1), problem)?, self.rate)?;
         let (mut operator, _) = trial.operator(&self.target(), None)?;
         findings.taylor = Some(trial.taylor(&mut operator)?);
         findings.signs = Some(trial.signs(&mut operator)?);
@@ -308,7 +309,7 @@ impl<'a> Verifier<'a> {
             let small = if problem.degree <= 2 { 2 } else { 1 };
             // Small enough for each process to have the whole mesh.
             let mesh = Arc::clone(self.series.mesh(small)?);
-            let trial = Trial::new(problem, mesh, self.rate)?;
+            let trial = VerificationProblem::new(problem, mesh, self.rate)?;
             findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
                 told(what, 0.85);
             })?;
@@ -385,7 +386,7 @@ impl<'a> Verifier<'a> {
         level: usize,
         findings: &mut Findings,
     ) -> Result<(), Error> {
-        let trial = Trial::new(problem, self.part(level, problem)?, self.rate)?;
+        let trial = VerificationProblem::new(problem, self.part(level, problem)?, self.rate)?;
         let (mut operator, _) = trial.operator(&self.target(), None)?;
         let found = trial.solve(&mut operator, &self.target(), &mut |_| Continue::Yes);
         let cells = trial.setup.on.mesh.cells_in_all();

@@ -17,11 +17,11 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use fem_dsl::verify::Phase;
 use kernels_gen::element::Lagrange;
-use runtime::device::jit::{Environment, Foreign, Jit};
-use runtime::files::stored::Wanted;
+use runtime::device::jit::{Environment, ForeignSource, Jit};
+use runtime::files::input::ArrayRequest;
 use runtime::mesh::Statistics;
 use runtime::mesh::partition::Partition;
-use runtime::mesh::read::{self, Format};
+use runtime::mesh::read::{self, MeshFormat};
 use runtime::space::Space;
 use weakform::render::{Style, json, render};
 use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
@@ -151,7 +151,7 @@ pub(crate) fn emit(bytes: &[u8]) {
 /// Tests a mesh file, Gmsh's by default → a mesh with indices in range, whose cells fill its boundary once, or an
 /// error.
 pub(crate) fn mesh(bytes: &[u8]) {
-    let format = Format::of(Path::new(""), bytes).unwrap_or(Format::Gmsh);
+    let format = MeshFormat::of(Path::new(""), bytes).unwrap_or(MeshFormat::Gmsh);
     let mesh = match read::parse(format, bytes) {
         Ok(mesh) => mesh,
         Err(error) => return assert!(!error.to_string().is_empty()),
@@ -178,7 +178,7 @@ pub(crate) fn data(bytes: &[u8]) {
         let partition = Partition::new(&mesh, 1.0);
         let space = Space::new(&mesh, &partition, element, shape.components()).expect("a space");
         let stored = Stored { path: PathBuf::from("data"), array: None, from_text: false };
-        let found = match Wanted::new(&stored, name, shape, &mesh).read_bytes(bytes) {
+        let found = match ArrayRequest::new(&stored, name, shape, &mesh).read_bytes(bytes) {
             Ok(found) => found,
             Err(error) => {
                 assert!(!error.to_string().is_empty());
@@ -199,7 +199,7 @@ struct Damaged {
 }
 
 /// The input of the cache entry.
-const KEPT: Foreign<'_> = Foreign {
+const KEPT: ForeignSource<'_> = ForeignSource {
     name: "fuzzed",
     extension: "cl",
     compiler: "a compiler",

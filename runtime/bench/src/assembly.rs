@@ -32,7 +32,7 @@ pub const WAYS: [Representation; 7] = [
 
 /// Sizes per cell of a mesh, known before assembly.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counts {
+pub struct CellCounts {
     /// Degrees of freedom of a cell.
     pub unknowns: f64,
     /// Matrix rows.
@@ -41,7 +41,7 @@ pub struct Counts {
     pub entries: f64,
 }
 
-impl Counts {
+impl CellCounts {
     /// Degree 1 on many triangles: half as many vertices as triangles, with seven entries per row.
     pub const TRIANGLES: Self = Self { unknowns: 3.0, rows: 0.5, entries: 3.5 };
 
@@ -87,7 +87,7 @@ pub const PAPER_BYTES: [u32; 3] = [79, 151, 192];
 
 /// Measurements of one representation.
 #[derive(Clone, Debug)]
-pub struct Measured {
+pub struct Measurement {
     /// Number of degrees of freedom.
     pub dofs: usize,
     /// Seconds of the symbolic phase, once.
@@ -112,7 +112,7 @@ pub fn measured(
     degree: usize,
     how: Representation,
     machine: &Machine,
-) -> Result<Measured, BenchError> {
+) -> Result<Measurement, BenchError> {
     let form = form_of("poisson", FORM, mesh.dim())?;
     let elements = elements(&form, mesh.cell(), degree, mesh.order(), None)?;
     let on = held(mesh, &elements)?;
@@ -160,5 +160,5 @@ pub fn measured(
     };
     operator.finish()?;
     let size = operator.matrix_size();
-    Ok(Measured { dofs, set_up, assembly, product, size, result: y.to_vec() })
+    Ok(Measurement { dofs, set_up, assembly, product, size, result: y.to_vec() })
 }

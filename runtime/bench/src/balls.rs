@@ -15,7 +15,7 @@ use fem_dsl::problem::Argument;
 use kernels_gen::element::{Cell, Lagrange};
 use runtime::mesh::hanging::bits;
 use runtime::mesh::refine::forest::Forest;
-use runtime::mesh::{Counts, Mesh, generate};
+use runtime::mesh::{EntityCounts, Mesh, generate};
 use runtime::space::Space;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,8 +60,8 @@ impl Ball {
     }
 
     /// Returns the entity counts after uniform refinements, without building the mesh.
-    pub fn counts(&self, level: usize) -> Counts {
-        Counts::of(&self.coarse).refined(level)
+    pub fn counts(&self, level: usize) -> EntityCounts {
+        EntityCounts::of(&self.coarse).refined(level)
     }
 
     /// Builds the ball after uniform refinements.
@@ -172,7 +172,7 @@ pub fn unknowns(mesh: &Mesh, degree: usize) -> Result<usize, BenchError> {
 /// # Errors
 ///
 /// No element of this degree.
-pub fn nodes(counts: &Counts, degree: usize) -> Result<f64, BenchError> {
+pub fn nodes(counts: &EntityCounts, degree: usize) -> Result<f64, BenchError> {
     Ok(counts.nodes(Lagrange::continuous(counts.cell, degree)?))
 }
 

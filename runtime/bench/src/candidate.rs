@@ -5,7 +5,7 @@ use fem_dsl::point::PointForm;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
-use runtime::problem::{RunError, Setup, compile_operator_for};
+use runtime::problem::{ProblemSetup, RunError, compile_operator_for};
 use runtime::solve::{NonlinearSystem, OperatorError};
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// Wishes that match no kernel, kernels that cannot be compiled, a device failure.
 pub fn measure(
     form: &PointForm,
-    setup: &Setup,
+    setup: &ProblemSetup,
     task: Task,
     target: &Target,
     on: Option<&Arc<dyn Device>>,

@@ -1,27 +1,29 @@
 //! Bake-off problems on a device, timed by the device clock; with several processes, each with a device, by the host
 //! clock from a common start to the last end.
 
-use super::{BenchError, Case, Row, Setting, alone, describe, input, input_of, scaling, set_up};
+use super::{
+    BenchError, BenchRow, Case, UncompiledCase, alone, describe, input, input_of, scaling, set_up,
+};
 use kernels_gen::choose::Wishes;
 use kernels_gen::cost::Machine as Cores;
 use kernels_gen::plan::{Plan, Task};
 use runtime::algebra::vector::{Precision, Vector};
-use runtime::device::{Device, DeviceError, Kind};
-use runtime::kernels::compile::{CompiledForDevice, Origin, compile_for_device, facts};
+use runtime::device::{Device, DeviceError, ElementKind};
+use runtime::kernels::compile::{DeviceKernels, Origin, compile_for_device, facts};
 use runtime::kernels::rates::Rates;
 use runtime::operator::Operator;
 use runtime::operator::assemble::Csr;
-use runtime::processes::Group;
+use runtime::processes::ProcessGroup;
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use std::sync::Arc;
 
 /// A case on a device.
-pub struct Prepared {
+pub struct DeviceCase {
     operator: Operator,
-    compiled: Arc<CompiledForDevice>,
+    compiled: Arc<DeviceKernels>,
     x: Vector,
     y: Vector,
-    row: Row,
+    row: BenchRow,
 }
 
 /// Sets up a case with at least `dofs` degrees of freedom.
@@ -32,7 +34,7 @@ pub fn prepare(
     dofs: usize,
     precision: Precision,
     wishes: &Wishes,
-) -> Result<Prepared, BenchError> {
+) -> Result<DeviceCase, BenchError> {
     prepare_part(device, case, degree, dofs, (precision, wishes), &alone())
 }
 
@@ -43,9 +45,9 @@ pub fn prepare_part(
     degree: usize,
     dofs: usize,
     (precision, wishes): (Precision, &Wishes),
-    group: &Arc<dyn Group>,
-) -> Result<Prepared, BenchError> {
-    let Setting { form, elements, on, params } = set_up(case, degree, dofs, group)?;
+    group: &Arc<dyn ProcessGroup>,
+) -> Result<DeviceCase, BenchError> {
+    let UncompiledCase { form, elements, on, params } = set_up(case, degree, dofs, group)?;
     let (facts, tasks) = (facts(&on), [Task::Action]);
     let device = Arc::clone(device);
     let compiled = compile_for_device(&form, &elements, &facts, &tasks, device, precision, wishes)?;
@@ -57,10 +59,10 @@ pub fn prepare_part(
     let row = describe(case, &form, &elements, &compiled.plans, &on, bytes)?;
     let (x, y) = (input_of(&operator), operator.vector());
     operator.finish()?;
-    Ok(Prepared { operator, compiled, x, y, row })
+    Ok(DeviceCase { operator, compiled, x, y, row })
 }
 
-impl Prepared {
+impl DeviceCase {
     /// Returns y = A x for [`input`], on the host.
     pub fn result(&mut self) -> Result<Vec<f64>, BenchError> {
         self.operator.apply(&self.x, &mut self.y)?;
@@ -95,7 +97,7 @@ impl Prepared {
     }
 
     /// Measures the median time, including the clearing of y.
-    pub fn measure(&mut self, rates: &Rates) -> Result<Row, BenchError> {
+    pub fn measure(&mut self, rates: &Rates) -> Result<BenchRow, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         let seconds = match self.row.processes {
             1 => median(&*self.compiled.device, 3, || Ok(operator.apply(x, y)?))?,
@@ -111,7 +113,7 @@ pub fn csr_seconds(device: &dyn Device, matrix: &Csr) -> Result<Option<f64>, Ben
         return Ok(None);
     };
     let n = matrix.starts.len() - 1;
-    let (x, mut y) = (device.upload(&input(n))?, device.zeros(Kind::F64, n)?);
+    let (x, mut y) = (device.upload(&input(n))?, device.zeros(ElementKind::F64, n)?);
     Ok(Some(median(device, 3, || Ok(sparse.apply(&x, &mut y)?))?))
 }
 

@@ -36,16 +36,16 @@ use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Linearisation, Plan, PlanError, Task};
 use kernels_gen::strategy::lower;
 use runtime::algebra::vector::{Precision, Vector};
-use runtime::kernels::compile::{CompileError, Compiled, Target, compile, facts};
+use runtime::kernels::compile::{CompileError, CompiledKernels, Target, compile, facts};
 use runtime::kernels::rates::Rates;
 use runtime::mesh::generate::GenerateError;
-use runtime::mesh::parted::{PartError, begin};
+use runtime::mesh::initial::{PartError, begin};
 use runtime::mesh::refine::forest::{ForestError, RefineError};
 use runtime::mesh::{LoadError, Mesh};
 use runtime::operator::assemble::Csr;
 use runtime::operator::{BuildError, Operator};
 use runtime::problem::RunError;
-use runtime::processes::{Alone, Group};
+use runtime::processes::{ProcessGroup, SingleProcess};
 use runtime::solve::{LinearOperator, NonlinearSystem, OperatorError};
 use runtime::space::SpaceError;
 use runtime::space::discretisation::Discretisation;
@@ -153,7 +153,7 @@ pub enum BenchError {
 
 /// A row of the table.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Row {
+pub struct BenchRow {
     /// The problem.
     pub problem: &'static str,
     /// p.
@@ -192,7 +192,7 @@ pub struct Row {
     pub csr_seconds: Option<f64>,
 }
 
-impl Row {
+impl BenchRow {
     /// Adds the measured time, the bound and the prediction.
     ///
     /// `like` is a machine of the same kind, and `share` the fraction of its widest vectors that the kernel uses.
@@ -222,11 +222,11 @@ impl Row {
 }
 
 /// A compiled case at a degree.
-pub struct Prepared {
+pub struct PreparedCase {
     /// Linearised operator.
     pub operator: Operator,
     /// Its kernels.
-    pub compiled: Compiled,
+    pub compiled: CompiledKernels,
     /// Its elements.
     pub elements: Elements,
     /// Its form.
@@ -235,7 +235,7 @@ pub struct Prepared {
     pub target: Target,
 }
 
-impl Prepared {
+impl PreparedCase {
     /// Returns whether it is a subdomain.
     fn is_part(&self) -> bool {
         self.operator.discretisation().mesh.cut().is_some()
@@ -248,7 +248,7 @@ pub fn prepare(
     degree: usize,
     dofs: usize,
     target: &Target,
-) -> Result<Prepared, BenchError> {
+) -> Result<PreparedCase, BenchError> {
     prepare_part(case, degree, dofs, target, &alone())
 }
 
@@ -258,9 +258,9 @@ pub fn prepare_part(
     degree: usize,
     dofs: usize,
     target: &Target,
-    group: &Arc<dyn Group>,
-) -> Result<Prepared, BenchError> {
-    let Setting { form, elements, on, params } = set_up(case, degree, dofs, group)?;
+    group: &Arc<dyn ProcessGroup>,
+) -> Result<PreparedCase, BenchError> {
+    let UncompiledCase { form, elements, on, params } = set_up(case, degree, dofs, group)?;
     let compiled = compile(&form, &elements, &facts(&on), &[Task::Action], target)?;
     let mut operator = Operator::on_host(
         on,
@@ -273,15 +273,19 @@ pub fn prepare_part(
     let state = operator.vector();
     operator.linearise(&state)?;
     let target = *target;
-    Ok(Prepared { operator, compiled, elements, form, target })
+    Ok(PreparedCase { operator, compiled, elements, form, target })
 }
 
-fn alone() -> Arc<dyn Group> {
-    Arc::new(Alone)
+fn alone() -> Arc<dyn ProcessGroup> {
+    Arc::new(SingleProcess)
 }
 
 /// Builds this process's subdomain of a deformed box on which the fields have at least `dofs` degrees of freedom.
-fn mesh(elements: &Elements, dofs: usize, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, BenchError> {
+fn mesh(
+    elements: &Elements,
+    dofs: usize,
+    group: &Arc<dyn ProcessGroup>,
+) -> Result<Arc<Mesh>, BenchError> {
     let fields = elements.spaces();
     let nodes = |element: Lagrange, cells: usize| match element.is_continuous() {
         true => (element.degree() * cells + 1).pow(3),
@@ -301,7 +305,7 @@ fn mesh(elements: &Elements, dofs: usize, group: &Arc<dyn Group>) -> Result<Arc<
 }
 
 /// A case at a degree, before compilation.
-struct Setting {
+struct UncompiledCase {
     form: PointForm,
     elements: Elements,
     on: Arc<Discretisation>,
@@ -313,8 +317,8 @@ fn set_up(
     case: &Case,
     degree: usize,
     dofs: usize,
-    group: &Arc<dyn Group>,
-) -> Result<Setting, BenchError> {
+    group: &Arc<dyn ProcessGroup>,
+) -> Result<UncompiledCase, BenchError> {
     let cell = Cell::Hexahedron;
     let form = form_of(case.name, case.form, cell.dim())?;
     let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
@@ -322,7 +326,7 @@ fn set_up(
     let on = Arc::new(Discretisation::new(mesh(&elements, dofs, group)?, &elements.spaces())?);
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params = [0.0].into_iter().chain(own).collect();
-    Ok(Setting { form, elements, on, params })
+    Ok(UncompiledCase { form, elements, on, params })
 }
 
 /// Compiles the only form of a text.
@@ -349,7 +353,11 @@ fn input_of(operator: &Operator) -> Vector {
 }
 
 /// Measures y = A x in the current thread pool. Collective, with the total rates of all processes.
-pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, BenchError> {
+pub fn measure(
+    case: &Case,
+    prepared: &PreparedCase,
+    rates: &Rates,
+) -> Result<BenchRow, BenchError> {
     let operator = &prepared.operator;
     let (x, mut y) = (input_of(operator), operator.vector());
     let mut work = || operator.apply(&x, &mut y);
@@ -365,7 +373,7 @@ pub fn measure(case: &Case, prepared: &Prepared, rates: &Rates) -> Result<Row, B
         operator.discretisation(),
         operator.table_bytes(Task::Action),
     )?;
-    let row = Row { threads: rayon::current_num_threads(), ..row };
+    let row = BenchRow { threads: rayon::current_num_threads(), ..row };
     let widest = prepared.target.isa.widest(Precision::F64) as f64;
     let share = (row.lanes as f64 / widest).max(1.0 / 8.0);
     Ok(row.timed(seconds, rates, &Machine::SERVER_CORE, share))
@@ -379,7 +387,7 @@ fn describe(
     plans: &[Plan],
     on: &Discretisation,
     table_bytes: usize,
-) -> Result<Row, BenchError> {
+) -> Result<BenchRow, BenchError> {
     let plan = plans.iter().find(|plan| plan.task == Task::Action);
     let plan = plan.ok_or(BenchError::Form(case.name))?;
     let (kernel, abi) = lower(form, elements, plan)?;
@@ -396,7 +404,7 @@ fn describe(
         Linearisation::Stored => "coefficients".to_owned(),
         Linearisation::Recompute => plan.geometry.to_string(),
     };
-    Ok(Row {
+    Ok(BenchRow {
         problem: case.name,
         degree: elements.degree,
         quadrature: elements.rule.to_string(),
@@ -438,7 +446,7 @@ pub fn median_seconds(
 
 /// Returns the median time of the product with the assembled matrix. With several processes, each has the matrix of its
 /// own cells, and interface rows are summed, like those of cells.
-pub fn csr_seconds(prepared: &Prepared) -> Result<f64, BenchError> {
+pub fn csr_seconds(prepared: &PreparedCase) -> Result<f64, BenchError> {
     let operator = &prepared.operator;
     let matrix = Csr::assemble(operator)?;
     let n = matrix.size();

@@ -24,7 +24,7 @@ pub const PRODUCTS: usize = 100;
 
 /// A row of the tables.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Line {
+pub struct PaperRow {
     /// The dimension.
     pub dim: usize,
     /// p.
@@ -46,12 +46,12 @@ const fn line(
     uniform: [u64; 2],
     adaptive: [u64; 2],
     hanging: f64,
-) -> Line {
-    Line { dim, degree, level, uniform, adaptive, hanging, block }
+) -> PaperRow {
+    PaperRow { dim, degree, level, uniform, adaptive, hanging, block }
 }
 
 /// Largest meshes of each dimension and degree.
-pub const TABLE: [Line; 8] = [
+pub const TABLE: [PaperRow; 8] = [
     line([2, 1, 11, 32], [20_971_520, 20_975_617], [18_271_217, 18_572_584], 3.23),
     line([2, 2, 10, 8], [5_242_880, 20_975_617], [4_847_393, 19_992_109], 4.51),
     line([2, 3, 10, 4], [5_242_880, 47_192_065], [4_847_393, 44_680_720], 3.37),
@@ -116,7 +116,7 @@ pub fn matrix_bytes(dim: usize, degree: usize) -> f64 {
     12.0 * entries(dim, degree, 1, 1.0) + 20.0
 }
 
-impl Line {
+impl PaperRow {
     /// Returns the row of a dimension and degree; degrees beyond the table use its last.
     pub fn of(dim: usize, degree: usize) -> Option<&'static Self> {
         let mut lines = TABLE.iter().filter(|line| line.dim == dim);

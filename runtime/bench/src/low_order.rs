@@ -1,5 +1,5 @@
-//! Low-order operators on boxes of hexahedra, for a case, a mesh and a [`Way`]: products, conjugate gradient
-//! iterations, and single vector passes are timed.
+//! Low-order operators on boxes of hexahedra, for a case, a mesh and a [`OperatorVariant`]: products, conjugate
+//! gradient iterations, and single vector passes are timed.
 //!
 //! ```text
 //! corners, vertices        matrix-free: J from gathered corner coordinates, or from the cell's own 24 coefficients
@@ -44,21 +44,21 @@ const ENOUGH: f64 = 2.0;
 
 /// Representation of the operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum OperatorVariant {
     /// Matrix-free, with this geometry.
-    From(Geometry),
+    MatrixFree(Geometry),
     /// Partial assembly of the form's own coefficients.
     Coefficients,
     /// Assembled matrix.
     Assembled,
 }
 
-impl Way {
+impl OperatorVariant {
     /// All representations; the first one is the reference.
     pub const ALL: [Self; 5] = [
-        Self::From(Geometry::Corners),
-        Self::From(Geometry::Vertices),
-        Self::From(Geometry::Stored),
+        Self::MatrixFree(Geometry::Corners),
+        Self::MatrixFree(Geometry::Vertices),
+        Self::MatrixFree(Geometry::Stored),
         Self::Coefficients,
         Self::Assembled,
     ];
@@ -66,8 +66,8 @@ impl Way {
     /// Returns the paper's name.
     pub fn family(self) -> &'static str {
         match self {
-            Self::From(Geometry::Stored) | Self::Coefficients => "partial assembly",
-            Self::From(_) => "matrix-free",
+            Self::MatrixFree(Geometry::Stored) | Self::Coefficients => "partial assembly",
+            Self::MatrixFree(_) => "matrix-free",
             Self::Assembled => "SpMV",
         }
     }
@@ -87,7 +87,7 @@ impl Way {
             Machine::Device(_, wishes) => wishes,
         };
         match self {
-            Self::From(geometry) => {
+            Self::MatrixFree(geometry) => {
                 wishes.geometry = Some(geometry);
                 wishes.linearisation = Some(Linearisation::Recompute);
             }
@@ -98,10 +98,10 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for OperatorVariant {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::From(geometry) => geometry.fmt(f),
+            Self::MatrixFree(geometry) => geometry.fmt(f),
             Self::Coefficients => f.write_str("coefficients"),
             Self::Assembled => f.write_str("assembled"),
         }
@@ -145,7 +145,7 @@ impl fmt::Display for Passes {
 
 /// Memory traffic and operations of a product.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Counted {
+pub struct ProductCosts {
     /// Number of bytes.
     pub bytes: f64,
     /// Number of floating-point operations.
@@ -198,10 +198,10 @@ pub fn grid(case: &Case, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
 }
 
 /// A linear system in one representation.
-pub struct System {
+pub struct TimedSystem {
     operator: Operator,
     device: Option<Arc<dyn Device>>,
-    counted: Counted,
+    counted: ProductCosts,
     /// Input of products.
     x: Vector,
     /// A x, the right-hand side of solves.
@@ -209,7 +209,7 @@ pub struct System {
     y: Vector,
 }
 
-impl System {
+impl TimedSystem {
     /// Compiles a case of degree 1, and computes its stored data or matrix.
     ///
     /// # Errors
@@ -218,7 +218,7 @@ impl System {
     pub fn new(
         case: &Case,
         mesh: &Arc<Mesh>,
-        way: Way,
+        way: OperatorVariant,
         machine: &Machine,
     ) -> Result<Self, BenchError> {
         let (form, elements) = discrete(case)?;
@@ -245,7 +245,7 @@ impl System {
         operator.apply(&x, &mut b)?;
         operator.finish()?;
         let counted = match way {
-            Way::Assembled => of_matrix(operator.matrix_size().entries, on.n_dofs()),
+            OperatorVariant::Assembled => of_matrix(operator.matrix_size().entries, on.n_dofs()),
             _ => of_kernel(case, &form, &elements, &plans, on.mesh.n_cells())?,
         };
         Ok(Self { operator, device, counted, x, b, y })
@@ -257,7 +257,7 @@ impl System {
     }
 
     /// Returns the memory traffic and operations of a product.
-    pub fn counted(&self) -> Counted {
+    pub fn counted(&self) -> ProductCosts {
         self.counted
     }
 
@@ -444,10 +444,10 @@ impl System {
 }
 
 /// Counts a product with a matrix: entries with columns, row offsets, x read and y written.
-fn of_matrix(entries: usize, dofs: usize) -> Counted {
+fn of_matrix(entries: usize, dofs: usize) -> ProductCosts {
     let (entry, start, vectors) = (8 + 4, 4, 2 * 8);
     let bytes = entry * entries + start * (dofs + 1) + vectors * dofs;
-    Counted { bytes: bytes as f64, flops: 2.0 * entries as f64, entries }
+    ProductCosts { bytes: bytes as f64, flops: 2.0 * entries as f64, entries }
 }
 
 /// Counts a product by kernels, by the cost model for cells without constrained degrees of freedom.
@@ -457,12 +457,12 @@ fn of_kernel(
     elements: &Elements,
     plans: &[Plan],
     cells: usize,
-) -> Result<Counted, BenchError> {
+) -> Result<ProductCosts, BenchError> {
     let plan = plans.iter().find(|plan| plan.task == Task::Action);
     let (kernel, abi) = lower(form, elements, plan.ok_or(BenchError::Form(case.name))?)?;
     let cost = count(&kernel, &abi, elements);
     let cells = cells as f64;
-    Ok(Counted { bytes: cost.bytes.total() * cells, flops: cost.flops() * cells, entries: 0 })
+    Ok(ProductCosts { bytes: cost.bytes.total() * cells, flops: cost.flops() * cells, entries: 0 })
 }
 
 #[cfg(test)]
@@ -475,15 +475,15 @@ mod tests {
     use kernels_gen::abi::coordinate_stride;
     use runtime::assert_close;
     use runtime::kernels::compile::{Execution, Target};
-    use runtime::reference::Bounded;
+    use runtime::reference::BoundedValue;
 
     /// Builds a case in one representation, on the box with 5 cells in each direction.
-    fn system(name: &str, components: usize, way: Way) -> System {
+    fn system(name: &str, components: usize, way: OperatorVariant) -> TimedSystem {
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
         let case = CASES.iter().find(|case| case.name == name).expect("a case");
         let mesh = grid(case, components * 200).expect("a mesh");
         assert_eq!(mesh.n_cells(), 5usize.pow(3));
-        System::new(case, &mesh, way, &Machine::Processor(target)).expect("a system")
+        TimedSystem::new(case, &mesh, way, &Machine::Processor(target)).expect("a system")
     }
 
     /// All representations are the same operator, and all passes the same method.
@@ -493,7 +493,7 @@ mod tests {
         for name in PROBLEMS {
             let components = if name == "BP5" { 1 } else { 3 };
             let mut first: Option<(Vec<f64>, f64)> = None;
-            for way in Way::ALL {
+            for way in OperatorVariant::ALL {
                 let system = system(name, components, way);
                 assert_eq!(system.dofs(), components * 6usize.pow(3));
                 let residuals = Passes::ALL.map(|passes| {
@@ -505,13 +505,14 @@ mod tests {
                     first.get_or_insert_with(|| (system.result(), residuals[0]));
                 assert!((1e-6..0.9).contains(residual), "{name}: {residual}");
                 // Each iteration rounds sums with as many terms as there are degrees of freedom.
-                let wanted_residual = Bounded::with_scale(*residual, (FEW * wanted.len()) as f64);
+                let wanted_residual =
+                    BoundedValue::with_scale(*residual, (FEW * wanted.len()) as f64);
                 for residual in residuals {
                     assert_close!(residual, wanted_residual, f64::EPSILON, "{name}, {way}");
                 }
                 for (own, wanted) in system.result().into_iter().zip(&*wanted) {
                     // A row has 81 terms of at most 1.
-                    let wanted = Bounded::with_scale(*wanted, 81.0);
+                    let wanted = BoundedValue::with_scale(*wanted, 81.0);
                     assert_close!(own, wanted, f64::EPSILON, "{name}, {way}");
                 }
             }
@@ -540,14 +541,15 @@ mod tests {
             let numbers = if problem.coupled == 1 { 6 } else { 72 };
             let coefficients = stored + 8.0 * (more(numbers) - more(problem.stored));
             let wanted = [padded, vertices, metric, coefficients];
-            for (way, wanted) in Way::ALL.into_iter().zip(wanted) {
+            for (way, wanted) in OperatorVariant::ALL.into_iter().zip(wanted) {
                 let system = system(name, problem.components, way);
                 let own = system.counted().bytes / 5f64.powi(3);
                 // Batch padding adds less than a byte.
                 assert!((0.0..1.0).contains(&(own - wanted)), "{name}, {way}: {own} and {wanted}");
             }
             // One row per degree of freedom, shorter on the surface: 3 · 6 − 2 pairs of nodes in each direction.
-            let entries = system(name, problem.components, Way::Assembled).counted().entries;
+            let entries =
+                system(name, problem.components, OperatorVariant::Assembled).counted().entries;
             let blocks = problem.components * problem.coupled;
             assert_eq!(entries, (3 * 6 - 2usize).pow(3) * blocks, "{name}");
         }

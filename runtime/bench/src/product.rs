@@ -16,7 +16,7 @@ use runtime::device::Device;
 use runtime::kernels::compile::{Target, compile, compile_for_device, facts};
 use runtime::kernels::representation::Representation;
 use runtime::mesh::Mesh;
-use runtime::operator::{Operator, Part, Share};
+use runtime::operator::{CellSubset, ClassSizes, Operator};
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use runtime::space::discretisation::Discretisation;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl Product {
     }
 
     /// Returns the batches of the action's cells.
-    pub fn shares(&self) -> Vec<Share> {
+    pub fn shares(&self) -> Vec<ClassSizes> {
         self.operator.shares(Task::Action)
     }
 
@@ -223,11 +223,11 @@ impl Product {
     /// # Errors
     ///
     /// A failed launch.
-    pub fn seconds_of(&mut self, parts: &[Part]) -> Result<f64, BenchError> {
+    pub fn seconds_of(&mut self, parts: &[CellSubset]) -> Result<f64, BenchError> {
         Ok((self.seconds_with(parts)? - self.seconds_with(&[])?).max(0.0))
     }
 
-    fn seconds_with(&mut self, parts: &[Part]) -> Result<f64, BenchError> {
+    fn seconds_with(&mut self, parts: &[CellSubset]) -> Result<f64, BenchError> {
         let (operator, x, y) = (&self.operator, &self.x, &mut self.y);
         match &self.device {
             Some(device) => median(&**device, WARM, || Ok(operator.apply_to(parts, x, y)?)),
@@ -265,7 +265,7 @@ impl Product {
     /// # Errors
     ///
     /// A failed launch.
-    pub fn results(&mut self, lists: &[&[Part]]) -> Result<[Vec<f64>; 2], BenchError> {
+    pub fn results(&mut self, lists: &[&[CellSubset]]) -> Result<[Vec<f64>; 2], BenchError> {
         self.operator.apply(&self.x, &mut self.y)?;
         let whole = self.y.to_vec();
         let mut sum = vec![0.0; whole.len()];

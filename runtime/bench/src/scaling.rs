@@ -23,7 +23,7 @@ const PARTS: usize = 5;
 
 /// Timing of a product.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Product {
+pub struct ProductTimes {
     /// Seconds of y = A x.
     pub seconds: f64,
     /// Seconds without messages.
@@ -34,7 +34,7 @@ pub struct Product {
     pub bytes: f64,
 }
 
-impl Product {
+impl ProductTimes {
     /// Returns the fraction of the message time overlapped with cells; `None` without messages.
     pub fn hidden(&self) -> Option<f64> {
         let shown = (self.seconds - self.alone) / self.messages;
@@ -47,7 +47,7 @@ impl Product {
 /// # Errors
 ///
 /// An operator that cannot be applied.
-pub fn product(operator: &mut Operator) -> Result<Product, OperatorError> {
+pub fn product(operator: &mut Operator) -> Result<ProductTimes, OperatorError> {
     let mut x = operator.initial()?;
     operator.linearise(&x)?;
     x.fill(1.0);
@@ -56,7 +56,7 @@ pub fn product(operator: &mut Operator) -> Result<Product, OperatorError> {
     let operator = &*operator;
     let seconds = median(operator, &x, &mut || operator.apply(&x, &mut y))?;
     let Some(sharing) = sharing else {
-        return Ok(Product { seconds, alone: seconds, ..Product::default() });
+        return Ok(ProductTimes { seconds, alone: seconds, ..ProductTimes::default() });
     };
     let alone = median(operator, &x, &mut || operator.apply(&x, &mut own))?;
     let messages = median(operator, &x, &mut || {
@@ -66,7 +66,7 @@ pub fn product(operator: &mut Operator) -> Result<Product, OperatorError> {
     let sent = sharing.lists(|unknown| unknown as u32).sent;
     let numbers: usize = sent.iter().map(|(_, unknowns)| unknowns.len()).sum();
     let bytes = x.largest((numbers * x.precision().bytes()) as f64);
-    Ok(Product { seconds, alone, messages, bytes })
+    Ok(ProductTimes { seconds, alone, messages, bytes })
 }
 
 /// Returns the median seconds of some work, repeated equally often by all processes of vectors like `like`.

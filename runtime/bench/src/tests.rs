@@ -1,10 +1,10 @@
 //! Counts of the papers, our mesh rule compared with them, alternative counts of hanging nodes, and products by parts.
 
-use super::assembly::{Counts, PAPER_BYTES, measured};
+use super::assembly::{CellCounts, PAPER_BYTES, measured};
 use super::balls::{Ball, Census, nodes, unknowns};
 use super::kronbichler::{self, MATRIX};
 use super::ljungkvist::{
-    CASE, Line, TABLE, element_matrix, free_bytes, matrix_bytes, speedup, stored, vectors,
+    CASE, PaperRow, TABLE, element_matrix, free_bytes, matrix_bytes, speedup, stored, vectors,
 };
 use super::product::{Machine, Product};
 use fem_dsl::problem::Argument;
@@ -12,8 +12,8 @@ use runtime::assert_close;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::generate::generate;
-use runtime::operator::Part;
-use runtime::reference::Bounded;
+use runtime::operator::CellSubset;
+use runtime::reference::BoundedValue;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ fn the_adaptive_meshes_have_about_as_many_cells() {
         }
         done.push((line.dim, line.level));
         let ball = Ball::new(line.dim).expect("a ball");
-        let forest = ball.adapted(Line::base(line.dim, line.level)).expect("a forest");
+        let forest = ball.adapted(PaperRow::base(line.dim, line.level)).expect("a forest");
         let off = forest.n_leaves() as f64 / line.adaptive[0] as f64 - 1.0;
         assert!(off.abs() <= 0.1, "{line:?}: {} cells", forest.n_leaves());
     }
@@ -52,7 +52,7 @@ fn the_adaptive_meshes_have_about_as_many_cells() {
 fn what_hangs_is_counted_as_cells_have_it() {
     for (dim, level) in [(2, 5), (3, 3)] {
         let ball = Ball::new(dim).expect("a ball");
-        let mesh = ball.mesh(&ball.adapted(Line::base(dim, level)).expect("a forest"));
+        let mesh = ball.mesh(&ball.adapted(PaperRow::base(dim, level)).expect("a forest"));
         let mesh = mesh.expect("a mesh");
         let census = Census::of(&mesh);
         assert!(census.constrained > 0 && census.constrained < census.cells);
@@ -67,19 +67,22 @@ fn the_parts_of_a_product_add_up() {
     let machine = interpreted();
     for (dim, level) in [(2, 4), (3, 2)] {
         let ball = Ball::new(dim).expect("a ball");
-        let mesh = ball.mesh(&ball.adapted(Line::base(dim, level)).expect("a forest"));
+        let mesh = ball.mesh(&ball.adapted(PaperRow::base(dim, level)).expect("a forest"));
         let mesh = Arc::new(mesh.expect("a mesh"));
         let mut product = Product::new(&CASE, 2, &mesh, &machine).expect("a product");
         let shares = product.shares();
         let count: usize = shares.iter().map(|share| share.count()).sum();
         assert_eq!(count, mesh.n_cells());
-        let hanging = shares.iter().filter(|share| share.is_of(&[Part::Hanging]));
+        let hanging = shares.iter().filter(|share| share.is_of(&[CellSubset::Hanging]));
         assert_eq!(
             hanging.map(|share| share.count()).sum::<usize>(),
             Census::of(&mesh).constrained
         );
-        let lists: [&[Part]; 3] =
-            [&[Part::Free, Part::All], &[Part::Constrained], &[Part::Hanging]];
+        let lists: [&[CellSubset]; 3] = [
+            &[CellSubset::Free, CellSubset::All],
+            &[CellSubset::Constrained],
+            &[CellSubset::Hanging],
+        ];
         let constraints = &product.discretisation().fields[0].constraints;
         let free = (0..constraints.n_free() + constraints.len())
             .filter(|&unknown| !constraints.is_constrained(unknown));
@@ -88,7 +91,7 @@ fn the_parts_of_a_product_add_up() {
         let [_, nothing] = product.results(&[&[]]).expect("results");
         for unknown in free {
             // The sum of a row's terms is smaller: κ is at most 20, an entry of x a half, and a node has few cells.
-            let expected = Bounded::with_scale(sum[unknown], 1e3);
+            let expected = BoundedValue::with_scale(sum[unknown], 1e3);
             assert_close!(whole[unknown], expected, f64::EPSILON, "{unknown}");
             assert_eq!(nothing[unknown], 0.0);
         }
@@ -121,7 +124,7 @@ fn a_product_of_degree_4_goes_through_13_times_less_memory() {
 /// K40's) hold them twice. Section 6: matrix-free problems are 4 and 8 times larger, one uniform refinement.
 #[test]
 fn matrices_fit_as_the_paper_says() {
-    let fits = |line: &Line, level: usize| {
+    let fits = |line: &PaperRow, level: usize| {
         let counts = Ball::new(line.dim).expect("a ball").counts(level);
         let dofs = nodes(&counts, line.degree).expect("an element");
         (2.0 * dofs * (matrix_bytes(line.dim, line.degree) - 16.0) <= 12e9, dofs)
@@ -145,7 +148,7 @@ fn matrices_fit_as_the_paper_says() {
 /// more than EbE-V1. Ours are fewer.
 #[test]
 fn bytes_a_triangle_are_those_of_the_paper() {
-    let counts = Counts::TRIANGLES;
+    let counts = CellCounts::TRIANGLES;
     let [recomputed, stored, own] = PAPER_BYTES.map(f64::from);
     assert_eq!((counts.paper_bytes(), counts.stored_bytes()), (own, stored - recomputed));
     assert_eq!(format!("{:.0} %", 100.0 * (own / stored - 1.0)), "27 %");
@@ -173,7 +176,7 @@ fn matrices_of_triangles_have_seven_entries_a_row() {
         assert_eq!(found.size.entries, wanted, "{assembly}");
         assert!(found.size.elements >= 9 * 2 * n * n, "{assembly}");
     }
-    let of = |n: f64| Counts {
+    let of = |n: f64| CellCounts {
         unknowns: 3.0,
         rows: (n + 1.0).powi(2) / (2.0 * n * n),
         entries: (7.0 * n * n + 6.0 * n + 1.0) / (2.0 * n * n),
@@ -205,7 +208,13 @@ fn matrices_have_the_entries_that_are_foretold() {
         assert_eq!(*entries as f64, wanted, "{}", problem.case.name);
         // Entries of x are at most a half, coefficients at most 10, and a row has fewer than 400 terms.
         for (a, b) in free.iter().zip(matrix) {
-            assert_close!(*a, Bounded::with_scale(*b, 1e4), f64::EPSILON, "{}", problem.case.name);
+            assert_close!(
+                *a,
+                BoundedValue::with_scale(*b, 1e4),
+                f64::EPSILON,
+                "{}",
+                problem.case.name
+            );
         }
         // With many cells the surface of a box becomes negligible.
         let (many, p) = (1e6, 5.0);

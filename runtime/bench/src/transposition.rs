@@ -41,7 +41,7 @@ pub const BLOCKS: [usize; 6] = [16, 20, 24, 28, 32, 36];
 pub const BATCHES: [usize; 4] = [4, 8, 12, 16];
 
 /// A problem on a mesh.
-pub struct Prepared {
+pub struct PreparedProblem {
     device: Arc<dyn Device>,
     form: PointForm,
     elements: Elements,
@@ -51,12 +51,12 @@ pub struct Prepared {
     /// Result of one thread per cell.
     wanted: Vec<f64>,
     /// Measurement of one thread per cell.
-    pub cell_per_lane: Run,
+    pub cell_per_lane: PlanMeasurement,
 }
 
 /// Measurement of one plan.
 #[derive(Clone, Debug)]
-pub struct Run {
+pub struct PlanMeasurement {
     /// Cells per batch.
     pub cells: usize,
     /// Threads per group.
@@ -75,7 +75,7 @@ pub struct Run {
     pub error: f64,
 }
 
-impl Run {
+impl PlanMeasurement {
     /// Returns the ratio of the roofline bound of our own counts to the measured time. In single precision the bound
     /// uses twice the measured multiply-add rate.
     pub fn floor_fraction(&self, rates: &Rates, precision: Precision) -> f64 {
@@ -100,7 +100,7 @@ pub fn prepare(
     precision: Precision,
     dofs: usize,
     wishes: Wishes,
-) -> Result<Prepared, BenchError> {
+) -> Result<PreparedProblem, BenchError> {
     let dim = cell.dim();
     let form = form_of(name, text, dim)?;
     let components = form.fields.first().map_or(1, |field| field.shape.components());
@@ -116,7 +116,7 @@ pub fn prepare(
     let elements = Elements::new(&form, cell, 1, default_rule(cell, 1, 1, Some(1)))?;
     let element = Lagrange::continuous(cell, 1)?;
     let on = Arc::new(Discretisation::new(mesh, &[(element, components)])?);
-    let mut prepared = Prepared {
+    let mut prepared = PreparedProblem {
         device: Arc::clone(device),
         form,
         elements,
@@ -124,7 +124,7 @@ pub fn prepare(
         wishes,
         on,
         wanted: Vec::new(),
-        cell_per_lane: Run {
+        cell_per_lane: PlanMeasurement {
             cells: 1,
             threads: 0,
             shared_bytes: 0,
@@ -141,7 +141,7 @@ pub fn prepare(
     Ok(prepared)
 }
 
-impl Prepared {
+impl PreparedProblem {
     /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
         self.on.n_dofs()
@@ -174,15 +174,15 @@ impl Prepared {
     }
 
     /// Measures a residual with numbers of blocks per batch and consecutive batches.
-    pub fn measure(&self, blocks: usize, batches: usize) -> Result<Run, BenchError> {
+    pub fn measure(&self, blocks: usize, batches: usize) -> Result<PlanMeasurement, BenchError> {
         let (run, found) = self.run(Strategy::ThreadTransposition { blocks, batches })?;
         let most = self.wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
         let off = found.iter().zip(&self.wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        Ok(Run { error: off / most, ..run })
+        Ok(PlanMeasurement { error: off / most, ..run })
     }
 
     /// Measures a residual with a strategy; returns the residual as well.
-    fn run(&self, strategy: Strategy) -> Result<(Run, Vec<f64>), BenchError> {
+    fn run(&self, strategy: Strategy) -> Result<(PlanMeasurement, Vec<f64>), BenchError> {
         let lanes = self.wishes.lanes.filter(|_| strategy != Strategy::CellPerLane);
         let wishes = Wishes { strategy: Some(strategy), lanes, ..self.wishes };
         let (facts, device) = (facts(&self.on), Arc::clone(&self.device));
@@ -202,7 +202,7 @@ impl Prepared {
         let seconds =
             median(&*self.device, 2, || Ok(NonlinearSystem::residual(&operator, &u, &mut r)?))?;
         let vectors = 3 * self.dofs() * precision.bytes();
-        let run = Run {
+        let run = PlanMeasurement {
             cells: plan.lanes,
             threads: abi.threads.max(plan.lanes),
             shared_bytes: abi.shared_bytes,

@@ -24,14 +24,14 @@ const FACTOR: f64 = 4.0;
 
 /// A value with the sum of its absolute terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Bounded {
+pub struct BoundedValue {
     /// The value.
     pub value: f64,
     /// The sum of absolute terms; at least |value|.
     pub scale: f64,
 }
 
-impl Bounded {
+impl BoundedValue {
     /// An exact zero.
     pub const ZERO: Self = Self { value: 0.0, scale: 0.0 };
 
@@ -59,14 +59,14 @@ impl Bounded {
     }
 }
 
-impl From<f64> for Bounded {
+impl From<f64> for BoundedValue {
     #[inline]
     fn from(value: f64) -> Self {
         Self::new(value)
     }
 }
 
-impl Add for Bounded {
+impl Add for BoundedValue {
     type Output = Self;
     #[inline]
     fn add(self, other: Self) -> Self {
@@ -74,14 +74,14 @@ impl Add for Bounded {
     }
 }
 
-impl AddAssign for Bounded {
+impl AddAssign for BoundedValue {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl Sub for Bounded {
+impl Sub for BoundedValue {
     type Output = Self;
     #[inline]
     fn sub(self, other: Self) -> Self {
@@ -89,7 +89,7 @@ impl Sub for Bounded {
     }
 }
 
-impl Neg for Bounded {
+impl Neg for BoundedValue {
     type Output = Self;
     #[inline]
     fn neg(self) -> Self {
@@ -97,7 +97,7 @@ impl Neg for Bounded {
     }
 }
 
-impl Mul for Bounded {
+impl Mul for BoundedValue {
     type Output = Self;
     #[inline]
     fn mul(self, other: Self) -> Self {
@@ -109,7 +109,7 @@ impl Mul for Bounded {
     }
 }
 
-impl Div for Bounded {
+impl Div for BoundedValue {
     type Output = Self;
     #[inline]
     fn div(self, other: Self) -> Self {
@@ -119,7 +119,7 @@ impl Div for Bounded {
     }
 }
 
-impl std::iter::Sum for Bounded {
+impl std::iter::Sum for BoundedValue {
     fn sum<I: Iterator<Item = Self>>(numbers: I) -> Self {
         numbers.fold(Self::ZERO, Add::add)
     }
@@ -132,11 +132,11 @@ fn amplify(slope: f64, scale: f64) -> f64 {
 }
 
 /// Applies a unary function.
-fn unary(function: Unary, a: Bounded) -> Bounded {
+fn unary(function: Unary, a: BoundedValue) -> BoundedValue {
     let x = a.value;
     let value = arithmetic::unary(function, x);
     let slope = match function {
-        Unary::Neg | Unary::Abs => return Bounded { value, scale: a.scale },
+        Unary::Neg | Unary::Abs => return BoundedValue { value, scale: a.scale },
         Unary::Sign => 0.0,
         Unary::Sqrt => 0.5 / value,
         Unary::Exp => value,
@@ -150,11 +150,11 @@ fn unary(function: Unary, a: Bounded) -> Bounded {
         Unary::Cosh => libm::sinh(x),
         Unary::Tanh => 1.0 - value * value,
     };
-    Bounded { value, scale: amplify(slope, a.scale) + value.abs() }
+    BoundedValue { value, scale: amplify(slope, a.scale) + value.abs() }
 }
 
 /// Applies a binary function.
-fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
+fn binary(function: Binary, a: BoundedValue, b: BoundedValue) -> BoundedValue {
     let value = arithmetic::binary(function, a.value, b.value);
     let scale = match function {
         Binary::Add => return a + b,
@@ -177,20 +177,20 @@ fn binary(function: Binary, a: Bounded, b: Bounded) -> Bounded {
         // Near a tie either argument may be selected.
         Binary::Min | Binary::Max => a.scale.max(b.scale),
     };
-    Bounded { value, scale }
+    BoundedValue { value, scale }
 }
 
 /// Returns the value of every node of a graph; truth values are 1 or 0.
 pub(super) fn evaluate(
     graph: &Graph,
-    mut input: impl FnMut(Input) -> Bounded,
-) -> IndexVec<NodeId, Bounded> {
-    let mut values: IndexVec<NodeId, Bounded> = IndexVec::new();
-    let truth = |value: bool| Bounded { value: f64::from(u8::from(value)), scale: 0.0 };
+    mut input: impl FnMut(Input) -> BoundedValue,
+) -> IndexVec<NodeId, BoundedValue> {
+    let mut values: IndexVec<NodeId, BoundedValue> = IndexVec::new();
+    let truth = |value: bool| BoundedValue { value: f64::from(u8::from(value)), scale: 0.0 };
     for node in graph.nodes() {
         let holds = |a: NodeId| values[a].value != 0.0;
         let value = match *node {
-            Node::Constant(number) => Bounded::new(number.get()),
+            Node::Constant(number) => BoundedValue::new(number.get()),
             Node::Input(which) => input(which),
             Node::Unary(function, a) => unary(function, values[a]),
             Node::Binary(function, a, b) => binary(function, values[a], values[b]),
@@ -199,7 +199,7 @@ pub(super) fn evaluate(
                     (values[a], arithmetic::powi(values[a].value, n.saturating_sub(1)));
                 let value = arithmetic::powi(a.value, n);
                 let scale = amplify(f64::from(n) * slope, a.scale) + value.abs();
-                Bounded { value, scale }
+                BoundedValue { value, scale }
             }
             Node::Compare(comparison, a, b) => {
                 truth(arithmetic::compare(comparison, values[a].value, values[b].value))
@@ -215,7 +215,7 @@ pub(super) fn evaluate(
 }
 
 /// Compares a result in a precision with the reference; the error describes the difference.
-pub fn check_close(got: f64, want: Bounded, epsilon: f64) -> Result<(), String> {
+pub fn check_close(got: f64, want: BoundedValue, epsilon: f64) -> Result<(), String> {
     let (error, bound) = ((got - want.value).abs(), want.tolerance(epsilon));
     if !bound.is_finite() || !want.value.is_finite() {
         return Err(format!("the reference is not finite: {want:?}"));
@@ -228,7 +228,7 @@ pub fn check_close(got: f64, want: Bounded, epsilon: f64) -> Result<(), String> 
 
 /// Asserts that every result agrees with the reference; reports the largest difference.
 #[track_caller]
-pub fn assert_all_close(got: &[f64], want: &[Bounded], epsilon: f64, context: &str) {
+pub fn assert_all_close(got: &[f64], want: &[BoundedValue], epsilon: f64, context: &str) {
     assert_eq!(got.len(), want.len(), "{context}: different lengths");
     let excess = |i: &usize| {
         let (error, bound) = ((got[*i] - want[*i].value).abs(), want[*i].tolerance(epsilon));
@@ -247,8 +247,8 @@ pub fn assert_all_close(got: &[f64], want: &[Bounded], epsilon: f64, context: &s
 }
 
 /// `assert_close!(got, want, epsilon)` asserts that `got`, computed in a precision with unit roundoff `epsilon`, agrees
-/// with the [`Bounded`] `want` up to the common tolerance, 4 · epsilon · Σ|terms|. A format string with arguments may
-/// follow.
+/// with the [`BoundedValue`] `want` up to the common tolerance, 4 · epsilon · Σ|terms|. A format string with arguments
+/// may follow.
 #[macro_export]
 macro_rules! assert_close {
     ($got:expr, $want:expr, $epsilon:expr $(,)?) => {
@@ -269,11 +269,11 @@ mod tests {
 
     #[test]
     fn cancellation_shows_in_the_scale() {
-        let (a, b) = (Bounded::new(1.0), Bounded::new(1.0 - f64::EPSILON));
+        let (a, b) = (BoundedValue::new(1.0), BoundedValue::new(1.0 - f64::EPSILON));
         let difference = a - b;
         assert_eq!(difference.value, f64::EPSILON);
         assert!(difference.scale > 1.9);
-        let product = difference * Bounded::new(3.0);
+        let product = difference * BoundedValue::new(3.0);
         assert!(product.scale > 5.9);
         assert!(check_close(0.0, product, f64::EPSILON).is_ok());
         assert!(check_close(1.0e-13, product, f64::EPSILON).is_err());
@@ -282,16 +282,16 @@ mod tests {
 
     #[test]
     fn infinite_scales_are_no_agreement() {
-        let root = Bounded::with_scale(0.0, 1.0).sqrt();
+        let root = BoundedValue::with_scale(0.0, 1.0).sqrt();
         assert!(check_close(5.0, root, f64::EPSILON).is_err());
-        assert_eq!(Bounded::ZERO.sqrt(), Bounded::ZERO);
+        assert_eq!(BoundedValue::ZERO.sqrt(), BoundedValue::ZERO);
     }
 
     #[test]
     fn scales_bound_what_single_precision_loses() {
         // Each function in f32 against f64, at arguments with large amplification.
         let check = |function: Unary, x: f32, got: f32| {
-            let want = unary(function, Bounded::new(f64::from(x) * (1.0 + 3.0e-8)));
+            let want = unary(function, BoundedValue::new(f64::from(x) * (1.0 + 3.0e-8)));
             assert_close!(got, want, f32::EPSILON, "{function:?}({x})");
         };
         for x in [0.9f32, 1.0001, 20.0, 1.0e-3] {

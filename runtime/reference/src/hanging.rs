@@ -10,10 +10,10 @@ use kernels_gen::abi::hanging::parts;
 use kernels_gen::element::{Lagrange, tabulate};
 
 /// For each referenced node, the nodes i that contribute to its function, with C_ik.
-pub type Functions = Vec<Vec<(usize, f64)>>;
+pub type HangingFunctions = Vec<Vec<(usize, f64)>>;
 
 /// Returns the functions of a cell with a hanging word ([`kernels_gen::abi::hanging`]); `None` if nothing hangs.
-pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
+pub fn functions(element: Lagrange, word: u32) -> Option<HangingFunctions> {
     if word == 0 || !element.is_continuous() {
         return None;
     }
@@ -50,16 +50,16 @@ pub fn functions(element: Lagrange, word: u32) -> Option<Functions> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::Bounded;
+    use crate::BoundedValue;
     use crate::assert_close;
     use kernels_gen::abi::hanging::word;
     use kernels_gen::element::Cell;
 
     /// Returns a polynomial of the given degree in each direction.
-    fn polynomial(x: [f64; 3], degree: usize) -> Bounded {
+    fn polynomial(x: [f64; 3], degree: usize) -> BoundedValue {
         let along = |axis: usize| {
-            let add = |k: usize| Bounded::new(0.4 - 0.1 * (k + axis) as f64);
-            (0..degree).fold(add(degree), |sum, k| sum * Bounded::new(x[axis]) + add(k))
+            let add = |k: usize| BoundedValue::new(0.4 - 0.1 * (k + axis) as f64);
+            (0..degree).fold(add(degree), |sum, k| sum * BoundedValue::new(x[axis]) + add(k))
         };
         along(0) * along(1) * along(2)
     }
@@ -72,18 +72,18 @@ mod tests {
             let along = |axis: usize| (f64::from(word >> axis & 1) + point[axis]) / 2.0;
             [0, 1, 2].map(|axis| if axis < dim { along(axis) } else { 0.0 })
         };
-        let mut seen = vec![Bounded::ZERO; points.len()];
+        let mut seen = vec![BoundedValue::ZERO; points.len()];
         for (k, function) in functions.iter().enumerate() {
             let own = *function == [(k, 1.0)];
             let read = polynomial(if own { in_parent(&points[k]) } else { points[k] }, degree);
             for &(i, factor) in function {
-                seen[i] += Bounded::new(factor) * read;
+                seen[i] += BoundedValue::new(factor) * read;
             }
         }
         assert!(functions.iter().enumerate().any(|(k, function)| *function != [(k, 1.0)]));
         for (seen, point) in seen.iter().zip(&points) {
             let want = polynomial(in_parent(point), degree);
-            let want = Bounded::with_scale(want.value, want.scale.max(seen.scale));
+            let want = BoundedValue::with_scale(want.value, want.scale.max(seen.scale));
             assert_close!(seen.value, want, f64::EPSILON, "{word:x} of degree {degree}");
         }
     }

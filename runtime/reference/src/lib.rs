@@ -12,7 +12,7 @@
 //! their outward normal −∇λ / |∇λ|.
 //!
 //! The action uses the coefficients G instead of the form's own action graph, so that the two can be compared. Every
-//! number is a [`Bounded`], and [`assert_close!`](crate::assert_close) is the common tolerance of the project. The
+//! number is a [`BoundedValue`], and [`assert_close!`](crate::assert_close) is the common tolerance of the project. The
 //! interface uses plain slices and no mesh.
 //!
 //! This is a separate crate, which tests compile with full optimisation: they spend most of their time here.
@@ -24,56 +24,56 @@ mod table;
 #[cfg(test)]
 mod tests;
 
-pub use bounded::{Bounded, assert_all_close, check_close};
-pub use hanging::{Functions, functions};
+pub use bounded::{BoundedValue, assert_all_close, check_close};
+pub use hanging::{HangingFunctions, functions};
 
 use fem_dsl::culprit::Given;
 use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, PlanError, tested};
 use point::{Cursor, Point};
-use table::Table;
+use table::BasisTable;
 
 /// A form with its elements and its quadrature rule.
 pub struct Reference<'a> {
     form: &'a PointForm,
     degree: usize,
     rule: Rule,
-    geometry: Space,
-    fields: Vec<Space>,
+    geometry: ElementSpace,
+    fields: Vec<ElementSpace>,
     /// `None` for data on cells and points.
-    aux: Vec<Option<Space>>,
+    aux: Vec<Option<ElementSpace>>,
 }
 
 /// An element with its tabulation at the points of the rule.
-struct Space {
+struct ElementSpace {
     /// Its index among the spaces of the form: fields first, then data.
     number: usize,
     element: Lagrange,
-    table: Table,
+    table: BasisTable,
     /// Tabulations at the points of each facet, if the form has facet integrals.
-    facets: Vec<Table>,
+    facets: Vec<BasisTable>,
     /// For each cell, functions that differ from the element's own; empty if no cell has any.
-    functions: Vec<Option<Functions>>,
+    functions: Vec<Option<HangingFunctions>>,
 }
 
-impl Space {
+impl ElementSpace {
     fn new(number: usize, element: Lagrange, rule: Rule, on_facets: bool) -> Self {
         let facets = if on_facets { 0..rule.cell().facets().len() } else { 0..0 };
-        let facets = facets.map(|facet| Table::on_facet(element, rule, facet)).collect();
-        let table = Table::new(element, rule);
+        let facets = facets.map(|facet| BasisTable::on_facet(element, rule, facet)).collect();
+        let table = BasisTable::new(element, rule);
         Self { number, element, table, facets, functions: Vec::new() }
     }
 
     /// Returns the tabulation at the current cell or facet.
-    fn at(&self, cursor: Cursor) -> &Table {
+    fn at(&self, cursor: Cursor) -> &BasisTable {
         cursor.facet.map_or(&self.table, |facet| &self.facets[facet])
     }
 }
 
 /// Nodal values.
 #[derive(Clone, Copy, Debug)]
-pub struct Nodal<'a> {
+pub struct NodalValues<'a> {
     /// The number of each node of each cell: `[cell][node]`.
     pub map: &'a [u32],
     /// Node-major, components interleaved.
@@ -84,7 +84,7 @@ pub struct Nodal<'a> {
 #[derive(Clone, Copy, Debug)]
 pub enum AuxData<'a> {
     /// At nodes.
-    Nodes(Nodal<'a>),
+    Nodes(NodalValues<'a>),
     /// `[cell][component]`
     Cells(&'a [f64]),
     /// `[cell][point][component]`
@@ -93,11 +93,11 @@ pub enum AuxData<'a> {
 
 /// Inputs of a form.
 #[derive(Clone, Debug)]
-pub struct Inputs<'a> {
+pub struct FormInputs<'a> {
     /// Coordinates of the geometry's nodes: `[cell][node][axis]`.
     pub coordinates: &'a [f64],
     /// The state of each field.
-    pub state: Vec<Nodal<'a>>,
+    pub state: Vec<NodalValues<'a>>,
     /// All auxiliary data.
     pub aux: Vec<AuxData<'a>>,
     /// The components of all parameters, in order.
@@ -111,7 +111,7 @@ pub struct Inputs<'a> {
 }
 
 /// One vector per field, node-major, components interleaved.
-pub type Vectors = Vec<Vec<Bounded>>;
+pub type Vectors = Vec<Vec<BoundedValue>>;
 
 impl<'a> Reference<'a> {
     /// Creates the form at degree `k` on cells of geometry order `g`, with the language's default rule or the rule of a
@@ -141,7 +141,7 @@ impl<'a> Reference<'a> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
         let on_facets = form.integrals.iter().any(|integral| !integral.region.is_of_cells());
-        let space = |number, element| Space::new(number, element, rule, on_facets);
+        let space = |number, element| ElementSpace::new(number, element, rule, on_facets);
         let spaces = |(number, element): (usize, Result<Lagrange, ElementError>)| {
             element.map(|element| space(number, element))
         };
@@ -165,7 +165,11 @@ impl<'a> Reference<'a> {
 
     /// Sets the functions of cells with hanging nodes in a field: for each cell those of its referenced nodes, if they
     /// differ from the element's own.
-    pub fn with_functions(mut self, field: usize, functions: Vec<Option<Functions>>) -> Self {
+    pub fn with_functions(
+        mut self,
+        field: usize,
+        functions: Vec<Option<HangingFunctions>>,
+    ) -> Self {
         self.fields[field].functions = functions;
         self
     }
@@ -181,7 +185,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Returns the residual R(u), of all integrals.
-    pub fn residual(&self, inputs: &Inputs) -> Vectors {
+    pub fn residual(&self, inputs: &FormInputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
             let values = point.evaluate(self, &integral.graph, inputs, cursor);
@@ -193,16 +197,16 @@ impl<'a> Reference<'a> {
     }
 
     /// Returns the Jacobian action J(u)w by the coefficients G. `direction` is w, one vector per field.
-    pub fn action(&self, inputs: &Inputs, direction: &[&[f64]]) -> Vectors {
+    pub fn action(&self, inputs: &FormInputs, direction: &[&[f64]]) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
             let values = point.evaluate(self, &integral.graph, inputs, cursor);
-            let mut trials: Vec<(Slot, Bounded)> = Vec::new();
+            let mut trials: Vec<(Slot, BoundedValue)> = Vec::new();
             for entry in &integral.jacobian {
                 let known = trials.iter().find(|(slot, _)| *slot == entry.trial);
                 let trial = known.map(|&(_, trial)| trial).unwrap_or_else(|| {
                     let field = entry.trial.field;
-                    let w = Nodal { map: inputs.state[field].map, values: direction[field] };
+                    let w = NodalValues { map: inputs.state[field].map, values: direction[field] };
                     let trial = self.slot(&self.fields[field], w, entry.trial, cursor, point);
                     trials.push((entry.trial, trial));
                     trial
@@ -215,7 +219,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Returns the diagonal of the Jacobian.
-    pub fn diagonal(&self, inputs: &Inputs) -> Vectors {
+    pub fn diagonal(&self, inputs: &FormInputs) -> Vectors {
         let mut result = self.zeros(inputs);
         self.for_each_point(inputs, |integral, cursor, point| {
             let values = point.evaluate(self, &integral.graph, inputs, cursor);
@@ -239,7 +243,11 @@ impl<'a> Reference<'a> {
     /// Returns the tested quantities of an integral of the residual at its points, `[cell][point][number]` or
     /// `[facet][point][number]`. They are those of [`tested`], w |det J| f0 and w |det J| J⁻¹ f1, in the axes of the
     /// cell, on facets, too.
-    pub fn flux(&self, inputs: &Inputs, integral: usize) -> Result<Vec<Bounded>, PlanError> {
+    pub fn flux(
+        &self,
+        inputs: &FormInputs,
+        integral: usize,
+    ) -> Result<Vec<BoundedValue>, PlanError> {
         let elements = Elements::new(self.form, self.rule.cell(), self.degree, self.rule)?;
         let (parts, mut all) = (tested(self.form, &elements, integral), Vec::new());
         self.for_each_point(inputs, |of, cursor, point| {
@@ -255,19 +263,19 @@ impl<'a> Reference<'a> {
                         && derivative(slot.part).is_some() == derivative(part).is_some()
                 });
                 let pulled = own.map(|&(slot, node)| values[node] * point.pulled(part, slot.part));
-                all.push(point.measure * pulled.sum::<Bounded>());
+                all.push(point.measure * pulled.sum::<BoundedValue>());
             }
         });
         Ok(all)
     }
 
     /// Returns the integral of the form's energy density over the cells, if it has one.
-    pub fn energy(&self, inputs: &Inputs) -> Option<Bounded> {
+    pub fn energy(&self, inputs: &FormInputs) -> Option<BoundedValue> {
         let mut sum = None;
         self.for_each_point(inputs, |integral, cursor, point| {
             if let Some(node) = integral.energy {
                 let density = point.evaluate(self, &integral.graph, inputs, cursor)[node];
-                *sum.get_or_insert(Bounded::ZERO) += point.measure * density;
+                *sum.get_or_insert(BoundedValue::ZERO) += point.measure * density;
             }
         });
         sum
@@ -275,7 +283,7 @@ impl<'a> Reference<'a> {
 
     /// Finds the first point at which an integral is not finite, else one at which its derivative is not. Returns the
     /// integral's number, whether it is the derivative, and all inputs of the form there.
-    pub fn not_finite(&self, inputs: &Inputs) -> Option<(usize, bool, Given)> {
+    pub fn not_finite(&self, inputs: &FormInputs) -> Option<(usize, bool, Given)> {
         let [mut value, mut derivative] = [None, None];
         let wanted = fem_dsl::culprit::inputs(self.form);
         self.for_each_point(inputs, |integral, cursor, point| {
@@ -300,7 +308,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Returns the physical coordinates of the quadrature points: `[cell][point][axis]`.
-    pub fn coordinates(&self, inputs: &Inputs) -> Vec<f64> {
+    pub fn coordinates(&self, inputs: &FormInputs) -> Vec<f64> {
         let mut all = Vec::new();
         let dim = self.form.dim;
         self.for_each_place(inputs, |_, point| {
@@ -310,7 +318,11 @@ impl<'a> Reference<'a> {
     }
 
     /// Calls `visit` for every point of every integral.
-    fn for_each_point(&self, inputs: &Inputs, mut visit: impl FnMut(&Integral, Cursor, &Point)) {
+    fn for_each_point(
+        &self,
+        inputs: &FormInputs,
+        mut visit: impl FnMut(&Integral, Cursor, &Point),
+    ) {
         for (number, integral) in self.form.integrals.iter().enumerate() {
             if integral.region.is_of_cells() {
                 let only = inputs.cells.get(number).and_then(Option::as_ref);
@@ -334,7 +346,7 @@ impl<'a> Reference<'a> {
     /// Calls `visit` for every point of a facet of a cell.
     fn on_facet(
         &self,
-        inputs: &Inputs,
+        inputs: &FormInputs,
         (cell, facet): (usize, usize),
         mut visit: impl FnMut(Cursor, &Point),
     ) {
@@ -349,7 +361,7 @@ impl<'a> Reference<'a> {
         }
     }
 
-    fn for_each_place(&self, inputs: &Inputs, mut visit: impl FnMut(Cursor, &Point)) {
+    fn for_each_place(&self, inputs: &FormInputs, mut visit: impl FnMut(Cursor, &Point)) {
         let weights = self.rule.weights();
         let stride = self.geometry.element.count() * self.form.dim;
         for (cell, nodes) in inputs.coordinates.chunks(stride).enumerate() {
@@ -365,11 +377,11 @@ impl<'a> Reference<'a> {
     fn add_tested(
         &self,
         result: &mut Vectors,
-        inputs: &Inputs,
+        inputs: &FormInputs,
         cursor: Cursor,
         point: &Point,
         test: Slot,
-        flux: Bounded,
+        flux: BoundedValue,
     ) {
         let functions = point.functions(&self.fields[test.field], cursor, test.part);
         for (i, &basis) in functions.iter().enumerate() {
@@ -379,7 +391,7 @@ impl<'a> Reference<'a> {
     }
 
     /// Returns the index of a component of node `i` of a cell in the vector of its field.
-    fn place(&self, inputs: &Inputs, cursor: Cursor, slot: Slot, i: usize) -> usize {
+    fn place(&self, inputs: &FormInputs, cursor: Cursor, slot: Slot, i: usize) -> usize {
         let nodes = self.fields[slot.field].element.count();
         let node = inputs.state[slot.field].map[cursor.cell * nodes + i] as usize;
         node * self.form.fields[slot.field].shape.components() + slot.component
@@ -389,12 +401,12 @@ impl<'a> Reference<'a> {
     /// determines the number of components.
     fn slot(
         &self,
-        space: &Space,
-        nodal: Nodal,
+        space: &ElementSpace,
+        nodal: NodalValues,
         slot: Slot,
         cursor: Cursor,
         point: &Point,
-    ) -> Bounded {
+    ) -> BoundedValue {
         let components = self.form.fields[slot.field].shape.components();
         point.interpolate(space, nodal, components, slot, cursor)
     }
@@ -404,8 +416,8 @@ impl<'a> Reference<'a> {
         (self.form.dim, self.fields.len() + self.aux.len())
     }
 
-    fn zeros(&self, inputs: &Inputs) -> Vectors {
-        inputs.state.iter().map(|field| vec![Bounded::ZERO; field.values.len()]).collect()
+    fn zeros(&self, inputs: &FormInputs) -> Vectors {
+        inputs.state.iter().map(|field| vec![BoundedValue::ZERO; field.values.len()]).collect()
     }
 }
 

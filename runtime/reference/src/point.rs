@@ -1,8 +1,8 @@
 //! A quadrature point of a cell: its geometry, and the inputs of a form there.
 
 use super::bounded::evaluate;
-use super::table::Table;
-use super::{AuxData, Bounded, Inputs, Nodal, Reference, Space, derivative};
+use super::table::BasisTable;
+use super::{AuxData, BoundedValue, ElementSpace, FormInputs, NodalValues, Reference, derivative};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Graph, Input, NodeId, Part, Slot};
 use kernels_gen::element::{Cell, Lagrange};
@@ -16,43 +16,43 @@ pub(super) struct Cursor {
     /// The facet of the cell, if the point is on one.
     pub(super) facet: Option<usize>,
     /// The cell's diameter.
-    pub(super) diameter: Bounded,
+    pub(super) diameter: BoundedValue,
 }
 
 /// The geometry at a point.
 pub(super) struct Point {
     dim: usize,
     /// Physical coordinates.
-    pub(super) x: [Bounded; 3],
+    pub(super) x: [BoundedValue; 3],
     /// The quadrature weight times |det J|.
-    pub(super) measure: Bounded,
+    pub(super) measure: BoundedValue,
     /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
-    inverse: [[Bounded; 3]; 3],
+    inverse: [[BoundedValue; 3]; 3],
     /// The outward unit normal, on facets.
-    normal: [Bounded; 3],
+    normal: [BoundedValue; 3],
     /// Cached results of [`Self::functions`]: for each space the values, and the derivatives along each axis.
-    functions: Vec<OnceCell<Vec<Bounded>>>,
+    functions: Vec<OnceCell<Vec<BoundedValue>>>,
 }
 
 impl Point {
     /// Creates point `q` of the cell with these coordinates of the geometry nodes, `[node][axis]`, for a number of
     /// spaces.
     pub(super) fn new(
-        table: &Table,
+        table: &BasisTable,
         (dim, spaces): (usize, usize),
         q: usize,
         nodes: &[f64],
         weight: f64,
     ) -> Self {
-        let sum = |axis: usize, along: Option<usize>| -> Bounded {
-            let term = |i| table.entry(q, i, along) * Bounded::new(nodes[i * dim + axis]);
+        let sum = |axis: usize, along: Option<usize>| -> BoundedValue {
+            let term = |i| table.entry(q, i, along) * BoundedValue::new(nodes[i * dim + axis]);
             (0..table.nodes()).map(term).sum()
         };
-        let mut x = [Bounded::ZERO; 3];
-        let mut jacobian = [[Bounded::ZERO; 3]; 3];
+        let mut x = [BoundedValue::ZERO; 3];
+        let mut jacobian = [[BoundedValue::ZERO; 3]; 3];
         for axis in 0..3 {
             // The remaining axes are those of the identity.
-            jacobian[axis][axis] = Bounded { value: 1.0, scale: 0.0 };
+            jacobian[axis][axis] = BoundedValue { value: 1.0, scale: 0.0 };
         }
         for axis in 0..dim {
             x[axis] = sum(axis, None);
@@ -63,7 +63,7 @@ impl Point {
         let (determinant, inverse) = invert(&jacobian);
         // A cell may be mirrored.
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
-        let (measure, normal) = (Bounded::new(weight) * size, [Bounded::ZERO; 3]);
+        let (measure, normal) = (BoundedValue::new(weight) * size, [BoundedValue::ZERO; 3]);
         let functions = vec![OnceCell::new(); spaces * (1 + dim)];
         Self { dim, x, measure, inverse, normal, functions }
     }
@@ -76,21 +76,21 @@ impl Point {
             (false, 0) => along[..self.dim].fill(-1.0),
             (false, _) => along[facet - 1] = 1.0,
         }
-        let mut gradient = [Bounded::ZERO; 3];
+        let mut gradient = [BoundedValue::ZERO; 3];
         for (j, entry) in gradient.iter_mut().enumerate().take(self.dim) {
-            *entry = (0..self.dim).map(|k| Bounded::new(along[k]) * self.inverse[k][j]).sum();
+            *entry = (0..self.dim).map(|k| BoundedValue::new(along[k]) * self.inverse[k][j]).sum();
         }
-        let length = gradient.iter().map(|&g| g * g).sum::<Bounded>().sqrt();
+        let length = gradient.iter().map(|&g| g * g).sum::<BoundedValue>().sqrt();
         let normal = gradient.map(|g| -(g / length));
         Self { measure: self.measure * length, normal, ..self }
     }
 
     /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
-    fn basis(&self, table: &Table, q: usize, i: usize, part: Part) -> Bounded {
+    fn basis(&self, table: &BasisTable, q: usize, i: usize, part: Part) -> BoundedValue {
         match derivative(part) {
             None => table.entry(q, i, None),
             Some(j) => {
-                let mut sum = Bounded::ZERO;
+                let mut sum = BoundedValue::ZERO;
                 for (k, inverse) in self.inverse[..self.dim].iter().enumerate() {
                     sum += table.entry(q, i, Some(k)) * inverse[j];
                 }
@@ -101,41 +101,46 @@ impl Point {
 
     /// Returns the functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j
     /// with hanging nodes. Computed on first use.
-    pub(super) fn functions(&self, space: &Space, cursor: Cursor, part: Part) -> &[Bounded] {
+    pub(super) fn functions(
+        &self,
+        space: &ElementSpace,
+        cursor: Cursor,
+        part: Part,
+    ) -> &[BoundedValue] {
         let number = space.number * (1 + self.dim) + derivative(part).map_or(0, |axis| 1 + axis);
         self.functions[number].get_or_init(|| {
             let (table, nodes) = (space.at(cursor), 0..space.element.count());
             let basis = nodes.map(|i| self.basis(table, cursor.point, i, part));
-            let basis: Vec<Bounded> = basis.collect();
+            let basis: Vec<BoundedValue> = basis.collect();
             let Some(Some(functions)) = space.functions.get(cursor.cell) else { return basis };
-            let of = |&(j, factor): &(usize, f64)| Bounded::new(factor) * basis[j];
+            let of = |&(j, factor): &(usize, f64)| BoundedValue::new(factor) * basis[j];
             functions.iter().map(|function| function.iter().map(of).sum()).collect()
         })
     }
 
     /// Returns the pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
-    pub(super) fn pulled(&self, to: Part, from: Part) -> Bounded {
+    pub(super) fn pulled(&self, to: Part, from: Part) -> BoundedValue {
         match (derivative(to), derivative(from)) {
             (Some(a), Some(j)) => self.inverse[a][j],
-            _ => Bounded { value: 1.0, scale: 0.0 },
+            _ => BoundedValue { value: 1.0, scale: 0.0 },
         }
     }
 
     /// Returns a component of a nodal function, or one of its physical derivatives.
     pub(super) fn interpolate(
         &self,
-        space: &Space,
-        nodal: Nodal,
+        space: &ElementSpace,
+        nodal: NodalValues,
         components: usize,
         slot: Slot,
         cursor: Cursor,
-    ) -> Bounded {
+    ) -> BoundedValue {
         let nodes = space.element.count();
         let map = &nodal.map[cursor.cell * nodes..(cursor.cell + 1) * nodes];
         let value = |&node: &u32| nodal.values[node as usize * components + slot.component];
         let functions = self.functions(space, cursor, slot.part);
         let terms = functions.iter().zip(map);
-        terms.map(|(&function, node)| function * Bounded::new(value(node))).sum()
+        terms.map(|(&function, node)| function * BoundedValue::new(value(node))).sum()
     }
 
     /// Evaluates every node of a graph at this point.
@@ -143,9 +148,9 @@ impl Point {
         &self,
         reference: &Reference,
         graph: &Graph,
-        inputs: &Inputs,
+        inputs: &FormInputs,
         cursor: Cursor,
-    ) -> IndexVec<NodeId, Bounded> {
+    ) -> IndexVec<NodeId, BoundedValue> {
         evaluate(graph, |input| self.read(reference, inputs, cursor, input))
     }
 
@@ -153,10 +158,10 @@ impl Point {
     pub(super) fn read(
         &self,
         reference: &Reference,
-        inputs: &Inputs,
+        inputs: &FormInputs,
         cursor: Cursor,
         input: Input,
-    ) -> Bounded {
+    ) -> BoundedValue {
         let form = reference.form;
         match input {
             Input::State(slot) => {
@@ -164,33 +169,39 @@ impl Point {
                 reference.slot(space, inputs.state[slot.field], slot, cursor, self)
             }
             // The action is formed from the coefficients, which do not depend on the direction.
-            Input::Direction(_) => Bounded::ZERO,
+            Input::Direction(_) => BoundedValue::ZERO,
             Input::Aux(slot) => self.aux(reference, inputs, cursor, slot),
             Input::Param(index, component) => {
                 let before: usize =
                     form.params[..index].iter().map(|param| param.shape.components()).sum();
-                Bounded::new(inputs.params[before + component])
+                BoundedValue::new(inputs.params[before + component])
             }
             Input::Coordinate(axis) => self.x[axis],
             Input::Normal(axis) => self.normal[axis],
-            Input::Time => Bounded::new(inputs.time),
+            Input::Time => BoundedValue::new(inputs.time),
             Input::Diameter => cursor.diameter,
-            Input::Degree => Bounded::new(reference.degree as f64),
+            Input::Degree => BoundedValue::new(reference.degree as f64),
         }
     }
 
-    fn aux(&self, reference: &Reference, inputs: &Inputs, cursor: Cursor, slot: Slot) -> Bounded {
+    fn aux(
+        &self,
+        reference: &Reference,
+        inputs: &FormInputs,
+        cursor: Cursor,
+        slot: Slot,
+    ) -> BoundedValue {
         let components = reference.form.aux[slot.field].shape.components();
         match (inputs.aux[slot.field], &reference.aux[slot.field]) {
             (AuxData::Nodes(nodal), Some(space)) => {
                 self.interpolate(space, nodal, components, slot, cursor)
             }
             (AuxData::Cells(values), None) => {
-                Bounded::new(values[cursor.cell * components + slot.component])
+                BoundedValue::new(values[cursor.cell * components + slot.component])
             }
             (AuxData::Points(values), None) => {
                 let point = cursor.cell * reference.rule.count() + cursor.point;
-                Bounded::new(values[point * components + slot.component])
+                BoundedValue::new(values[point * components + slot.component])
             }
             _ => panic!("auxiliary data {} should lie where the form says", slot.field),
         }
@@ -198,14 +209,14 @@ impl Point {
 }
 
 /// Returns the determinant and the inverse by cofactors.
-fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
+fn invert(a: &[[BoundedValue; 3]; 3]) -> (BoundedValue, [[BoundedValue; 3]; 3]) {
     let next = |i: usize| (i + 1) % 3;
     let cofactor = |i: usize, j: usize| {
         let (k, l, m, n) = (next(i), next(next(i)), next(j), next(next(j)));
         a[k][m] * a[l][n] - a[k][n] * a[l][m]
     };
-    let determinant: Bounded = (0..3).map(|j| a[0][j] * cofactor(0, j)).sum();
-    let mut inverse = [[Bounded::ZERO; 3]; 3];
+    let determinant: BoundedValue = (0..3).map(|j| a[0][j] * cofactor(0, j)).sum();
+    let mut inverse = [[BoundedValue::ZERO; 3]; 3];
     for i in 0..3 {
         for j in 0..3 {
             inverse[j][i] = cofactor(i, j) / determinant;
@@ -215,18 +226,18 @@ fn invert(a: &[[Bounded; 3]; 3]) -> (Bounded, [[Bounded; 3]; 3]) {
 }
 
 /// Returns the cell diameter h: the largest distance between two vertices.
-pub(super) fn diameter(element: Lagrange, coordinates: &[f64]) -> Bounded {
+pub(super) fn diameter(element: Lagrange, coordinates: &[f64]) -> BoundedValue {
     let dim = element.cell().dim();
     let nodes = element.nodes();
     let vertices: Vec<&[f64]> = (0..nodes.len())
         .filter(|&i| nodes[i].dim == 0)
         .map(|i| &coordinates[i * dim..(i + 1) * dim])
         .collect();
-    let mut largest = Bounded::ZERO;
+    let mut largest = BoundedValue::ZERO;
     for (a, from) in vertices.iter().enumerate() {
         for to in &vertices[..a] {
-            let difference = |c: usize| Bounded::new(from[c]) - Bounded::new(to[c]);
-            let square: Bounded = (0..dim).map(|c| difference(c) * difference(c)).sum();
+            let difference = |c: usize| BoundedValue::new(from[c]) - BoundedValue::new(to[c]);
+            let square: BoundedValue = (0..dim).map(|c| difference(c) * difference(c)).sum();
             if square.value > largest.value {
                 largest = square;
             }

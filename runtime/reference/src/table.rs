@@ -1,28 +1,28 @@
-//! Full tabulation with scales: (Lagrange, Rule) → φ_i(x_q) and ∂φ_i/∂ξ_j(x_q) as [`Bounded`].
+//! Full tabulation with scales: (Lagrange, Rule) → φ_i(x_q) and ∂φ_i/∂ξ_j(x_q) as [`BoundedValue`].
 //!
 //! On tensor cells a kernel may compute these numbers in other ways: by even–odd decomposition, which mixes nodes i and
 //! n−1−i, and by the collocation derivative, B' = D B. The scale per direction is therefore |B_i| + |B_{n−1−i}|, and
 //! Σ_q' |D_qq'| (|B_q'i| + |B_q',n−1−i|) for a derivative.
 
-use super::Bounded;
+use super::BoundedValue;
 use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule};
 
 /// A basis tabulated at the points of a rule.
-pub(super) struct Table {
+pub(super) struct BasisTable {
     nodes: usize,
     dim: usize,
-    values: Vec<Bounded>,
-    gradients: Vec<Bounded>,
+    values: Vec<BoundedValue>,
+    gradients: Vec<BoundedValue>,
 }
 
-impl Table {
+impl BasisTable {
     pub(super) fn new(element: Lagrange, rule: Rule) -> Self {
         let plain = tabulate_rule(element, rule);
         let mut table = Self {
             nodes: plain.nodes,
             dim: plain.dim,
-            values: plain.values.iter().map(|&v| Bounded::new(v)).collect(),
-            gradients: plain.gradients.iter().map(|&v| Bounded::new(v)).collect(),
+            values: plain.values.iter().map(|&v| BoundedValue::new(v)).collect(),
+            gradients: plain.gradients.iter().map(|&v| BoundedValue::new(v)).collect(),
         };
         if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
             table.widen(&LineScales::new(nodes, points));
@@ -54,7 +54,7 @@ impl Table {
         let largest = |of: &[f64]| of.iter().fold(0.0, |most: f64, entry| most.max(entry.abs()));
         let wide = |of: &[f64]| {
             let least = if cell.is_tensor() { 0.0 } else { largest(of) };
-            of.iter().map(|&entry| Bounded::with_scale(entry, least)).collect()
+            of.iter().map(|&entry| BoundedValue::with_scale(entry, least)).collect()
         };
         let mut table = Self {
             nodes: plain.nodes,
@@ -70,7 +70,7 @@ impl Table {
 
     /// Returns the value φ_i(x_q), or its derivative along a reference axis.
     #[inline]
-    pub(super) fn entry(&self, q: usize, i: usize, axis: Option<usize>) -> Bounded {
+    pub(super) fn entry(&self, q: usize, i: usize, axis: Option<usize>) -> BoundedValue {
         match axis {
             None => self.values[q * self.nodes + i],
             Some(axis) => self.gradients[(q * self.nodes + i) * self.dim + axis],
@@ -87,17 +87,17 @@ impl Table {
         let (nodes, dim) = (self.nodes, self.dim);
         for (at, value) in self.values.iter_mut().enumerate() {
             let (q, i) = (at / nodes, at % nodes);
-            *value = Bounded::with_scale(value.value, line.product(dim, q, i, None));
+            *value = BoundedValue::with_scale(value.value, line.product(dim, q, i, None));
             for axis in 0..dim {
                 let gradient = &mut self.gradients[at * dim + axis];
                 let scale = line.product(dim, q, i, Some(axis));
-                *gradient = Bounded::with_scale(gradient.value, scale);
+                *gradient = BoundedValue::with_scale(gradient.value, scale);
             }
         }
     }
 }
 
-impl Table {
+impl BasisTable {
     /// Does the same on a facet: along its normal axis every node has one factor, at the end of the interval.
     fn widen_on_facet(&mut self, line: &LineScales, nodes: LinePoints, facet: usize) {
         let (count, dim) = (self.nodes, self.dim);
@@ -124,10 +124,10 @@ impl Table {
         };
         for (at, value) in self.values.iter_mut().enumerate() {
             let (q, i) = (at / count, at % count);
-            *value = Bounded::with_scale(value.value, scale(q, i, None));
+            *value = BoundedValue::with_scale(value.value, scale(q, i, None));
             for along in 0..dim {
                 let gradient = &mut self.gradients[at * dim + along];
-                *gradient = Bounded::with_scale(gradient.value, scale(q, i, Some(along)));
+                *gradient = BoundedValue::with_scale(gradient.value, scale(q, i, Some(along)));
             }
         }
     }

@@ -113,10 +113,10 @@ impl OneCell {
         self.nodes.iter().map(|&x| f(x)).collect()
     }
 
-    fn inputs<'a>(&'a self, values: &'a [f64]) -> Inputs<'a> {
-        Inputs {
+    fn inputs<'a>(&'a self, values: &'a [f64]) -> FormInputs<'a> {
+        FormInputs {
             coordinates: &self.coordinates,
-            state: vec![Nodal { map: &self.map, values }],
+            state: vec![NodalValues { map: &self.map, values }],
             aux: Vec::new(),
             params: &[],
             time: 0.0,
@@ -137,8 +137,8 @@ fn affine_det(dim: usize) -> f64 {
     if dim == 2 { plane } else { plane * 3.0 + 0.125 * (0.5 * -0.5) }
 }
 
-fn dot(a: &[Bounded], b: &[f64]) -> Bounded {
-    a.iter().zip(b).map(|(&a, &b)| a * Bounded::new(b)).sum()
+fn dot(a: &[BoundedValue], b: &[f64]) -> BoundedValue {
+    a.iter().zip(b).map(|(&a, &b)| a * BoundedValue::new(b)).sum()
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn the_action_is_the_derivative_of_the_residual() {
     let cube = reference.residual(&one.inputs(&w)).swap_remove(0);
     let (forward, backward) = (residual(1.0), residual(-1.0));
     for i in 0..u.len() {
-        let half = Bounded::new(0.5);
+        let half = BoundedValue::new(0.5);
         let want = (forward[i] - backward[i]) * half - cube[i];
         assert_close!(action[i].value, want, EPS, "{i}");
     }
@@ -264,7 +264,7 @@ fn every_input_reaches_the_form() {
     data.params = &[100.0, 200.0, 7.0];
     data.time = 11.0;
     data.aux = vec![
-        AuxData::Nodes(Nodal { map: &[0, 1, 2, 3], values: &[0.0, 0.0, 4.0, 4.0] }),
+        AuxData::Nodes(NodalValues { map: &[0, 1, 2, 3], values: &[0.0, 0.0, 4.0, 4.0] }),
         AuxData::Cells(&[50.0, 13.0]),
         AuxData::Points(&points),
     ];
@@ -279,12 +279,12 @@ fn cells_share_nodes() {
     // Two adjacent unit squares; hat functions sum over both.
     let form = mass(2);
     let reference = Reference::new(&form, Cell::Quadrilateral, 1, 1, None).expect("degree 1");
-    let inputs = Inputs {
+    let inputs = FormInputs {
         coordinates: &[
             0.0, 0.0, 1.0, 0.0, 0.0, 1.0, 1.0, 1.0, // left
             1.0, 0.0, 2.0, 0.0, 1.0, 1.0, 2.0, 1.0, // right
         ],
-        state: vec![Nodal { map: &[0, 1, 3, 4, 1, 2, 4, 5], values: &[1.0; 6] }],
+        state: vec![NodalValues { map: &[0, 1, 3, 4, 1, 2, 4, 5], values: &[1.0; 6] }],
         aux: Vec::new(),
         params: &[],
         time: 0.0,

@@ -22,20 +22,20 @@ mod strength;
 mod tentative;
 
 pub use check::AggregationError;
-pub use dense::Dense;
+pub use dense::DenseFactors;
 pub use modes::{constants, rigid_body_modes};
-pub use sparse::Rectangular;
+pub use sparse::RectangularMatrix;
 
 use crate::algebra::csr::Csr;
 use crate::algebra::linear::{LinearOperator, OperatorError};
 use crate::algebra::vector::Vector;
-use crate::support::laps::Laps;
 use crate::support::parallel::*;
-use cycle::Work;
+use crate::support::timers::Timers;
+use cycle::WorkVectors;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
-use strength::{Graph, Nodes};
-use tentative::Tentative;
+use strength::{NodeDofs, StrengthGraph};
+use tentative::TentativeProlongator;
 
 /// Largest accepted ratio of coarse to fine size.
 const STALLED: f64 = 0.8;
@@ -78,13 +78,13 @@ impl Settings {
 
 /// A level with a smoother.
 #[derive(Clone, Debug)]
-pub struct Level {
+pub struct AggregationLevel {
     /// A.
     pub matrix: Csr,
     /// P, from the next coarser level.
-    pub prolongator: Rectangular,
+    pub prolongator: RectangularMatrix,
     /// Pᵀ.
-    pub restrictor: Rectangular,
+    pub restrictor: RectangularMatrix,
     /// D⁻¹.
     pub inverse: Vec<f64>,
     /// λ, an approximate upper bound of the eigenvalues of D⁻¹A.
@@ -93,9 +93,9 @@ pub struct Level {
 
 /// Coarse-grid solver.
 #[derive(Clone, Debug)]
-pub enum Bottom {
+pub enum CoarsestSolver {
     /// A dense factorisation.
-    Dense(Dense),
+    Dense(DenseFactors),
     /// Twice the smoothing steps, if no connections are strong enough for further coarsening: the matrix is nearly
     /// diagonal.
     Smoothed {
@@ -110,7 +110,7 @@ pub enum Bottom {
 
 /// Statistics of a hierarchy.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Figures {
+pub struct AggregationStatistics {
     /// Size and number of entries of each level's matrix, finest first, coarsest included.
     pub levels: Vec<(usize, usize)>,
     /// Bytes of matrices, transfers, factors and vectors.
@@ -119,7 +119,7 @@ pub struct Figures {
     pub seconds: f64,
 }
 
-impl Figures {
+impl AggregationStatistics {
     /// Returns the operator complexity: the entries of all levels relative to the finest.
     pub fn operator_complexity(&self) -> f64 {
         self.of_first(|level| level.1)
@@ -138,11 +138,11 @@ impl Figures {
 
 /// Aggregation multigrid as a symmetric positive definite preconditioner.
 pub struct Aggregation {
-    levels: Vec<Level>,
-    bottom: Bottom,
+    levels: Vec<AggregationLevel>,
+    bottom: CoarsestSolver,
     steps: usize,
-    figures: Figures,
-    work: Mutex<Vec<Work>>,
+    figures: AggregationStatistics,
+    work: Mutex<Vec<WorkVectors>>,
 }
 
 impl Aggregation {
@@ -162,17 +162,18 @@ impl Aggregation {
         let start = Instant::now();
         settings.check()?;
         check::check(&matrix, blocks, near_null)?;
-        let nodes = Nodes::with(std::iter::repeat_n(blocks, matrix.size() / blocks));
+        let nodes = NodeDofs::with(std::iter::repeat_n(blocks, matrix.size() / blocks));
         let (levels, last) = descend(matrix, nodes, near_null.to_vec(), settings)?;
         let mut sizes: Vec<(usize, usize)> =
             levels.iter().map(|level| (level.matrix.size(), level.matrix.values.len())).collect();
         sizes.push((last.size(), last.values.len()));
-        let bottom = Bottom::of(last, settings);
-        let work: Vec<Work> = sizes.iter().map(|level| Work::new(level.0)).collect();
-        let bytes = levels.iter().map(Level::bytes).sum::<usize>()
+        let bottom = CoarsestSolver::of(last, settings);
+        let work: Vec<WorkVectors> = sizes.iter().map(|level| WorkVectors::new(level.0)).collect();
+        let bytes = levels.iter().map(AggregationLevel::bytes).sum::<usize>()
             + bottom.bytes()
-            + work.iter().map(Work::bytes).sum::<usize>();
-        let figures = Figures { levels: sizes, bytes, seconds: start.elapsed().as_secs_f64() };
+            + work.iter().map(WorkVectors::bytes).sum::<usize>();
+        let figures =
+            AggregationStatistics { levels: sizes, bytes, seconds: start.elapsed().as_secs_f64() };
         Ok(Self { levels, bottom, steps: settings.steps, figures, work: Mutex::new(work) })
     }
 
@@ -201,8 +202,10 @@ impl Aggregation {
     pub fn product(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let matrix = match (self.levels.first(), &self.bottom) {
             (Some(level), _) => &level.matrix,
-            (None, Bottom::Smoothed { matrix, .. }) => matrix,
-            (None, Bottom::Dense(_)) => return Err(OperatorError::new("there are no levels")),
+            (None, CoarsestSolver::Smoothed { matrix, .. }) => matrix,
+            (None, CoarsestSolver::Dense(_)) => {
+                return Err(OperatorError::new("there are no levels"));
+            }
         };
         let mut product = vec![0.0; matrix.size()];
         matrix.apply(&x.to_vec(), &mut product);
@@ -211,12 +214,12 @@ impl Aggregation {
     }
 
     /// Returns the smoothed levels, finest first.
-    pub fn levels(&self) -> &[Level] {
+    pub fn levels(&self) -> &[AggregationLevel] {
         &self.levels
     }
 
     /// Returns the coarse-grid solver.
-    pub fn bottom(&self) -> &Bottom {
+    pub fn bottom(&self) -> &CoarsestSolver {
         &self.bottom
     }
 
@@ -226,7 +229,7 @@ impl Aggregation {
     }
 
     /// Returns the statistics.
-    pub fn figures(&self) -> &Figures {
+    pub fn figures(&self) -> &AggregationStatistics {
         &self.figures
     }
 }
@@ -234,31 +237,31 @@ impl Aggregation {
 /// Builds the levels; returns the coarsest matrix as well.
 fn descend(
     matrix: Csr,
-    nodes: Nodes,
+    nodes: NodeDofs,
     near_null: Vec<Vec<f64>>,
     settings: &Settings,
-) -> Result<(Vec<Level>, Csr), AggregationError> {
+) -> Result<(Vec<AggregationLevel>, Csr), AggregationError> {
     let mut levels = Vec::new();
     let (mut matrix, mut nodes, mut near_null) = (matrix, nodes, near_null);
     let mut theta = settings.strength;
     while matrix.size() > settings.coarsest {
-        let mut laps = Laps::new("a level of a matrix");
+        let mut timers = Timers::new("a level of a matrix");
         let Some((graph, coarse)) = coarsened(&matrix, &nodes, &near_null, &mut theta) else {
             break;
         };
-        laps.tell("aggregates");
+        timers.tell("aggregates");
         let inverse = inverse_diagonal(&matrix);
         let largest = spectrum::largest(&matrix, &inverse);
-        laps.tell("the largest eigenvalue");
+        timers.tell("the largest eigenvalue");
         let scalar = nodes.len() == matrix.size() && near_null.len() == 1;
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
         let prolongator =
             prolongator::smoothed(&matrix, &coarse.prolongator, (&inverse, largest), filter);
         let restrictor = prolongator.transposed()?;
-        laps.tell("transfers");
+        timers.tell("transfers");
         let next = sparse::galerkin(&restrictor, &matrix, &prolongator);
-        laps.tell("the coarser matrix");
-        levels.push(Level { matrix, prolongator, restrictor, inverse, largest });
+        timers.tell("the coarser matrix");
+        levels.push(AggregationLevel { matrix, prolongator, restrictor, inverse, largest });
         (matrix, nodes, near_null) = (next, coarse.nodes, coarse.near_null);
         theta *= settings.weaker;
     }
@@ -269,14 +272,14 @@ fn descend(
 /// threshold used.
 fn coarsened(
     matrix: &Csr,
-    nodes: &Nodes,
+    nodes: &NodeDofs,
     near_null: &[Vec<f64>],
     theta: &mut f64,
-) -> Option<(Graph, Tentative)> {
+) -> Option<(StrengthGraph, TentativeProlongator)> {
     let free = free(matrix);
     let there: Vec<bool> =
         (0..nodes.len()).map(|node| nodes.unknowns(node).any(|i| free[i])).collect();
-    let mut graph = Graph::new(matrix, nodes, *theta);
+    let mut graph = StrengthGraph::new(matrix, nodes, *theta);
     loop {
         let (of, count) = aggregates::aggregate(&graph, &there);
         let few = |width: usize| width > 0 && width as f64 <= STALLED * matrix.size() as f64;
@@ -310,7 +313,7 @@ fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
     (0..matrix.size()).into_par_iter().map(inverse).listed()
 }
 
-impl Level {
+impl AggregationLevel {
     fn bytes(&self) -> usize {
         sparse::bytes(self.matrix.starts.len(), self.matrix.values.len())
             + self.prolongator.bytes()
@@ -319,10 +322,10 @@ impl Level {
     }
 }
 
-impl Bottom {
+impl CoarsestSolver {
     fn of(matrix: Csr, settings: &Settings) -> Self {
         if matrix.size() <= settings.coarsest {
-            return Self::Dense(Dense::new(&matrix));
+            return Self::Dense(DenseFactors::new(&matrix));
         }
         let inverse = inverse_diagonal(&matrix);
         let largest = spectrum::largest(&matrix, &inverse);

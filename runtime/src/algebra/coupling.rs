@@ -6,7 +6,7 @@
 //! yields all columns of a colour (Curtis, Powell and Reid 1974). It thus contains everything that the kernels
 //! contribute, including all regions and essential conditions, on host and devices.
 
-pub use crate::algebra::csr::Columns;
+pub use crate::algebra::csr::Csc;
 use crate::algebra::linear::{LinearOperator, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::space::constraint::affine::AffineConstraints;
@@ -14,12 +14,12 @@ use crate::space::discretisation::Discretisation;
 
 /// Degrees of freedom of a field's node, which have the same pattern.
 #[derive(Clone, Copy)]
-struct Group {
+struct DofGroup {
     first: u32,
     components: u32,
 }
 
-impl Group {
+impl DofGroup {
     fn unknowns(self) -> std::ops::Range<u32> {
         self.first..self.first + self.components
     }
@@ -36,12 +36,12 @@ pub struct Coupling {
 }
 
 /// Lists of different lengths in one array.
-struct Lists {
+struct PackedLists {
     starts: Vec<usize>,
     items: Vec<u32>,
 }
 
-impl Lists {
+impl PackedLists {
     fn of(&self, index: usize) -> &[u32] {
         &self.items[self.starts[index]..self.starts[index + 1]]
     }
@@ -87,7 +87,11 @@ impl Coupling {
     }
 
     /// Builds the pattern of groups in common lists, for selected columns.
-    fn through(groups: &[Group], cells: &Lists, wanted: impl Fn(Group) -> bool) -> Self {
+    fn through(
+        groups: &[DofGroup],
+        cells: &PackedLists,
+        wanted: impl Fn(DofGroup) -> bool,
+    ) -> Self {
         let wanted: Vec<bool> = groups.iter().map(|&group| wanted(group)).collect();
         let around = cells.inverse(groups.len());
         let (mut starts, mut rows) = (vec![0], Vec::new());
@@ -170,7 +174,7 @@ impl Coupling {
     /// # Errors
     ///
     /// The operator cannot be applied.
-    pub fn matrix(&self, a: &dyn LinearOperator, like: &Vector) -> Result<Columns, OperatorError> {
+    pub fn matrix(&self, a: &dyn LinearOperator, like: &Vector) -> Result<Csc, OperatorError> {
         let mut values = vec![0.0; self.rows.len()];
         let (mut x, mut y) = (like.like(), like.like());
         let mut ones = vec![0.0; self.size()];
@@ -191,8 +195,8 @@ impl Coupling {
         Ok(self.without_zeros(&values))
     }
 
-    fn without_zeros(&self, values: &[f64]) -> Columns {
-        let mut columns = Columns { starts: vec![0], rows: Vec::new(), values: Vec::new() };
+    fn without_zeros(&self, values: &[f64]) -> Csc {
+        let mut columns = Csc { starts: vec![0], rows: Vec::new(), values: Vec::new() };
         for j in 0..self.size() {
             for at in self.starts[j]..self.starts[j + 1] {
                 if values[at] != 0.0 {
@@ -207,7 +211,7 @@ impl Coupling {
 }
 
 /// Returns the groups of all fields, field by field, and those of each cell.
-fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
+fn groups(on: &Discretisation) -> (Vec<DofGroup>, PackedLists) {
     let mut groups = Vec::new();
     let mut first_groups = Vec::new();
     let mut first = 0;
@@ -215,7 +219,7 @@ fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
         first_groups.push(groups.len() as u32);
         let components = field.space.components() as u32;
         for _ in 0..field.space.n_nodes() {
-            groups.push(Group { first, components });
+            groups.push(DofGroup { first, components });
             first += components;
         }
     }
@@ -226,14 +230,18 @@ fn groups(on: &Discretisation) -> (Vec<Group>, Lists) {
         }
         starts.push(items.len());
     }
-    (groups, Lists { starts, items })
+    (groups, PackedLists { starts, items })
 }
 
 /// Returns single degrees of freedom as groups, and those coupled by each cell: a dependent one is replaced by those
 /// that it depends on.
-fn unknowns(affine: &AffineConstraints, groups: &[Group], cells: &Lists) -> (Vec<Group>, Lists) {
+fn unknowns(
+    affine: &AffineConstraints,
+    groups: &[DofGroup],
+    cells: &PackedLists,
+) -> (Vec<DofGroup>, PackedLists) {
     let n = groups.last().map_or(0, |last| last.first + last.components);
-    let single = |first| Group { first, components: 1 };
+    let single = |first| DofGroup { first, components: 1 };
     let (mut starts, mut items) = (vec![0], Vec::new());
     for cell in 0..cells.starts.len() - 1 {
         let begin = items.len();
@@ -253,12 +261,17 @@ fn unknowns(affine: &AffineConstraints, groups: &[Group], cells: &Lists) -> (Vec
         items.push(unknown);
         starts.push(items.len());
     }
-    ((0..n).map(single).collect(), Lists { starts, items })
+    ((0..n).map(single).collect(), PackedLists { starts, items })
 }
 
 /// Colours the selected groups by first fit, so that no cell has two groups of one colour in itself and its neighbours.
 /// Each component of a colour is one product.
-fn products(groups: &[Group], cells: &Lists, around: &Lists, wanted: &[bool]) -> Vec<Vec<u32>> {
+fn products(
+    groups: &[DofGroup],
+    cells: &PackedLists,
+    around: &PackedLists,
+    wanted: &[bool],
+) -> Vec<Vec<u32>> {
     let n_cells = cells.starts.len() - 1;
     // Cells with selected groups.
     let mut asked = vec![false; n_cells];

@@ -1,6 +1,6 @@
 //! Sparse matrices in compressed rows or columns.
 
-mod gathered;
+mod gather;
 
 use crate::algebra::vector::Real;
 use crate::support::parallel::*;
@@ -8,7 +8,7 @@ use std::sync::{Mutex, PoisonError};
 
 /// A sparse matrix in compressed columns; rows ascend within each.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Columns {
+pub struct Csc {
     /// Offset of each column, and the end of the last.
     pub starts: Vec<usize>,
     /// Rows.
@@ -17,7 +17,7 @@ pub struct Columns {
     pub values: Vec<f64>,
 }
 
-impl Columns {
+impl Csc {
     /// Iterates over rows and entries of a column.
     pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> {
         let range = self.starts[j]..self.starts[j + 1];
@@ -31,13 +31,13 @@ const ROWS: usize = 4096;
 
 /// Rows under construction.
 #[derive(Default)]
-pub(crate) struct Rows {
+pub(crate) struct RowBuilder {
     ends: Vec<usize>,
     columns: Vec<u32>,
     values: Vec<f64>,
 }
 
-impl Rows {
+impl RowBuilder {
     /// Appends an entry to the current row.
     pub(crate) fn push(&mut self, column: u32, value: f64) {
         self.columns.push(column);
@@ -88,14 +88,14 @@ impl Csr {
     pub(crate) fn by_rows<T: Send>(
         n: usize,
         own: impl Fn() -> T + Sync,
-        fill: impl Fn(usize, &mut T, &mut Rows) + Sync,
+        fill: impl Fn(usize, &mut T, &mut RowBuilder) + Sync,
     ) -> Self {
         let spare: Mutex<Vec<T>> = Mutex::new(Vec::new());
         let lock = || spare.lock().unwrap_or_else(PoisonError::into_inner);
         let of_chunk = |chunk: usize| {
             let taken = lock().pop();
             let mut own = taken.unwrap_or_else(&own);
-            let mut rows = Rows::default();
+            let mut rows = RowBuilder::default();
             for i in chunk * ROWS..n.min((chunk + 1) * ROWS) {
                 fill(i, &mut own, &mut rows);
                 rows.ends.push(rows.columns.len());
@@ -103,7 +103,7 @@ impl Csr {
             lock().push(own);
             rows
         };
-        let parts: Vec<Rows> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).listed();
+        let parts: Vec<RowBuilder> = (0..n.div_ceil(ROWS)).into_par_iter().map(of_chunk).listed();
         let mut starts = Vec::with_capacity(n + 1);
         starts.push(0);
         let mut before = 0;

@@ -1,17 +1,17 @@
-//! Factorisation of a sparse matrix: [`Columns`](crate::algebra::coupling::Columns) to [`Factors`]. It requires the
+//! Factorisation of a sparse matrix: [`Columns`](crate::algebra::coupling::Csc) to [`Factors`]. It requires the
 //! feature `direct`; builds without it return an error.
 
-#[cfg(not(feature = "direct"))]
-mod absent;
 mod dense;
 #[cfg(feature = "direct")]
 mod sparse;
-
 #[cfg(not(feature = "direct"))]
-pub use absent::{Analysis, Factors};
+mod stub;
+
 pub use dense::symmetric_eigen;
 #[cfg(feature = "direct")]
-pub use sparse::{Analysis, Factors};
+pub use sparse::{Factors, SymbolicAnalysis};
+#[cfg(not(feature = "direct"))]
+pub use stub::{Factors, SymbolicAnalysis};
 
 use crate::algebra::linear::{LinearOperator, OperatorError};
 use crate::algebra::vector::Vector;

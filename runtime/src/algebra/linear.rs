@@ -1,7 +1,7 @@
 //! Interface of linear operators: [`LinearOperator`].
 
-use crate::algebra::csr::Columns;
-use crate::algebra::vector::{Product, Vector};
+use crate::algebra::csr::Csc;
+use crate::algebra::vector::{ScalarProduct, Vector};
 
 /// An operator application that failed (a kernel launch failed, a device was lost).
 #[derive(Debug, thiserror::Error)]
@@ -47,12 +47,12 @@ pub trait LinearOperator {
     /// # Errors
     ///
     /// A device failure.
-    fn matrix(&self) -> Result<Option<Columns>, OperatorError> {
+    fn matrix(&self) -> Result<Option<Csc>, OperatorError> {
         Ok(None)
     }
 
     /// Computes y = A x and x·y, for operators that can fuse the product.
-    fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<Product, OperatorError> {
+    fn apply_dot(&self, x: &Vector, y: &mut Vector) -> Result<ScalarProduct, OperatorError> {
         self.apply(x, y)?;
         Ok(x.dot_later(y))
     }

@@ -11,20 +11,20 @@
 //! reads and writes each of its vectors once.
 
 mod blas;
-mod chain;
+mod device_entries;
+mod device_iterations;
+pub(crate) mod multi_vector;
 mod norm;
-mod remote;
-pub(crate) mod several;
 
 use crate::support::random::random_signs;
-pub use chain::Chain;
+pub use device_iterations::DeviceIterations;
 pub use kernels_gen::abi::Precision;
 pub(crate) use norm::{norm, powers, root_of_squares};
 
-use crate::device::cpu::{Buffer, Plain};
-use crate::device::{Arithmetic, Array, Summed};
-use crate::processes::sharing::{Number, Sharing};
-use remote::{Pending, Remote};
+use crate::device::cpu::{Buffer, PlainNumber};
+use crate::device::{Arithmetic, Array, SumValues};
+use crate::processes::interface_exchange::{InterfaceExchange, MessageNumber};
+use device_entries::{DeviceEntries, PendingProducts};
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
@@ -51,8 +51,8 @@ pub fn name(precision: Precision) -> &'static str {
 
 /// Entry type: `f64` or `f32`.
 pub trait Real:
-    Plain
-    + Number
+    PlainNumber
+    + MessageNumber
     + PartialEq
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
@@ -81,15 +81,15 @@ impl Real for f64 {
 
     fn entries(vector: &Vector) -> Option<&[Self]> {
         match &vector.data {
-            Data::Double(entries) => Some(&entries[..vector.len]),
-            Data::Single(_) | Data::Remote(_) => None,
+            VectorData::Double(entries) => Some(&entries[..vector.len]),
+            VectorData::Single(_) | VectorData::Remote(_) => None,
         }
     }
 
     fn entries_mut(vector: &mut Vector) -> Option<&mut [Self]> {
         match &mut vector.data {
-            Data::Double(entries) => Some(&mut entries[..vector.len]),
-            Data::Single(_) | Data::Remote(_) => None,
+            VectorData::Double(entries) => Some(&mut entries[..vector.len]),
+            VectorData::Single(_) | VectorData::Remote(_) => None,
         }
     }
 }
@@ -107,62 +107,62 @@ impl Real for f32 {
 
     fn entries(vector: &Vector) -> Option<&[Self]> {
         match &vector.data {
-            Data::Single(entries) => Some(&entries[..vector.len]),
-            Data::Double(_) | Data::Remote(_) => None,
+            VectorData::Single(entries) => Some(&entries[..vector.len]),
+            VectorData::Double(_) | VectorData::Remote(_) => None,
         }
     }
 
     fn entries_mut(vector: &mut Vector) -> Option<&mut [Self]> {
         match &mut vector.data {
-            Data::Single(entries) => Some(&mut entries[..vector.len]),
-            Data::Double(_) | Data::Remote(_) => None,
+            VectorData::Single(entries) => Some(&mut entries[..vector.len]),
+            VectorData::Double(_) | VectorData::Remote(_) => None,
         }
     }
 }
 
 /// Entries with padding.
 #[derive(Clone)]
-enum Data {
+enum VectorData {
     Double(Buffer<f64>),
     Single(Buffer<f32>),
-    Remote(Remote),
+    Remote(DeviceEntries),
 }
 
 /// x·y, possibly still pending on a device.
-pub struct Product(Form);
+pub struct ScalarProduct(ProductValue);
 
-enum Form {
+enum ProductValue {
     Known(f64),
-    Pending(Pending),
+    Pending(PendingProducts),
 }
 
-impl Product {
+impl ScalarProduct {
     /// Wraps a known product.
     pub fn known(value: f64) -> Self {
-        Self(Form::Known(value))
+        Self(ProductValue::Known(value))
     }
 
     /// Waits for its value.
     pub fn value(&self) -> f64 {
         match &self.0 {
-            Form::Known(value) => *value,
-            Form::Pending(pending) => pending.values().first,
+            ProductValue::Known(value) => *value,
+            ProductValue::Pending(pending) => pending.values().first,
         }
     }
 }
 
-impl fmt::Debug for Product {
+impl fmt::Debug for ScalarProduct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            Form::Known(value) => write!(f, "{value}"),
-            Form::Pending(_) => f.write_str("on its way"),
+            ProductValue::Known(value) => write!(f, "{value}"),
+            ProductValue::Pending(_) => f.write_str("on its way"),
         }
     }
 }
 
 /// Scalars of a conjugate gradient step.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Step {
+pub struct CgStep {
     /// p·A p; if it is not positive and finite, the step was skipped.
     pub curvature: f64,
     /// r·r after the step.
@@ -174,12 +174,12 @@ pub struct Step {
 /// A vector of degrees of freedom.
 #[derive(Clone)]
 pub struct Vector {
-    data: Data,
+    data: VectorData,
     len: usize,
     /// Hash of the DoF numbering, if it is known: see [`Vector::numbered`].
     numbering: Option<u64>,
     /// Interface degrees of freedom.
-    sharing: Option<Arc<Sharing>>,
+    sharing: Option<Arc<InterfaceExchange>>,
 }
 
 /// Runs `$body` with the entries of vectors of one precision as slices. The first group is written, the second is read.
@@ -201,7 +201,7 @@ macro_rules! with_entries {
 /// Returns the value of `$body` if the vectors live on a device, named as in [`with_entries`].
 macro_rules! on_device {
     (($($out:ident),*), ($($input:ident),*), $body:expr) => {
-        if let ($(Data::Remote($out),)* $(Data::Remote($input),)*) =
+        if let ($(VectorData::Remote($out),)* $(VectorData::Remote($input),)*) =
             ($(&mut $out.data,)* $(&$input.data,)*)
         {
             return $body;
@@ -210,16 +210,16 @@ macro_rules! on_device {
 }
 
 mod fused;
-mod shared;
+mod interface;
 
 /// Rounds to the precision required by the context.
 fn real<T: Real>(value: f64) -> T {
     T::from_f64(value)
 }
 
-impl Step {
-    fn of(pending: &Pending) -> Self {
-        let Summed { first, second, curvature } = pending.values();
+impl CgStep {
+    fn of(pending: &PendingProducts) -> Self {
+        let SumValues { first, second, curvature } = pending.values();
         Self { curvature, square: first, weighted: second }
     }
 }
@@ -228,8 +228,8 @@ impl Vector {
     /// Creates a vector of `len` zeros.
     pub fn zeros(len: usize, precision: Precision) -> Self {
         let data = match precision {
-            Precision::F64 => Data::Double(Buffer::zeroed(len + PADDING)),
-            Precision::F32 => Data::Single(Buffer::zeroed(len + PADDING)),
+            Precision::F64 => VectorData::Double(Buffer::zeroed(len + PADDING)),
+            Precision::F32 => VectorData::Single(Buffer::zeroed(len + PADDING)),
         };
         Self { data, len, numbering: None, sharing: None }
     }
@@ -249,23 +249,23 @@ impl Vector {
     /// Creates a vector of `len` zeros on a device. A device failure, in this and later operations, is stored there:
     /// see [`Arithmetic::check`].
     pub fn on_device(len: usize, arithmetic: &Arc<Arithmetic>) -> Self {
-        let data = Data::Remote(Remote::zeros(arithmetic, len));
+        let data = VectorData::Remote(DeviceEntries::zeros(arithmetic, len));
         Self { data, len, numbering: None, sharing: None }
     }
 
     /// Returns the device array and its arithmetic, for entries on a device.
     pub fn array(&self) -> Option<(&Arc<Arithmetic>, &Array)> {
         match &self.data {
-            Data::Remote(remote) => Some((remote.arithmetic(), remote.array())),
-            Data::Double(_) | Data::Single(_) => None,
+            VectorData::Remote(remote) => Some((remote.arithmetic(), remote.array())),
+            VectorData::Double(_) | VectorData::Single(_) => None,
         }
     }
 
     /// Returns the device array mutably, for entries on a device.
     pub fn array_mut(&mut self) -> Option<&mut Array> {
         match &mut self.data {
-            Data::Remote(remote) => Some(remote.array_mut()),
-            Data::Double(_) | Data::Single(_) => None,
+            VectorData::Remote(remote) => Some(remote.array_mut()),
+            VectorData::Double(_) | VectorData::Single(_) => None,
         }
     }
 
@@ -279,11 +279,13 @@ impl Vector {
     /// Creates zeros of the same length, precision and location.
     pub fn like(&self) -> Self {
         let zeros = match &self.data {
-            Data::Remote(remote) => {
-                let data = Data::Remote(remote.like(self.len));
+            VectorData::Remote(remote) => {
+                let data = VectorData::Remote(remote.like(self.len));
                 Self { data, len: self.len, numbering: None, sharing: None }
             }
-            Data::Double(_) | Data::Single(_) => Self::zeros(self.len, self.precision()),
+            VectorData::Double(_) | VectorData::Single(_) => {
+                Self::zeros(self.len, self.precision())
+            }
         };
         Self { numbering: self.numbering, sharing: self.sharing.clone(), ..zeros }
     }
@@ -301,9 +303,9 @@ impl Vector {
     /// Returns the precision of the entries.
     pub fn precision(&self) -> Precision {
         match &self.data {
-            Data::Double(_) => Precision::F64,
-            Data::Single(_) => Precision::F32,
-            Data::Remote(remote) => remote.precision(),
+            VectorData::Double(_) => Precision::F64,
+            VectorData::Single(_) => Precision::F32,
+            VectorData::Remote(remote) => remote.precision(),
         }
     }
 
@@ -320,9 +322,11 @@ impl Vector {
     /// Returns the entries in double precision.
     pub fn to_vec(&self) -> Vec<f64> {
         match &self.data {
-            Data::Double(entries) => entries[..self.len].to_vec(),
-            Data::Single(entries) => entries[..self.len].iter().map(|&x| f64::from(x)).collect(),
-            Data::Remote(remote) => {
+            VectorData::Double(entries) => entries[..self.len].to_vec(),
+            VectorData::Single(entries) => {
+                entries[..self.len].iter().map(|&x| f64::from(x)).collect()
+            }
+            VectorData::Remote(remote) => {
                 let mut entries = remote.to_vec(self.len);
                 // Entries lost by a device are NaN.
                 entries.resize(self.len, f64::NAN);
@@ -335,11 +339,11 @@ impl Vector {
     /// is a field.
     pub fn part(&self, range: Range<usize>) -> Vec<f64> {
         match &self.data {
-            Data::Double(entries) => entries[..self.len][range].to_vec(),
-            Data::Single(entries) => {
+            VectorData::Double(entries) => entries[..self.len][range].to_vec(),
+            VectorData::Single(entries) => {
                 entries[..self.len][range].iter().map(|&x| f64::from(x)).collect()
             }
-            Data::Remote(remote) => {
+            VectorData::Remote(remote) => {
                 let len = range.len();
                 let mut entries = remote.part(range, self.len);
                 // Entries lost by a device are NaN.
@@ -352,9 +356,9 @@ impl Vector {
     /// Returns one entry in double precision.
     pub fn get(&self, index: usize) -> f64 {
         match &self.data {
-            Data::Double(entries) => entries[..self.len][index],
-            Data::Single(entries) => f64::from(entries[..self.len][index]),
-            Data::Remote(remote) => remote.get(index, self.len),
+            VectorData::Double(entries) => entries[..self.len][index],
+            VectorData::Single(entries) => f64::from(entries[..self.len][index]),
+            VectorData::Remote(remote) => remote.get(index, self.len),
         }
     }
 
@@ -362,13 +366,13 @@ impl Vector {
     pub fn set(&mut self, values: &[f64]) {
         assert_eq!(values.len(), self.len, "a vector takes as many values as it has entries");
         match &mut self.data {
-            Data::Double(entries) => entries[..self.len].copy_from_slice(values),
-            Data::Single(entries) => {
+            VectorData::Double(entries) => entries[..self.len].copy_from_slice(values),
+            VectorData::Single(entries) => {
                 for (entry, &value) in entries.iter_mut().zip(values) {
                     *entry = f32::from_f64(value);
                 }
             }
-            Data::Remote(remote) => remote.set(values),
+            VectorData::Remote(remote) => remote.set(values),
         }
     }
 
@@ -376,9 +380,9 @@ impl Vector {
     pub fn set_entry(&mut self, index: usize, value: f64) {
         assert!(index < self.len, "entry {index} of a vector of {}", self.len);
         match &mut self.data {
-            Data::Double(entries) => entries[index] = value,
-            Data::Single(entries) => entries[index] = f32::from_f64(value),
-            Data::Remote(remote) => remote.set_entry(index, self.len, value),
+            VectorData::Double(entries) => entries[index] = value,
+            VectorData::Single(entries) => entries[index] = f32::from_f64(value),
+            VectorData::Remote(remote) => remote.set_entry(index, self.len, value),
         }
     }
 
@@ -400,7 +404,7 @@ impl Vector {
     pub fn convert_from(&mut self, x: &Self) {
         assert_eq!(self.len, x.len, "vectors should have one length");
         match (&mut self.data, &x.data) {
-            (Data::Remote(y), Data::Remote(x)) => y.convert_from(x, self.len),
+            (VectorData::Remote(y), VectorData::Remote(x)) => y.convert_from(x, self.len),
             _ => self.take_part(1.0, x, 0..x.len),
         }
     }
@@ -410,17 +414,19 @@ impl Vector {
         assert!(part.end <= x.len && part.len() == self.len, "a part should be one of the vector");
         let n = self.len;
         match (&mut self.data, &x.data) {
-            (Data::Single(y), Data::Single(x)) => {
+            (VectorData::Single(y), VectorData::Single(x)) => {
                 blas::convert(&mut y[..n], &x[part], |x| f32::from_f64(a * f64::from(x)));
             }
-            (Data::Single(y), Data::Double(x)) => {
+            (VectorData::Single(y), VectorData::Double(x)) => {
                 blas::convert(&mut y[..n], &x[part], |x| f32::from_f64(a * x));
             }
-            (Data::Double(y), Data::Single(x)) => {
+            (VectorData::Double(y), VectorData::Single(x)) => {
                 blas::convert(&mut y[..n], &x[part], |x| a * f64::from(x));
             }
-            (Data::Double(y), Data::Double(x)) => blas::convert(&mut y[..n], &x[part], |x| a * x),
-            (Data::Remote(y), Data::Remote(own)) => y.take_part(a, (own, x.len), &part),
+            (VectorData::Double(y), VectorData::Double(x)) => {
+                blas::convert(&mut y[..n], &x[part], |x| a * x)
+            }
+            (VectorData::Remote(y), VectorData::Remote(own)) => y.take_part(a, (own, x.len), &part),
             _ => self.set(&x.to_vec()[part].iter().map(|x| a * x).collect::<Vec<_>>()),
         }
     }
@@ -430,17 +436,19 @@ impl Vector {
         assert!(part.end <= self.len && part.len() == x.len, "a part should be one of the vector");
         let (n, all) = (x.len, self.len);
         match (&mut self.data, &x.data) {
-            (Data::Single(y), Data::Single(x)) => {
+            (VectorData::Single(y), VectorData::Single(x)) => {
                 blas::convert(&mut y[part], &x[..n], |x| f32::from_f64(a * f64::from(x)));
             }
-            (Data::Single(y), Data::Double(x)) => {
+            (VectorData::Single(y), VectorData::Double(x)) => {
                 blas::convert(&mut y[part], &x[..n], |x| f32::from_f64(a * x));
             }
-            (Data::Double(y), Data::Single(x)) => {
+            (VectorData::Double(y), VectorData::Single(x)) => {
                 blas::convert(&mut y[part], &x[..n], |x| a * f64::from(x));
             }
-            (Data::Double(y), Data::Double(x)) => blas::convert(&mut y[part], &x[..n], |x| a * x),
-            (Data::Remote(y), Data::Remote(x)) => y.put_part(a, x, (&part, all)),
+            (VectorData::Double(y), VectorData::Double(x)) => {
+                blas::convert(&mut y[part], &x[..n], |x| a * x)
+            }
+            (VectorData::Remote(y), VectorData::Remote(x)) => y.put_part(a, x, (&part, all)),
             _ => {
                 let mut numbers = self.to_vec();
                 numbers.splice(part, x.to_vec().into_iter().map(|x| a * x));
@@ -454,13 +462,13 @@ impl Vector {
     pub fn restricted_to(&self, part: Range<usize>) -> Self {
         let mut alone = self.like();
         match (&mut alone.data, &self.data) {
-            (Data::Single(y), Data::Single(x)) => {
+            (VectorData::Single(y), VectorData::Single(x)) => {
                 blas::convert(&mut y[part.clone()], &x[part], |x| x);
             }
-            (Data::Double(y), Data::Double(x)) => {
+            (VectorData::Double(y), VectorData::Double(x)) => {
                 blas::convert(&mut y[part.clone()], &x[part], |x| x);
             }
-            (Data::Remote(y), Data::Remote(x)) => y.take_alone(x, (&part, self.len)),
+            (VectorData::Remote(y), VectorData::Remote(x)) => y.take_alone(x, (&part, self.len)),
             _ => unreachable!("vectors that are alike lie in one place"),
         }
         alone
@@ -468,7 +476,7 @@ impl Vector {
 
     /// Sets self_i = i mod `period` − `period` / 2; on a device i is the position, padding included.
     pub(crate) fn ramp(&mut self, period: usize) {
-        if let Data::Remote(remote) = &mut self.data {
+        if let VectorData::Remote(remote) = &mut self.data {
             remote.ramp(period);
             return remote.agree();
         }
@@ -480,7 +488,7 @@ impl Vector {
 
     /// Sets self_i = ±self_i with pseudo-random signs, identical in every call and consistent between processes.
     pub fn turn(&mut self) {
-        if let Data::Remote(remote) = &mut self.data {
+        if let VectorData::Remote(remote) = &mut self.data {
             remote.turn();
         } else {
             let turned = self.to_vec().into_iter().zip(random_signs()).map(|(y, sign)| y * sign);
@@ -549,11 +557,11 @@ impl Vector {
     }
 
     /// Returns self·x, possibly still pending on a device.
-    pub fn dot_later(&self, x: &Self) -> Product {
+    pub fn dot_later(&self, x: &Self) -> ScalarProduct {
         let y = self;
-        on_device!((), (y, x), Product(Form::Pending(y.dot(x))));
+        on_device!((), (y, x), ScalarProduct(ProductValue::Pending(y.dot(x))));
         let others = self.others();
-        Product::known(self.total(with_entries!((), (y, x), blas::dot(y, x, others))))
+        ScalarProduct::known(self.total(with_entries!((), (y, x), blas::dot(y, x, others))))
     }
 
     /// Returns √(self·self), without underflow or overflow of squares.
@@ -590,29 +598,29 @@ impl Vector {
     pub fn step(
         &mut self,
         rz: f64,
-        curvature: &Product,
+        curvature: &ScalarProduct,
         p: &Self,
         r: &mut Self,
         q: &Self,
         inverse: Option<&Self>,
-    ) -> Step {
+    ) -> CgStep {
         let x = self;
-        if let Form::Pending(pending) = &curvature.0
+        if let ProductValue::Pending(pending) = &curvature.0
             && x.stays_on_devices()
         {
             match inverse {
                 Some(d) => on_device!((x, r), (p, q, d), {
-                    Step::of(&x.conjugate(rz, pending, p, q, Some(d), r))
+                    CgStep::of(&x.conjugate(rz, pending, p, q, Some(d), r))
                 }),
                 None => on_device!((x, r), (p, q), {
-                    Step::of(&x.conjugate(rz, pending, p, q, None, r))
+                    CgStep::of(&x.conjugate(rz, pending, p, q, None, r))
                 }),
             }
         }
         let curvature = curvature.value();
         let alpha = if curvature > 0.0 && curvature.is_finite() { rz / curvature } else { 0.0 };
         let (square, weighted) = x.advance_both(alpha, p, r, q, inverse);
-        Step { curvature, square, weighted }
+        CgStep { curvature, square, weighted }
     }
 
     /// Computes self = self + α p, r = r − α q; returns (r·r, r·D⁻¹r).
@@ -672,9 +680,9 @@ impl Vector {
 impl fmt::Debug for Vector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.data {
-            Data::Double(entries) => entries[..self.len].fmt(f),
-            Data::Single(entries) => entries[..self.len].fmt(f),
-            Data::Remote(remote) => remote.array().fmt(f),
+            VectorData::Double(entries) => entries[..self.len].fmt(f),
+            VectorData::Single(entries) => entries[..self.len].fmt(f),
+            VectorData::Remote(remote) => remote.array().fmt(f),
         }
     }
 }

@@ -12,7 +12,7 @@
 //! its own place in a list.)
 
 use super::arithmetic::groups;
-use super::{Array, Device, DeviceError, Given, Kernel, Kind, Module};
+use super::{Array, Device, DeviceError, ElementKind, Kernel, KernelArgument, Module};
 use crate::support::memory::Bytes;
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::c::Words;
@@ -38,14 +38,14 @@ const MOST: usize = 512;
 
 /// Assignment of matrix rows to thread groups.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Tables {
+pub struct RowAssignment {
     /// Slots per row, a power of two.
     slots: usize,
     /// Threads per link, a power of two.
     width: usize,
 }
 
-impl Tables {
+impl RowAssignment {
     /// Creates the assignment for rows with at most `of_row` elements and links with at most `of_link`.
     pub fn new(of_row: usize, of_link: usize) -> Self {
         let slots = of_row.max(4 * EACH_HAS).next_power_of_two();
@@ -81,7 +81,7 @@ impl Tables {
 }
 
 /// Returns the source of the kernels in a dialect.
-pub fn linked_rows(words: &Words, precision: Precision, tables: Tables) -> SourceFile {
+pub fn linked_rows(words: &Words, precision: Precision, tables: RowAssignment) -> SourceFile {
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
     let (scalar, bits) = match precision {
@@ -164,7 +164,7 @@ static void add_to_slot(volatile $TABLE T* at, const T value)
 
 /// Stored element matrices of one kernel.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Work {
+pub(crate) struct StoredElements {
     /// The index of its first element.
     pub(crate) first: usize,
     /// Entries per cell.
@@ -182,9 +182,9 @@ pub(crate) struct Work {
 
 /// Positions of stored element-matrix elements in the sparse matrix.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Elements {
+pub(crate) struct ElementPositions {
     /// Sorted by first element and by start of the degrees of freedom.
-    pub(crate) works: Vec<Work>,
+    pub(crate) works: Vec<StoredElements>,
     pub(crate) tables: Vec<u32>,
     pub(crate) dofs: Vec<u32>,
     /// The number of elements.
@@ -195,7 +195,7 @@ pub(crate) struct Elements {
 
 /// The elements of a row of an element matrix.
 #[derive(Clone, Copy)]
-pub(crate) struct Link<'a> {
+pub(crate) struct ElementRow<'a> {
     dofs: &'a [u32],
     pairs: &'a [u32],
     /// The first element of its batch and lane, and the number of lanes.
@@ -203,7 +203,7 @@ pub(crate) struct Link<'a> {
     lanes: usize,
 }
 
-impl Link<'_> {
+impl ElementRow<'_> {
     /// Returns the column and the number of each element; columns may be `u32::MAX`.
     pub(crate) fn each(self) -> impl Iterator<Item = (u32, usize)> {
         let Self { dofs, first, lanes, .. } = self;
@@ -213,18 +213,18 @@ impl Link<'_> {
     }
 }
 
-impl Elements {
+impl ElementPositions {
     /// Returns the link with a number: its index among all degrees of freedom.
-    pub(crate) fn link(&self, link: usize) -> Link<'_> {
+    pub(crate) fn link(&self, link: usize) -> ElementRow<'_> {
         let number = self.works.partition_point(|work| work.dofs <= link) - 1;
-        let Work { first, entries, lanes, unknowns, dofs, table } = self.works[number];
+        let StoredElements { first, entries, lanes, unknowns, dofs, table } = self.works[number];
         let own = link - dofs;
         let (lane, rest) = (own % lanes, own / lanes);
         let (batch, local) = (rest / unknowns, rest % unknowns);
         let pairs = table + unknowns + 1;
         let [from, behind] =
             [local, local + 1].map(|local| pairs + 2 * self.tables[table + local] as usize);
-        Link {
+        ElementRow {
             dofs: &self.dofs[dofs + batch * unknowns * lanes + lane..],
             pairs: &self.tables[from..behind],
             first: first + batch * entries * lanes + lane,
@@ -242,8 +242,8 @@ impl Elements {
     }
 
     /// Returns the row assignment for devices.
-    pub(crate) fn on_devices(&self) -> Tables {
-        Tables::new(self.of_row, self.of_link())
+    pub(crate) fn on_devices(&self) -> RowAssignment {
+        RowAssignment::new(self.of_row, self.of_link())
     }
 
     /// Checks that all indices are in range; rows and columns must be below `len`.
@@ -251,7 +251,7 @@ impl Elements {
         let ends = self.works.iter().map(|work| (work.first, work.dofs)).skip(1);
         let mut ends = ends.chain([(self.count, self.dofs.len())]);
         let works = self.works.iter().all(|work| {
-            let Work { first, entries, lanes, unknowns, dofs, table } = *work;
+            let StoredElements { first, entries, lanes, unknowns, dofs, table } = *work;
             let Some((end, links)) = ends.next() else { return false };
             let batch = (entries * lanes).max(1);
             let Some(own) = end.checked_sub(first).filter(|own| own.is_multiple_of(batch)) else {
@@ -273,14 +273,14 @@ impl Elements {
 }
 
 /// The kernels of a device with their tables of all elements.
-pub(crate) struct Acoo {
+pub(crate) struct AcooAssembly {
     device: Arc<dyn Device>,
     precision: Precision,
     module: Module,
     works: Array,
     tables: Array,
     dofs: Array,
-    own: Tables,
+    own: RowAssignment,
     count: usize,
     elements: usize,
     len: usize,
@@ -288,13 +288,13 @@ pub(crate) struct Acoo {
 }
 
 /// A CSR matrix on a device.
-pub(crate) struct Rows {
+pub(crate) struct DeviceCsr {
     pub(crate) starts: Array,
     pub(crate) columns: Array,
     pub(crate) entries: Array,
 }
 
-impl Acoo {
+impl AcooAssembly {
     /// Uploads the tables for assembly. All rows and columns are below `len`, and thread groups exist for `rows` rows.
     ///
     /// # Errors
@@ -303,7 +303,7 @@ impl Acoo {
     pub(crate) fn new(
         device: &Arc<dyn Device>,
         precision: Precision,
-        elements: &Elements,
+        elements: &ElementPositions,
         (len, rows): (usize, usize),
     ) -> Result<Self, DeviceError> {
         let many = elements.count.max(elements.dofs.len()) >= u32::MAX as usize;
@@ -314,7 +314,7 @@ impl Acoo {
             .works
             .iter()
             .flat_map(|work| {
-                let Work { first, entries, lanes, unknowns, dofs, table } = *work;
+                let StoredElements { first, entries, lanes, unknowns, dofs, table } = *work;
                 [first, entries, lanes, unknowns, dofs, table].map(|word| word as u32)
             })
             .collect();
@@ -346,9 +346,10 @@ impl Acoo {
         arrays: &[&Array],
         after: &[usize],
     ) -> Result<(), DeviceError> {
-        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
-        given.extend(arrays.iter().map(|array| Given::Array(array)));
-        given.extend(after.iter().map(|&size| Given::Size(size as u64)));
+        let mut given =
+            vec![KernelArgument::Size(n as u64), KernelArgument::Size((groups * THREADS) as u64)];
+        given.extend(arrays.iter().map(|array| KernelArgument::Array(array)));
+        given.extend(after.iter().map(|&size| KernelArgument::Size(size as u64)));
         // SAFETY: callers pass each kernel of `TEXT` arrays whose lengths they created or compared; `new` compared
         // their indices.
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
@@ -361,7 +362,7 @@ impl Acoo {
         cells: &mut Array,
         first: usize,
     ) -> Result<(), DeviceError> {
-        let (n, kind) = (own.len(), Kind::from(self.precision));
+        let (n, kind) = (own.len(), ElementKind::from(self.precision));
         if own.kind() != kind || cells.kind() != kind || first + n > cells.len() {
             return Err(DeviceError::Mismatch { operation: "append element matrices" });
         }
@@ -370,7 +371,7 @@ impl Acoo {
 
     /// Sets the elements from `first` on to 1.
     pub(crate) fn ones(&self, cells: &mut Array, first: usize) -> Result<(), DeviceError> {
-        if cells.kind() != Kind::from(self.precision) || first > cells.len() {
+        if cells.kind() != ElementKind::from(self.precision) || first > cells.len() {
             return Err(DeviceError::Mismatch { operation: "append element matrices" });
         }
         let n = cells.len() - first;
@@ -382,24 +383,24 @@ impl Acoo {
     /// # Errors
     ///
     /// More entries than 32-bit indices can number ([`DeviceError::Mismatch`]); insufficient memory, or a driver error.
-    pub(crate) fn assemble(&self, cells: Array) -> Result<Rows, DeviceError> {
+    pub(crate) fn assemble(&self, cells: Array) -> Result<DeviceCsr, DeviceError> {
         let (device, rows) = (&*self.device, self.rows);
-        if cells.kind() != Kind::from(self.precision) || cells.len() < self.elements {
+        if cells.kind() != ElementKind::from(self.precision) || cells.len() < self.elements {
             return Err(DeviceError::Mismatch { operation: "assemble rows" });
         }
         let links = self.dofs.len();
-        let heads = device.zeros(Kind::U32, rows)?;
-        let next = device.zeros(Kind::U32, links)?;
+        let heads = device.zeros(ElementKind::U32, rows)?;
+        let next = device.zeros(ElementKind::U32, links)?;
         // Including the end of the last row.
-        let mut starts = device.zeros(Kind::U32, rows + 1)?;
+        let mut starts = device.zeros(ElementKind::U32, rows + 1)?;
         let [works, table, dofs] = [&self.works, &self.tables, &self.dofs];
         self.start("acoo_link", (links, groups(links)), &[dofs, &heads, &next], &[])?;
         let every_row = (rows, self.own.groups(rows));
-        let keys = device.zeros(Kind::U32, 2 * self.own.scratch(rows))?;
+        let keys = device.zeros(ElementKind::U32, 2 * self.own.scratch(rows))?;
         let counted = [works, table, dofs, &heads, &next, &starts, &keys];
         self.start("acoo_count", every_row, &counted, &[self.count])?;
         let scanning = rows.div_ceil(SCANNED).max(1);
-        let mut sums = device.zeros(Kind::U32, scanning)?;
+        let mut sums = device.zeros(ElementKind::U32, scanning)?;
         self.start("acoo_scan", (rows, scanning), &[&starts, &sums], &[])?;
         let mut total = 0_u64;
         let before: Vec<u32> = device
@@ -418,13 +419,13 @@ impl Acoo {
         self.start("acoo_shift", (rows, groups(rows)), &[&starts, &sums], &[])?;
         device.write(&mut starts, rows * 4, super::interface::bytes(&[end]))?;
         let scratch = self.own.scratch(rows);
-        let real = Kind::from(self.precision).width();
-        let wanted = end as usize * (Kind::U32.width() + real) + scratch * real;
+        let real = ElementKind::from(self.precision).width();
+        let wanted = end as usize * (ElementKind::U32.width() + real) + scratch * real;
         if let Some(left) = device.free_bytes().filter(|&left| wanted as f64 > left) {
             let (wanted, left) = (Bytes(wanted as f64), Bytes(left));
             return Err(DeviceError::Full { device: device.name(), wanted, left });
         }
-        let columns = device.zeros(Kind::U32, end as usize)?;
+        let columns = device.zeros(ElementKind::U32, end as usize)?;
         let entries = device.zeros(self.precision.into(), end as usize)?;
         let added = device.zeros(self.precision.into(), scratch)?;
         let lists = [works, table, dofs, &heads, &next, &cells, &starts];
@@ -433,6 +434,6 @@ impl Acoo {
         let largest = (self.len.max(1) - 1) as u32;
         let starts = starts.with_indices(end, self.len);
         let columns = columns.with_indices(largest, end as usize);
-        Ok(Rows { starts, columns, entries })
+        Ok(DeviceCsr { starts, columns, entries })
     }
 }

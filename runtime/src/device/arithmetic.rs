@@ -5,12 +5,12 @@
 //! group sums its entries, and the consumer sums the groups, in an order that depends on the length only. The second
 //! stage is part of the next kernel or of the download, so it needs no launch.
 
-mod combined;
-mod joint;
+mod combinations;
+mod copies;
 mod lists;
-mod moved;
-mod places;
 mod recurrence;
+mod selection;
+mod shared_entries;
 mod sums;
 
 use std::fmt;
@@ -23,16 +23,18 @@ use kernels_gen::dialect::c::Words;
 
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
-use super::{Array, Device, DeviceError, Element, Given, Kernel, Kind, Layout, Module};
-use crate::processes::sharing::Sharing;
-pub use combined::{Combinations, Combined, NONE, WIDTH};
-pub use joint::Joint;
-use joint::Wanted;
-pub use lists::{Listed, Lists};
-pub use moved::Moved;
-pub use places::Places;
-pub use recurrence::{Recurrence, Toward};
-pub use sums::{Summed, Sums};
+use super::{
+    Array, Device, DeviceError, Element, ElementKind, Kernel, KernelArgument, Module, VectorLayout,
+};
+use crate::processes::interface_exchange::InterfaceExchange;
+pub use combinations::{CombinationTables, DeviceCombinations, NONE, WIDTH};
+pub use copies::EntryCopies;
+pub use lists::{DeviceLists, EntryLists};
+pub use recurrence::{CgRecurrence, SearchDirection};
+pub use selection::EntrySelection;
+pub use shared_entries::SharedEntries;
+use shared_entries::SumSelection;
+pub use sums::{PendingSums, SumValues};
 
 /// The source template, with `$` before each dialect-dependent word.
 const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
@@ -100,7 +102,7 @@ pub(super) fn groups(n: usize) -> usize {
 }
 
 /// Returns the number of groups of a sum over `n` entries, some of which may be shared with other processes.
-fn groups_of(n: usize, joint: Option<&Arc<Joint>>) -> usize {
+fn groups_of(n: usize, joint: Option<&Arc<SharedEntries>>) -> usize {
     joint.map_or_else(|| groups(n), |joint| joint.groups())
 }
 
@@ -108,13 +110,13 @@ fn groups_of(n: usize, joint: Option<&Arc<Joint>>) -> usize {
 pub struct Arithmetic {
     device: Arc<dyn Device>,
     precision: Precision,
-    layout: Layout,
+    layout: VectorLayout,
     module: Module,
     /// Unused arrays for the sums of groups.
     spare: Mutex<Vec<Array>>,
     failure: Mutex<Option<DeviceError>>,
     /// Shared entries of vectors, for each exchange.
-    joints: Mutex<Vec<(Weak<Sharing>, Arc<Joint>)>>,
+    joints: Mutex<Vec<(Weak<InterfaceExchange>, Arc<SharedEntries>)>>,
 }
 
 impl fmt::Debug for Arithmetic {
@@ -126,7 +128,7 @@ impl fmt::Debug for Arithmetic {
 impl Arithmetic {
     /// Returns the source of the kernels in a dialect.
     pub fn source(words: &Words, precision: Precision) -> SourceFile {
-        let (threads, slots) = (THREADS.to_string(), Recurrence::MOST.to_string());
+        let (threads, slots) = (THREADS.to_string(), CgRecurrence::MOST.to_string());
         let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
         let scalar = match precision {
             Precision::F64 => "double",
@@ -162,7 +164,7 @@ impl Arithmetic {
     ///
     /// The driver rejects them.
     pub fn new(device: Arc<dyn Device>, precision: Precision) -> Result<Arc<Self>, DeviceError> {
-        Self::with_layout(device, precision, Layout::plain(1))
+        Self::with_layout(device, precision, VectorLayout::plain(1))
     }
 
     /// Like [`Arithmetic::new`], for vectors with another layout.
@@ -173,7 +175,7 @@ impl Arithmetic {
     pub fn with_layout(
         device: Arc<dyn Device>,
         precision: Precision,
-        layout: Layout,
+        layout: VectorLayout,
     ) -> Result<Arc<Self>, DeviceError> {
         let module = device.load_written(&Self::source(device.words(), precision))?;
         let (spare, failure, joints) = (Mutex::default(), Mutex::default(), Mutex::default());
@@ -191,7 +193,7 @@ impl Arithmetic {
     }
 
     /// Returns the layout of vectors.
-    pub fn layout(&self) -> &Layout {
+    pub fn layout(&self) -> &VectorLayout {
         &self.layout
     }
 
@@ -275,9 +277,9 @@ impl Arithmetic {
             return Err(DeviceError::Mismatch { operation: "element" });
         }
         match array.kind() {
-            Kind::F64 => self.one::<f64>(array, at),
-            Kind::F32 => self.one::<f32>(array, at).map(f64::from),
-            Kind::U32 => self.one::<u32>(array, at).map(f64::from),
+            ElementKind::F64 => self.one::<f64>(array, at),
+            ElementKind::F32 => self.one::<f32>(array, at).map(f64::from),
+            ElementKind::U32 => self.one::<u32>(array, at).map(f64::from),
         }
     }
 
@@ -318,7 +320,7 @@ impl Arithmetic {
         arrays: &[&Array],
         n: usize,
     ) -> Result<(), DeviceError> {
-        let kind: Kind = self.precision.into();
+        let kind: ElementKind = self.precision.into();
         let fit = arrays.iter().all(|array| array.kind() == kind && array.len() == n);
         if fit { Ok(()) } else { Err(DeviceError::Mismatch { operation }) }
     }
@@ -335,7 +337,7 @@ impl Arithmetic {
         name: &'static str,
         n: usize,
         arrays: &[&Array],
-        others: &[Given<'_>],
+        others: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
         self.same(name, arrays, n)?;
         self.run_first(name, n, arrays, others)
@@ -347,7 +349,7 @@ impl Arithmetic {
         name: &'static str,
         n: usize,
         arrays: &[&Array],
-        others: &[Given<'_>],
+        others: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
         match n {
             0 => Ok(()),
@@ -362,7 +364,7 @@ impl Arithmetic {
         name: &'static str,
         (n, groups): (usize, usize),
         arrays: &[&Array],
-        others: &[Given<'_>],
+        others: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
         self.same(name, arrays, n)?;
         self.run_in(name, (n, groups), arrays, others)
@@ -373,14 +375,15 @@ impl Arithmetic {
         name: &'static str,
         (n, groups): (usize, usize),
         arrays: &[&Array],
-        others: &[Given<'_>],
+        others: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
-        let kind: Kind = self.precision.into();
+        let kind: ElementKind = self.precision.into();
         if arrays.iter().any(|array| array.kind() != kind || array.len() < n) {
             return Err(DeviceError::Mismatch { operation: name });
         }
-        let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
-        given.extend(arrays.iter().map(|array| Given::Array(array)));
+        let mut given =
+            vec![KernelArgument::Size(n as u64), KernelArgument::Size((groups * THREADS) as u64)];
+        given.extend(arrays.iter().map(|array| KernelArgument::Array(array)));
         given.extend(others);
         // SAFETY: the kernels are those of `TEXT`. Their arguments are n, the stride, arrays with at least n entries of
         // this precision (just checked), and further arguments of the callers in this folder.
@@ -390,7 +393,7 @@ impl Arithmetic {
     /// Returns an array for two sums of the largest number of groups and one number; its contents are undefined.
     fn room(&self) -> Result<Array, DeviceError> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.map_or_else(|| self.device.zeros(Kind::F64, 2 * MOST + 1), Ok)
+        spare.map_or_else(|| self.device.zeros(ElementKind::F64, 2 * MOST + 1), Ok)
     }
 
     /// Runs a kernel that forms sums; with shared entries, over all processes.
@@ -398,13 +401,13 @@ impl Arithmetic {
         self: &Arc<Self>,
         name: &'static str,
         arrays: &[&Array],
-        (before, after): (&[Given<'_>], &[Given<'_>]),
-        joint: Option<&Arc<Joint>>,
-    ) -> Result<Sums, DeviceError> {
+        (before, after): (&[KernelArgument<'_>], &[KernelArgument<'_>]),
+        joint: Option<&Arc<SharedEntries>>,
+    ) -> Result<PendingSums, DeviceError> {
         let n = arrays.first().map_or(0, |array| array.len());
         let partials = self.room()?;
         let mut others = before.to_vec();
-        others.push(Given::Array(&partials));
+        others.push(KernelArgument::Array(&partials));
         others.extend(after);
         let groups = groups_of(n, joint);
         self.run_by(name, (n, groups), arrays, &others)?;
@@ -415,18 +418,18 @@ impl Arithmetic {
         };
         if let Some(joint) = joint {
             let (wanted, of) = match *arrays {
-                [x] => (Wanted::First, [x; 3]),
-                [r, d] if name == "weighted" => (Wanted::Second, [r, r, d]),
-                [_, y] if name == "axpy_dot" => (Wanted::First, [y; 3]),
-                [x, y] => (Wanted::First, [x, y, y]),
-                [_, _, d, _, r] => (Wanted::Both, [r, r, d]),
-                [.., r] => (Wanted::First, [r; 3]),
+                [x] => (SumSelection::First, [x; 3]),
+                [r, d] if name == "weighted" => (SumSelection::Second, [r, r, d]),
+                [_, y] if name == "axpy_dot" => (SumSelection::First, [y; 3]),
+                [x, y] => (SumSelection::First, [x, y, y]),
+                [_, _, d, _, r] => (SumSelection::Both, [r, r, d]),
+                [.., r] => (SumSelection::First, [r; 3]),
                 [] => return Err(DeviceError::Mismatch { operation: name }),
             };
             joint.settle(self, &partials, wanted, of)?;
         }
         let (arithmetic, joint) = (Arc::clone(self), joint.cloned());
-        Ok(Sums { arithmetic, partials: Some(partials), groups, count, curvature, joint })
+        Ok(PendingSums { arithmetic, partials: Some(partials), groups, count, curvature, joint })
     }
 
     /// Sets y_i = a.
@@ -435,17 +438,17 @@ impl Arithmetic {
     ///
     /// For this and all following functions: arrays that do not match, or a driver error.
     pub fn fill(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
-        self.run("fill", y.len(), &[y], &[Given::Real(a)])
+        self.run("fill", y.len(), &[y], &[KernelArgument::Real(a)])
     }
 
     /// Sets y_i = 0 for i < n.
     pub fn clear(&self, y: &mut Array, n: usize) -> Result<(), DeviceError> {
-        self.run_first("fill", n.min(y.len()), &[y], &[Given::Real(0.0)])
+        self.run_first("fill", n.min(y.len()), &[y], &[KernelArgument::Real(0.0)])
     }
 
     /// Computes y = a·y.
     pub fn scale(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
-        self.run("scale", y.len(), &[y], &[Given::Real(a)])
+        self.run("scale", y.len(), &[y], &[KernelArgument::Real(a)])
     }
 
     /// Computes y = x.
@@ -455,7 +458,7 @@ impl Arithmetic {
 
     /// Computes y = a·x + b·y.
     pub fn axpby(&self, a: f64, x: &Array, b: f64, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("axpby", y.len(), &[x, y], &[Given::Real(a), Given::Real(b)])
+        self.run("axpby", y.len(), &[x, y], &[KernelArgument::Real(a), KernelArgument::Real(b)])
     }
 
     /// Computes y_i = x_i·y_i.
@@ -491,7 +494,7 @@ impl Arithmetic {
         d: &Array,
         p: &mut Array,
     ) -> Result<(), DeviceError> {
-        self.run("advance", p.len(), &[r, d, p], &[Given::Real(beta)])
+        self.run("advance", p.len(), &[r, d, p], &[KernelArgument::Real(beta)])
     }
 
     /// Does a Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
@@ -502,14 +505,14 @@ impl Arithmetic {
         [q, inverse]: [&Array; 2],
         [x, d, r]: [&mut Array; 3],
     ) -> Result<(), DeviceError> {
-        let given = [Given::Real(keep), Given::Real(add)];
+        let given = [KernelArgument::Real(keep), KernelArgument::Real(add)];
         let from = from.unwrap_or(r);
         self.run("chebyshev", x.len(), &[x, d, r, from, q, inverse], &given)
     }
 
     /// Sets y_i = i mod `period` − `period` / 2, also in padding.
     pub fn ramp(&self, y: &mut Array, period: usize) -> Result<(), DeviceError> {
-        self.run("ramp", y.len(), &[y], &[Given::Real(period as f64)])
+        self.run("ramp", y.len(), &[y], &[KernelArgument::Real(period as f64)])
     }
 
     /// Sets y_i = ±y_i, with pseudorandom signs that depend on i.
@@ -524,7 +527,7 @@ impl Arithmetic {
         [r, inverse]: [&Array; 2],
         [x, d]: [&mut Array; 2],
     ) -> Result<(), DeviceError> {
-        self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[Given::Real(add)])
+        self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[KernelArgument::Real(add)])
     }
 
     /// Computes v = v + c·a, `next` = u + `length`·v.
@@ -534,7 +537,7 @@ impl Arithmetic {
         [u, a]: [&Array; 2],
         [next, v]: [&mut Array; 2],
     ) -> Result<(), DeviceError> {
-        let given = [Given::Real(length), Given::Real(c)];
+        let given = [KernelArgument::Real(length), KernelArgument::Real(c)];
         self.run("drift", next.len(), &[next, v, u, a], &given)
     }
 
@@ -545,7 +548,7 @@ impl Arithmetic {
         [u, r, inverse]: [&Array; 3],
         [next, v]: [&mut Array; 2],
     ) -> Result<(), DeviceError> {
-        let given = [Given::Real(length), Given::Real(c)];
+        let given = [KernelArgument::Real(length), KernelArgument::Real(c)];
         self.run("leap", next.len(), &[next, v, u, r, inverse], &given)
     }
 
@@ -556,7 +559,7 @@ impl Arithmetic {
         [r, inverse]: [&Array; 2],
         [v, a]: [&mut Array; 2],
     ) -> Result<(), DeviceError> {
-        self.run("kick", v.len(), &[v, a, r, inverse], &[Given::Real(c)])
+        self.run("kick", v.len(), &[v, a, r, inverse], &[KernelArgument::Real(c)])
     }
 
     /// Computes y = a·x for n entries, from one position to another; one of the arrays has the precision of the
@@ -568,7 +571,7 @@ impl Arithmetic {
         (y, into): (&mut Array, usize),
         n: usize,
     ) -> Result<(), DeviceError> {
-        let (own, wide): (Kind, _) = (self.precision.into(), Kind::F64);
+        let (own, wide): (ElementKind, _) = (self.precision.into(), ElementKind::F64);
         let name = match (x.kind(), y.kind()) {
             (there, here) if there == own && here == own => "move",
             (there, here) if there == wide && here == own => "narrow",
@@ -583,13 +586,13 @@ impl Arithmetic {
             return Ok(());
         }
         let groups = groups(n);
-        let size = |number: usize| Given::Size(number as u64);
+        let size = |number: usize| KernelArgument::Size(number as u64);
         let given = [
             size(n),
             size(groups * THREADS),
-            Given::Array(x),
-            Given::Array(y),
-            Given::Real(a),
+            KernelArgument::Array(x),
+            KernelArgument::Array(y),
+            KernelArgument::Real(a),
             size(from),
             size(into),
         ];
@@ -598,13 +601,13 @@ impl Arithmetic {
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// Returns the dot product x·y; this and the following sums include all processes, if `joint` is given.
+    /// Returns the dot product x·y; this and the following sums include all processes, if `shared_entries` is given.
     pub fn dot(
         self: &Arc<Self>,
         x: &Array,
         y: &Array,
-        joint: Option<&Arc<Joint>>,
-    ) -> Result<Sums, DeviceError> {
+        joint: Option<&Arc<SharedEntries>>,
+    ) -> Result<PendingSums, DeviceError> {
         if std::ptr::eq(x, y) {
             return self.sums("square", &[x], (&[], &[]), joint);
         }
@@ -616,8 +619,8 @@ impl Arithmetic {
         self: &Arc<Self>,
         r: &Array,
         d: &Array,
-        joint: Option<&Arc<Joint>>,
-    ) -> Result<Sums, DeviceError> {
+        joint: Option<&Arc<SharedEntries>>,
+    ) -> Result<PendingSums, DeviceError> {
         self.sums("weighted", &[r, d], (&[], &[]), joint)
     }
 
@@ -627,24 +630,24 @@ impl Arithmetic {
         a: f64,
         x: &Array,
         y: &mut Array,
-        joint: Option<&Arc<Joint>>,
-    ) -> Result<Sums, DeviceError> {
-        self.sums("axpy_dot", &[x, y], (&[], &[Given::Real(a)]), joint)
+        joint: Option<&Arc<SharedEntries>>,
+    ) -> Result<PendingSums, DeviceError> {
+        self.sums("axpy_dot", &[x, y], (&[], &[KernelArgument::Real(a)]), joint)
     }
 
     /// Does a conjugate gradient step: x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 if the curvature is not
     /// positive. Returns r·r, and r·D⁻¹r for a given diagonal D⁻¹.
     pub fn conjugate(
         self: &Arc<Self>,
-        (rz, curvature): (f64, &Sums),
+        (rz, curvature): (f64, &PendingSums),
         p: &Array,
         q: &Array,
         d: Option<&Array>,
         [x, r]: [&mut Array; 2],
-        joint: Option<&Arc<Joint>>,
-    ) -> Result<Sums, DeviceError> {
-        let before = [Given::Array(curvature.partials()?)];
-        let after = [Given::Size(curvature.groups as u64), Given::Real(rz)];
+        joint: Option<&Arc<SharedEntries>>,
+    ) -> Result<PendingSums, DeviceError> {
+        let before = [KernelArgument::Array(curvature.partials()?)];
+        let after = [KernelArgument::Size(curvature.groups as u64), KernelArgument::Real(rz)];
         match d {
             Some(d) => self.sums("conjugate", &[p, q, d, x, r], (&before, &after), joint),
             None => self.sums("conjugate_plain", &[p, q, x, r], (&before, &after), joint),

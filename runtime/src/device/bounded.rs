@@ -1,13 +1,14 @@
-//! A device with a memory bound: [`Bounded`].
+//! A device with a memory bound: [`BoundedDevice`].
 //!
 //! The bound serves devices shared with other programs, and tests of smaller devices. The free memory is the minimum of
 //! the rest of the bound and that of the device. Larger arrays are rejected before the device is asked.
 
 use super::{
-    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
-    Module, Record, Recording, SparseMatrix, Staging,
+    Array, Backend, Device, DeviceError, DeviceGroup, ElementKind, Kernel, KernelArgument, Module,
+    QueuePosition, RecordedWork, Recording, SelectedTransport, SparseMatrix, StagingBuffer,
+    TransportError,
 };
-use crate::processes::Group;
+use crate::processes::ProcessGroup;
 use crate::support::memory::Bytes;
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
@@ -17,20 +18,20 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 /// A device with a bound on the bytes of its arrays.
 #[derive(Debug)]
-pub struct Bounded {
+pub struct BoundedDevice {
     device: Arc<dyn Device>,
     bound: usize,
     /// The live arrays, with their bytes.
-    held: Mutex<Held>,
+    held: Mutex<LiveArrays>,
 }
 
 #[derive(Debug, Default)]
-struct Held {
+struct LiveArrays {
     arrays: Vec<(Weak<dyn Any + Send + Sync>, usize)>,
     most: usize,
 }
 
-impl Held {
+impl LiveArrays {
     /// Returns the bytes of all live arrays.
     fn bytes(&mut self) -> usize {
         self.arrays.retain(|(array, _)| array.strong_count() > 0);
@@ -38,7 +39,7 @@ impl Held {
     }
 }
 
-impl Bounded {
+impl BoundedDevice {
     /// Limits the arrays created through this value to `bound` bytes.
     pub fn new(device: Arc<dyn Device>, bound: usize) -> Self {
         Self { device, bound, held: Mutex::default() }
@@ -55,7 +56,7 @@ impl Bounded {
     }
 }
 
-impl Device for Bounded {
+impl Device for BoundedDevice {
     fn backend(&self) -> Backend {
         self.device.backend()
     }
@@ -73,7 +74,7 @@ impl Device for Bounded {
         Some(self.device.free_bytes().map_or(left, |free| free.min(left)))
     }
 
-    fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
+    fn join(&self, group: &Arc<dyn ProcessGroup>) -> Result<SelectedTransport, TransportError> {
         self.device.join(group)
     }
 
@@ -90,7 +91,7 @@ impl Device for Bounded {
         unsafe { self.device.load_source(source) }
     }
 
-    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
+    fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         let (wanted, there) = (kind.width().saturating_mul(len), held.bytes());
         let left = self.bound.saturating_sub(there);
@@ -116,7 +117,7 @@ impl Device for Bounded {
         self.device.read(array, at, bytes)
     }
 
-    fn staging(&self, bytes: usize) -> Box<dyn Staging> {
+    fn staging(&self, bytes: usize) -> Box<dyn StagingBuffer> {
         self.device.staging(bytes)
     }
 
@@ -124,23 +125,23 @@ impl Device for Bounded {
         self.device.synchronise()
     }
 
-    fn mark(&self) -> Result<Mark, DeviceError> {
+    fn mark(&self) -> Result<QueuePosition, DeviceError> {
         self.device.mark()
     }
 
-    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
+    fn seconds(&self, from: &QueuePosition, to: &QueuePosition) -> Result<f64, DeviceError> {
         self.device.seconds(from, to)
     }
 
-    fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+    fn beside(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
         self.device.beside(aside, own)
     }
 
-    fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+    fn ahead(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
         self.device.ahead(aside, own)
     }
 
-    fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+    fn record(&self, work: RecordedWork<'_>) -> Result<Option<Recording>, DeviceError> {
         self.device.record(work)
     }
 
@@ -161,7 +162,7 @@ impl Device for Bounded {
         &self,
         kernel: &Kernel,
         groups: usize,
-        arguments: &[Given<'_>],
+        arguments: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
         // SAFETY: the contract of the caller is that of this call.
         unsafe { self.device.start(kernel, groups, arguments) }

@@ -1,21 +1,21 @@
 //! NVIDIA's GPUs: CUDA source → NVRTC → a module of kernels on one device.
 //!
 //! The driver and NVRTC are loaded at run time; the error names a missing library. One stream orders all work.
-//! Recordings use a second stream (`record`), independent work further ones (`beside`). Memory is untyped; [`Array`]
-//! stores the type.
+//! Recordings use a second stream (`record`), independent work further ones (`second_stream`). Memory is untyped;
+//! [`Array`] stores the type.
 
-mod beside;
 mod compile;
+mod connection;
 mod error;
+#[cfg(feature = "mpi")]
+mod mpi_group;
 mod nccl;
 mod peers;
 mod pinned;
-mod plain;
-#[cfg(feature = "mpi")]
-mod pointers;
 mod pool;
-mod reach;
 mod record;
+mod second_stream;
+mod shareable_memory;
 mod sparse;
 
 use std::error::Error;
@@ -32,37 +32,38 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 
-use super::interface::{Own, Owner};
+use super::interface::{BackendData, OwnerId};
 use super::{
-    Apart, Array, Backend, Device, DeviceError, DeviceGroup, Given, Joined, Kernel, Kind, Mark,
-    Module, Record, Recording, SparseMatrix, Staging,
+    Array, Backend, Device, DeviceError, DeviceGroup, ElementKind, Kernel, KernelArgument, Module,
+    QueuePosition, RecordedWork, Recording, SelectedTransport, SparseMatrix, StagingBuffer,
+    TransportError,
 };
 use crate::device::jit::Jit;
-use crate::processes::Group;
-use beside::Beside;
+use crate::processes::ProcessGroup;
 use error::driver;
-use record::{Graph, Recorder};
+use record::{RecordedGraph, Recorder};
+use second_stream::SecondStream;
 
 pub use compile::{
-    Resources, compile, compile_parts, compile_through, find_nvrtc, resources, version,
+    ThreadResources, compile, compile_parts, compile_through, find_nvrtc, resources, version,
 };
+use connection::GpuConnection;
 pub use error::CudaError;
 pub use nccl::nccl_version;
 pub use peers::{have_peer_access, peer_kernels};
 use pool::Pool;
-use reach::Reach;
 
 /// A GPU with one work stream.
 pub struct Cuda {
-    owner: Owner,
+    owner: OwnerId,
     context: Arc<CudaContext>,
     stream: Arc<CudaStream>,
     recorder: Arc<Recorder>,
     /// Streams for independent work: next to the main stream, and next to that of recordings. A stream belongs to a
     /// recording until it ends.
-    beside: [Beside; 2],
+    beside: [SecondStream; 2],
     /// The same with high priority.
-    ahead: [Beside; 2],
+    ahead: [SecondStream; 2],
     arch: String,
     name: String,
     /// Bytes of shared memory per thread group.
@@ -70,7 +71,7 @@ pub struct Cuda {
     /// The memory pool.
     pool: Pool,
     /// The connected GPUs of other processes.
-    reach: OnceLock<Reach>,
+    reach: OnceLock<GpuConnection>,
 }
 
 impl fmt::Debug for Cuda {
@@ -122,13 +123,13 @@ impl Cuda {
         let name = context.name().map_err(driver("ask the GPU for its name"))?;
         let stream = context.new_stream().map_err(driver("make a stream"))?;
         let recorder = Arc::new(Recorder::new(&context).map_err(driver("make a stream"))?);
-        let other = |first| Beside::new(&context, first).map_err(driver("make a stream"));
+        let other = |first| SecondStream::new(&context, first).map_err(driver("make a stream"));
         let (beside, ahead) = ([other(false)?, other(false)?], [other(true)?, other(true)?]);
         let most = sys::CUdevice_attribute::CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN;
         let shared = context.attribute(most).map_err(driver("ask the GPU"))?;
         let (arch, shared) = (format!("sm_{major}{minor}"), shared as usize);
         let pool = Pool::keep(&context).map_err(driver("ask for the GPU's memory"))?;
-        let (owner, reach) = (Owner::new(), OnceLock::new());
+        let (owner, reach) = (OwnerId::new(), OnceLock::new());
         Ok(Self {
             owner,
             context,
@@ -167,7 +168,7 @@ impl Cuda {
     }
 
     /// Returns the stream for work of this thread; a recording keeps the resources it `needs` alive.
-    fn stream(&self, needs: impl Iterator<Item = Own>) -> &Arc<CudaStream> {
+    fn stream(&self, needs: impl Iterator<Item = BackendData>) -> &Arc<CudaStream> {
         let recorded = self.recorder.stream(needs);
         let in_recording = usize::from(recorded.is_some());
         let other = self.ahead[in_recording].stream().or(self.beside[in_recording].stream());
@@ -177,9 +178,9 @@ impl Cuda {
     /// Starts `aside` on another stream and `own` on this one.
     fn start_beside(
         &self,
-        other: &[Beside; 2],
-        aside: Record<'_>,
-        own: Record<'_>,
+        other: &[SecondStream; 2],
+        aside: RecordedWork<'_>,
+        own: RecordedWork<'_>,
     ) -> Result<(), Box<dyn Error>> {
         let [plain, in_recording] = other;
         match self.recorder.stream(std::iter::empty()) {
@@ -206,12 +207,12 @@ fn asked_for(abi: &KernelAbi) -> u32 {
 
 /// Code of a kernel. The module is unloaded with its last kernel. The driver does not wait for launched work then, so
 /// the destructor does.
-struct Code {
+struct CudaCode {
     function: CudaFunction,
     stream: Arc<CudaStream>,
 }
 
-impl Drop for Code {
+impl Drop for CudaCode {
     fn drop(&mut self) {
         // The first call may report an earlier error instead of waiting.
         if let Err(before) = self.stream.synchronize() {
@@ -234,7 +235,7 @@ fn kernel_of(
         set.map_err(driver("ask for shared memory"))?;
     }
     let spilt = function.local_size_bytes().map_err(driver(&abi.name))?;
-    let code = Code { function, stream: Arc::clone(stream) };
+    let code = CudaCode { function, stream: Arc::clone(stream) };
     Ok(Kernel::new(abi, Arc::new(code)).with_spilt(spilt as usize))
 }
 
@@ -251,11 +252,12 @@ impl Device for Cuda {
         self.shared
     }
 
-    fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
+    fn join(&self, group: &Arc<dyn ProcessGroup>) -> Result<SelectedTransport, TransportError> {
         if let Some(reach) = self.reach.get() {
-            return Ok(Joined { way: reach.way(), instead: None });
+            return Ok(SelectedTransport { way: reach.way(), instead: None });
         }
-        let (reach, joined) = Reach::connect((&self.stream, &self.arch), &self.pool, group)?;
+        let (reach, joined) =
+            GpuConnection::connect((&self.stream, &self.arch), &self.pool, group)?;
         self.reach.get_or_init(|| reach);
         Ok(joined)
     }
@@ -287,7 +289,7 @@ impl Device for Cuda {
         Module::new(self, kernels, cached)
     }
 
-    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
+    fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError> {
         // CUDA has no empty allocations.
         let bytes = len.saturating_mul(kind.width()).max(8);
         self.recorder.refuse("reserve memory")?;
@@ -344,7 +346,7 @@ impl Device for Cuda {
         Ok(self.stream.synchronize().map_err(&fail)?)
     }
 
-    fn staging(&self, bytes: usize) -> Box<dyn Staging> {
+    fn staging(&self, bytes: usize) -> Box<dyn StagingBuffer> {
         pinned::staging(&self.context, bytes)
     }
 
@@ -353,28 +355,28 @@ impl Device for Cuda {
         Ok(self.stream.synchronize().map_err(driver("wait for the GPU"))?)
     }
 
-    fn mark(&self) -> Result<Mark, DeviceError> {
+    fn mark(&self) -> Result<QueuePosition, DeviceError> {
         self.recorder.refuse("record an event")?;
         let flags = Some(sys::CUevent_flags::CU_EVENT_DEFAULT);
         let event = self.stream.record_event(flags).map_err(driver("record an event"))?;
-        Ok(Mark::new(Arc::new(event)))
+        Ok(QueuePosition::new(Arc::new(event)))
     }
 
-    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
+    fn seconds(&self, from: &QueuePosition, to: &QueuePosition) -> Result<f64, DeviceError> {
         let (from, to) = (from.handle::<CudaEvent>()?, to.handle::<CudaEvent>()?);
         let time = from.elapsed_ms(to).map_err(driver("read the clock"))?;
         Ok(f64::from(time) / 1e3)
     }
 
-    fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+    fn beside(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
         self.start_beside(&self.beside, aside, own)
     }
 
-    fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+    fn ahead(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
         self.start_beside(&self.ahead, aside, own)
     }
 
-    fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+    fn record(&self, work: RecordedWork<'_>) -> Result<Option<Recording>, DeviceError> {
         match self.recorder.record(work) {
             Ok(graph) => Ok(Some(Recording::new(Arc::new(graph)))),
             Err(why) => {
@@ -385,7 +387,7 @@ impl Device for Cuda {
     }
 
     fn replay(&self, recording: &Recording) -> Result<(), DeviceError> {
-        let graph = recording.handle::<Graph>()?;
+        let graph = recording.handle::<RecordedGraph>()?;
         if !graph.is_of(&self.context) {
             return Err(DeviceError::Foreign);
         }
@@ -399,7 +401,8 @@ impl Device for Cuda {
         arrays: [&Array; 3],
     ) -> Result<Option<Box<dyn SparseMatrix>>, DeviceError> {
         self.context.bind_to_thread().map_err(driver("use a context"))?;
-        let made = sparse::Sparse::new(self.owner, (&self.stream, &self.recorder), rows, arrays)?;
+        let made =
+            sparse::CusparseMatrix::new(self.owner, (&self.stream, &self.recorder), rows, arrays)?;
         Ok(made.map(|matrix| Box::new(matrix) as Box<dyn SparseMatrix>))
     }
 
@@ -407,20 +410,22 @@ impl Device for Cuda {
         &self,
         kernel: &Kernel,
         groups: usize,
-        arguments: &[Given<'_>],
+        arguments: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
         let arrays = arguments.iter().filter_map(|argument| match argument {
-            Given::Array(array) => Some(array.own()),
-            Given::Size(_) | Given::Real(_) => None,
+            KernelArgument::Array(array) => Some(array.own()),
+            KernelArgument::Size(_) | KernelArgument::Real(_) => None,
         });
         let needs = arrays.chain(std::iter::once(kernel.own()));
         let stream = self.stream(needs);
-        let mut builder = stream.launch_builder(&kernel.handle::<Code>()?.function);
+        let mut builder = stream.launch_builder(&kernel.handle::<CudaCode>()?.function);
         for argument in arguments {
             match argument {
-                Given::Array(array) => builder.arg(array.memory::<CudaSlice<u8>>(self.owner)?),
-                Given::Size(number) => builder.arg(number),
-                Given::Real(number) => builder.arg(number),
+                KernelArgument::Array(array) => {
+                    builder.arg(array.memory::<CudaSlice<u8>>(self.owner)?)
+                }
+                KernelArgument::Size(number) => builder.arg(number),
+                KernelArgument::Real(number) => builder.arg(number),
             };
         }
         let threads = kernel.abi().threads as u32;

@@ -7,17 +7,17 @@
 //! host              a copy to pinned memory, messages of `Group`, and a copy back, without a `DeviceGroup`
 //! ```
 
-use super::{Array, DeviceError, Record};
+use super::{Array, DeviceError, RecordedWork};
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
 
-/// The environment variable that selects a single [`Way`].
+/// The environment variable that selects a single [`Transport`].
 pub const MESSAGES: &str = "WF_MESSAGES";
 
 /// Transport between devices of several processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
+pub enum Transport {
     /// Direct writes into the memory of peers.
     Peers,
     /// NCCL.
@@ -28,7 +28,7 @@ pub enum Way {
     Host,
 }
 
-impl Way {
+impl Transport {
     /// All transports, in the order in which they are tried.
     pub const ALL: [Self; 4] = [Self::Peers, Self::Nccl, Self::Mpi, Self::Host];
 
@@ -43,7 +43,7 @@ impl Way {
     }
 }
 
-impl fmt::Display for Way {
+impl fmt::Display for Transport {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Peers => "each other's memory",
@@ -56,16 +56,16 @@ impl fmt::Display for Way {
 
 /// The selected transport.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Joined {
+pub struct SelectedTransport {
     /// The transport.
-    pub way: Way,
+    pub way: Transport,
     /// The reason against the previous transport.
-    pub instead: Option<Apart>,
+    pub instead: Option<TransportError>,
 }
 
 /// Reason against a transport, or against all of them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Apart {
+pub enum TransportError {
     /// Devices of this backend do not support it.
     #[error("devices of this backend know of no other")]
     Backend,
@@ -148,18 +148,18 @@ pub enum Apart {
     },
     /// Two transports, neither of which is available.
     #[error("{}, and {}\nhelp: {}; or {}", split(.0)[0], split(.1)[0], split(.0)[1], split(.1)[1])]
-    Neither(Box<Apart>, Box<Apart>),
+    Neither(Box<TransportError>, Box<TransportError>),
 }
 
 /// Returns the message and the remedy.
-fn split(apart: &Apart) -> [String; 2] {
+fn split(apart: &TransportError) -> [String; 2] {
     let text = apart.to_string();
     let (why, help) = text.split_once("\nhelp: ").unwrap_or((&text, ""));
     [why.to_owned(), help.to_owned()]
 }
 
 /// Tables on a device of the shared entries of vectors.
-pub struct Common<'a> {
+pub struct SharedEntryTables<'a> {
     /// The neighbours, each with its range of the send buffer; ranges are consecutive.
     pub neighbours: &'a [(usize, Range<usize>)],
     /// The largest number of entries that two processes share; `usize::MAX` if `sources` are not the positions at which
@@ -199,7 +199,11 @@ pub trait DeviceGroup: fmt::Debug + Send + Sync {
     /// # Safety
     ///
     /// The tables are consistent with each other and across processes, and all entries lie in y.
-    unsafe fn meet(&self, _common: &Common<'_>, _y: &Array) -> Result<bool, DeviceError> {
+    unsafe fn meet(
+        &self,
+        _common: &SharedEntryTables<'_>,
+        _y: &Array,
+    ) -> Result<bool, DeviceError> {
         Ok(false)
     }
 
@@ -222,7 +226,7 @@ pub trait DeviceGroup: fmt::Debug + Send + Sync {
         neighbours: &[(usize, Range<usize>)],
         sent: &Array,
         received: &Array,
-        meanwhile: Record<'_>,
+        meanwhile: RecordedWork<'_>,
     ) -> Result<(), Box<dyn Error>>;
 }
 
@@ -233,9 +237,12 @@ mod tests {
     #[test]
     fn two_reasons_are_one_sentence_with_two_remedies() {
         let library = "Some MPI 1.0".to_owned();
-        let [shared, pointers] =
-            [Apart::Shared { first: 0, second: 1 }, Apart::NoPointers { library }].map(Box::new);
-        let text = Apart::Neither(shared, pointers).to_string();
+        let [shared, pointers] = [
+            TransportError::Shared { first: 0, second: 1 },
+            TransportError::NoPointers { library },
+        ]
+        .map(Box::new);
+        let text = TransportError::Neither(shared, pointers).to_string();
         let (why, help) = text.split_once('\n').expect("a remedy");
         assert_eq!(
             why,

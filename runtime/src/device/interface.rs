@@ -24,13 +24,13 @@ use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::{Generated, SourceFile};
 
-use super::cpu::{Largest, LaunchError, Plain, indices_fit};
-use super::{Apart, Backend, DeviceError, DeviceGroup, Joined, Staging};
-use crate::processes::Group;
+use super::cpu::{LargestIndex, LaunchError, PlainNumber, indices_fit};
+use super::{Backend, DeviceError, DeviceGroup, SelectedTransport, StagingBuffer, TransportError};
+use crate::processes::ProcessGroup;
 
 /// The type of an array's elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
+pub enum ElementKind {
     /// Double precision.
     F64,
     /// Single precision.
@@ -39,7 +39,7 @@ pub enum Kind {
     U32,
 }
 
-impl Kind {
+impl ElementKind {
     /// Returns the name of the Rust type.
     pub fn name(self) -> &'static str {
         match self {
@@ -58,7 +58,7 @@ impl Kind {
     }
 }
 
-impl From<Precision> for Kind {
+impl From<Precision> for ElementKind {
     fn from(precision: Precision) -> Self {
         match precision {
             Precision::F64 => Self::F64,
@@ -68,9 +68,9 @@ impl From<Precision> for Kind {
 }
 
 /// Element type of a device array.
-pub trait Element: Plain {
+pub trait Element: PlainNumber {
     /// The type's name for arrays.
-    const KIND: Kind;
+    const KIND: ElementKind;
 
     /// Returns the values as indices, if the type is that of indices.
     fn as_indices(values: &[Self]) -> Option<&[u32]> {
@@ -80,15 +80,15 @@ pub trait Element: Plain {
 }
 
 impl Element for f64 {
-    const KIND: Kind = Kind::F64;
+    const KIND: ElementKind = ElementKind::F64;
 }
 
 impl Element for f32 {
-    const KIND: Kind = Kind::F32;
+    const KIND: ElementKind = ElementKind::F32;
 }
 
 impl Element for u32 {
-    const KIND: Kind = Kind::U32;
+    const KIND: ElementKind = ElementKind::U32;
 
     fn as_indices(values: &[Self]) -> Option<&[u32]> {
         Some(values)
@@ -96,13 +96,13 @@ impl Element for u32 {
 }
 
 /// Backend-specific data, shared with recordings that need it.
-pub(super) type Own = Arc<dyn Any + Send + Sync>;
+pub(super) type BackendData = Arc<dyn Any + Send + Sync>;
 
 /// Identity of a device, which prevents the use of another device's data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Owner(u64);
+pub(super) struct OwnerId(u64);
 
-impl Owner {
+impl OwnerId {
     /// Creates a new identity.
     pub(super) fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
@@ -112,50 +112,53 @@ impl Owner {
 
 /// An array in a device's memory.
 pub struct Array {
-    kind: Kind,
+    kind: ElementKind,
     len: usize,
-    owner: Owner,
-    pub(super) memory: Own,
+    owner: OwnerId,
+    pub(super) memory: BackendData,
     /// Properties of indices that were uploaded and not changed since.
-    indices: Option<Indices>,
+    indices: Option<IndexBounds>,
 }
 
 /// Properties of the indices in an array.
 #[derive(Clone, Copy, Debug)]
-struct Indices {
-    largest: Largest,
+struct IndexBounds {
+    largest: LargestIndex,
     /// The position from which all entries equal the last one.
     settled: usize,
 }
 
-impl Indices {
+impl IndexBounds {
     fn of(values: &[u32]) -> Self {
         let last = values.last();
         let settled = values.iter().rposition(|value| Some(value) != last);
-        let parts = values.par_chunks(1 << 16).map(Largest::of);
-        let largest = parts.merged(Largest::and).unwrap_or_default();
+        let parts = values.par_chunks(1 << 16).map(LargestIndex::of);
+        let largest = parts.merged(LargestIndex::and).unwrap_or_default();
         Self { largest, settled: settled.map_or(0, |at| at + 1) }
     }
 }
 
 impl Array {
     /// Wraps device memory of `len` elements.
-    pub(super) fn new(owner: Owner, kind: Kind, len: usize, memory: Own) -> Self {
+    pub(super) fn new(owner: OwnerId, kind: ElementKind, len: usize, memory: BackendData) -> Self {
         Self { kind, len, owner, memory, indices: None }
     }
 
     /// Creates an array without memory, of no device.
-    pub(crate) fn nowhere(kind: Kind) -> Self {
-        Self::new(Owner(0), kind, 0, Arc::new(()))
+    pub(crate) fn nowhere(kind: ElementKind) -> Self {
+        Self::new(OwnerId(0), kind, 0, Arc::new(()))
     }
 
     /// Declares the indices that a kernel has written: at most `largest`, and constant from position `settled` on.
     pub(crate) fn with_indices(self, largest: u32, settled: usize) -> Self {
-        Self { indices: Some(Indices { largest: Largest::of(&[largest]), settled }), ..self }
+        Self {
+            indices: Some(IndexBounds { largest: LargestIndex::of(&[largest]), settled }),
+            ..self
+        }
     }
 
     /// Returns the type of its elements.
-    pub fn kind(&self) -> Kind {
+    pub fn kind(&self) -> ElementKind {
         self.kind
     }
 
@@ -189,14 +192,14 @@ impl Array {
     }
 
     /// Returns the backend's memory; an error if the array belongs to another device.
-    pub(super) fn memory<M: 'static>(&self, owner: Owner) -> Result<&M, DeviceError> {
+    pub(super) fn memory<M: 'static>(&self, owner: OwnerId) -> Result<&M, DeviceError> {
         let own = self.memory.downcast_ref().filter(|_| self.owner == owner);
         own.ok_or(DeviceError::Foreign)
     }
 
     /// Returns the reference that keeps the memory alive.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
-    pub(super) fn own(&self) -> Own {
+    pub(super) fn own(&self) -> BackendData {
         Arc::clone(&self.memory)
     }
 }
@@ -210,7 +213,7 @@ impl fmt::Debug for Array {
 /// A kernel loaded on a device.
 pub struct Kernel {
     abi: KernelAbi,
-    handle: Own,
+    handle: BackendData,
     spilt: usize,
     /// The last argument, [`Role::Tables`], if any.
     tables: Option<Array>,
@@ -218,7 +221,7 @@ pub struct Kernel {
 
 impl Kernel {
     /// Wraps a backend handle.
-    pub(super) fn new(abi: KernelAbi, handle: Own) -> Self {
+    pub(super) fn new(abi: KernelAbi, handle: BackendData) -> Self {
         Self { abi, handle, spilt: 0, tables: None }
     }
 
@@ -245,7 +248,7 @@ impl Kernel {
 
     /// Returns the reference that keeps the kernel loaded.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
-    pub(super) fn own(&self) -> Own {
+    pub(super) fn own(&self) -> BackendData {
         Arc::clone(&self.handle)
     }
 }
@@ -297,7 +300,7 @@ impl Module {
 
 /// Argument of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub enum Given<'a> {
+pub enum KernelArgument<'a> {
     /// An array, which the kernel may write.
     Array(&'a Array),
     /// A 64-bit count.
@@ -307,11 +310,11 @@ pub enum Given<'a> {
 }
 
 /// A position in a device's work queue.
-pub struct Mark(Own);
+pub struct QueuePosition(BackendData);
 
-impl Mark {
+impl QueuePosition {
     /// Wraps a backend handle.
-    pub(super) fn new(handle: Own) -> Self {
+    pub(super) fn new(handle: BackendData) -> Self {
         Self(handle)
     }
 
@@ -321,19 +324,19 @@ impl Mark {
     }
 }
 
-impl fmt::Debug for Mark {
+impl fmt::Debug for QueuePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a place in a device's work")
     }
 }
 
 /// Recorded work of a device, for repeated replay. It keeps its arrays and kernels alive.
-pub struct Recording(Own);
+pub struct Recording(BackendData);
 
 impl Recording {
     /// Wraps a backend handle.
     #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
-    pub(super) fn new(handle: Own) -> Self {
+    pub(super) fn new(handle: BackendData) -> Self {
         Self(handle)
     }
 
@@ -351,7 +354,7 @@ impl fmt::Debug for Recording {
 }
 
 /// Work to be recorded: a function that enqueues it on a device.
-pub type Record<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
+pub type RecordedWork<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
 
 /// A device with memory of its own.
 pub trait Device: fmt::Debug + Send + Sync {
@@ -376,9 +379,9 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// The reason for the failure.
-    fn join(&self, group: &Arc<dyn Group>) -> Result<Joined, Apart> {
+    fn join(&self, group: &Arc<dyn ProcessGroup>) -> Result<SelectedTransport, TransportError> {
         let _ = group;
-        Err(Apart::Backend)
+        Err(TransportError::Backend)
     }
 
     /// Returns the connected devices of other processes, if any.
@@ -406,7 +409,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Insufficient memory, or a driver error.
-    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError>;
+    fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError>;
 
     /// Sets every element to zero.
     ///
@@ -430,7 +433,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError>;
 
     /// Allocates host memory for repeated transfers.
-    fn staging(&self, bytes: usize) -> Box<dyn Staging> {
+    fn staging(&self, bytes: usize) -> Box<dyn StagingBuffer> {
         Box::new(vec![0; bytes])
     }
 
@@ -446,14 +449,14 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// A driver error.
-    fn mark(&self) -> Result<Mark, DeviceError>;
+    fn mark(&self) -> Result<QueuePosition, DeviceError>;
 
     /// Returns the seconds between two marks; waits for the later one.
     ///
     /// # Errors
     ///
     /// A driver error, or marks of another device.
-    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError>;
+    fn seconds(&self, from: &QueuePosition, to: &QueuePosition) -> Result<f64, DeviceError>;
 
     /// Runs two independent pieces of work, concurrently if the device can. They may only start kernels and clear
     /// arrays on this thread. Later work follows both.
@@ -461,7 +464,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Those of either piece of work, or a driver error.
-    fn beside(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+    fn beside(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
         aside()?;
         own()
     }
@@ -471,7 +474,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// Those of [`Device::beside`].
-    fn ahead(&self, aside: Record<'_>, own: Record<'_>) -> Result<(), Box<dyn Error>> {
+    fn ahead(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
         self.beside(aside, own)
     }
 
@@ -482,7 +485,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// # Errors
     ///
     /// A driver error.
-    fn record(&self, work: Record<'_>) -> Result<Option<Recording>, DeviceError> {
+    fn record(&self, work: RecordedWork<'_>) -> Result<Option<Recording>, DeviceError> {
         let _ = work;
         Ok(None)
     }
@@ -530,7 +533,7 @@ pub trait Device: fmt::Debug + Send + Sync {
         &self,
         kernel: &Kernel,
         groups: usize,
-        arguments: &[Given<'_>],
+        arguments: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError>;
 }
 
@@ -543,7 +546,7 @@ impl dyn Device + '_ {
     pub fn upload<T: Element>(&self, values: &[T]) -> Result<Array, DeviceError> {
         let mut array = self.zeros(T::KIND, values.len())?;
         self.write(&mut array, 0, bytes(values))?;
-        array.indices = T::as_indices(values).map(Indices::of);
+        array.indices = T::as_indices(values).map(IndexBounds::of);
         Ok(array)
     }
 
@@ -579,9 +582,9 @@ impl dyn Device + '_ {
     /// A driver error, also of earlier work.
     pub fn download(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
         Ok(match array.kind() {
-            Kind::F64 => self.elements::<f64>(array)?,
-            Kind::F32 => self.elements::<f32>(array)?.into_iter().map(f64::from).collect(),
-            Kind::U32 => self.elements::<u32>(array)?.into_iter().map(f64::from).collect(),
+            ElementKind::F64 => self.elements::<f64>(array)?,
+            ElementKind::F32 => self.elements::<f32>(array)?.into_iter().map(f64::from).collect(),
+            ElementKind::U32 => self.elements::<u32>(array)?.into_iter().map(f64::from).collect(),
         })
     }
 
@@ -611,9 +614,9 @@ impl dyn Device + '_ {
         if batches.is_empty() {
             return Ok(());
         }
-        let range = [batches.start, batches.end].map(|batch| Given::Size(batch as u64));
-        let arrays = arguments.iter().map(|array| Given::Array(array));
-        let all: Vec<Given<'_>> = range.into_iter().chain(arrays).collect();
+        let range = [batches.start, batches.end].map(|batch| KernelArgument::Size(batch as u64));
+        let arrays = arguments.iter().map(|array| KernelArgument::Array(array));
+        let all: Vec<KernelArgument<'_>> = range.into_iter().chain(arrays).collect();
         // SAFETY: the number, types and lengths of the arguments, and the largest indices, have just been compared with
         // the interface that was printed with the code.
         unsafe { self.start(kernel, batches.len().div_ceil(abi.group), &all) }
@@ -635,7 +638,8 @@ fn fits(
     }
     for (wanted, array) in abi.arguments.iter().zip(arguments) {
         let argument = || wanted.name.clone();
-        let expected = if wanted.role.is_integer() { Kind::U32 } else { abi.precision.into() };
+        let expected =
+            if wanted.role.is_integer() { ElementKind::U32 } else { abi.precision.into() };
         let found = array.kind.name();
         if array.kind != expected {
             let (kernel, argument, expected) = (kernel(), argument(), expected.name());
@@ -667,7 +671,7 @@ fn fits(
         let indices = read(arguments[at]).ok_or_else(|| unknown(at))?;
         let rows = indices.chunks_exact(abi.arguments[at].extent.max(1));
         let each = rows.map(|row| row.get(part.clone()).unwrap_or(row));
-        Ok(each.fold(Largest::default(), |most, part| most.and(Largest::of(part))))
+        Ok(each.fold(LargestIndex::default(), |most, part| most.and(LargestIndex::of(part))))
     };
     indices_fit(abi, largest, |at| arguments[at].len)?;
     // Owners write the entries whose lists are not empty.
@@ -683,13 +687,13 @@ fn fits(
 }
 
 /// Returns the bytes of numbers.
-pub(super) fn bytes<T: Plain>(values: &[T]) -> &[u8] {
+pub(super) fn bytes<T: PlainNumber>(values: &[T]) -> &[u8] {
     // SAFETY: plain numbers have no padding, and bytes need no alignment.
     unsafe { std::slice::from_raw_parts(values.as_ptr().cast(), size_of_val(values)) }
 }
 
 /// Returns the bytes of numbers, writable.
-pub(super) fn bytes_mut<T: Plain>(values: &mut [T]) -> &mut [u8] {
+pub(super) fn bytes_mut<T: PlainNumber>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as in `bytes`; and any bytes are valid numbers.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
 }

@@ -7,8 +7,8 @@
 //! exceeds `$WF_COMPILE_SECONDS`, or whose output cannot be loaded, is not used again in this process.
 
 mod cache;
-mod child;
 mod compiler;
+mod compiler_process;
 mod environment;
 mod foreign;
 mod load;
@@ -26,15 +26,15 @@ use kernels_gen::dialect::rust::Isa;
 
 use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
 use crate::support::atomic_file;
-use crate::support::doing::doing;
-use crate::support::scratch::Folder;
+use crate::support::progress::doing;
+use crate::support::scratch::ScratchFolder;
 
-pub use cache::{Cache, CacheError, Contents};
+pub use cache::{Cache, CacheError, CacheStatistics};
 pub use compiler::{Compiler, CompilerError};
 pub use environment::Environment;
-pub use foreign::Foreign;
+pub use foreign::ForeignSource;
 
-use cache::{Key, MODULE};
+use cache::{CacheKey, MODULE};
 use notice::waiting;
 pub(crate) use notice::warn_once;
 
@@ -43,7 +43,7 @@ const SOURCE: &str = "kernels.rs";
 
 /// Compilation options of a source.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Options {
+pub struct JitOptions {
     /// A description of the source, used in names of dumped files.
     pub name: String,
     /// Flags for `rustc` in addition to edition, crate type and codegen units. They can change the behaviour of code,
@@ -53,7 +53,7 @@ pub struct Options {
     pub(crate) codegen_units: u32,
 }
 
-impl Default for Options {
+impl Default for JitOptions {
     fn default() -> Self {
         let flags = ["opt-level=3", "target-cpu=native", "panic=abort", "strip=symbols"];
         let own = Self {
@@ -175,7 +175,7 @@ const ROOM: usize = 1 << 20;
 /// # Errors
 ///
 /// [`JitError`]; after [`JitError::Compiler`] the caller can continue without compiled kernels.
-pub(crate) fn compile(source: &str, options: &Options) -> Result<Library, JitError> {
+pub(crate) fn compile(source: &str, options: &JitOptions) -> Result<Library, JitError> {
     Jit::global().compile(source, options)
 }
 
@@ -254,7 +254,7 @@ impl Jit {
     /// # Errors
     ///
     /// [`JitError`].
-    pub(crate) fn compile(&self, source: &str, options: &Options) -> Result<Library, JitError> {
+    pub(crate) fn compile(&self, source: &str, options: &JitOptions) -> Result<Library, JitError> {
         let compiler = self.compiler().map_err(Clone::clone)?;
         let made = self.find_or_make(compiler, source, options);
         if let Err(JitError::Compiler(error)) = &made {
@@ -268,7 +268,7 @@ impl Jit {
         &self,
         compiler: &Compiler,
         source: &str,
-        options: &Options,
+        options: &JitOptions,
     ) -> Result<Library, JitError> {
         let key = self.key(compiler, source, options);
         self.dump(&dump_name(&key, &options.name, "rs"), source);
@@ -321,9 +321,9 @@ impl Jit {
     }
 
     /// Returns everything that affects the binary.
-    fn key(&self, compiler: &Compiler, source: &str, options: &Options) -> Key {
+    fn key(&self, compiler: &Compiler, source: &str, options: &JitOptions) -> CacheKey {
         let flags = options.flags.join("\n");
-        Key::new(&[
+        CacheKey::new(&[
             ("weakform", env!("CARGO_PKG_VERSION")),
             ("compiler", &compiler.identity()),
             ("processor", &self.machine.identity),
@@ -337,9 +337,9 @@ impl Jit {
     fn compile_aside(
         &self,
         compiler: &Compiler,
-        key: &Key,
+        key: &CacheKey,
         source: &str,
-        options: &Options,
+        options: &JitOptions,
     ) -> Result<Library, JitError> {
         let folder = temporary()?;
         self.run(compiler, &folder, key, source, options)?;
@@ -352,10 +352,10 @@ impl Jit {
     fn run(
         &self,
         compiler: &Compiler,
-        folder: &Folder,
-        key: &Key,
+        folder: &ScratchFolder,
+        key: &CacheKey,
         source: &str,
-        options: &Options,
+        options: &JitOptions,
     ) -> Result<(), JitError> {
         let path = folder.path().join(SOURCE);
         fs::write(&path, source).map_err(|error| JitError::Files {
@@ -388,7 +388,7 @@ impl Jit {
                 waiting(compiler.path(), &task, bound);
             }
         };
-        let output = child::run(&mut command, bound, slow);
+        let output = compiler_process::run(&mut command, bound, slow);
         if own {
             waited_for().remove(&options.name);
         }
@@ -490,8 +490,8 @@ fn open(compiler: &Compiler, path: &Path) -> Result<Library, JitError> {
 }
 
 /// Creates a temporary folder.
-fn temporary() -> Result<Folder, JitError> {
-    Folder::new().map_err(|error| JitError::Files {
+fn temporary() -> Result<ScratchFolder, JitError> {
+    ScratchFolder::new().map_err(|error| JitError::Files {
         doing: "make a folder in",
         path: std::env::temp_dir(),
         error,
@@ -518,7 +518,7 @@ fn without_room(folder: &Path, log: &str) -> Option<String> {
 }
 
 /// Returns the file name of a dumped source: its description and the hash of the key.
-fn dump_name(key: &Key, name: &str, extension: &str) -> String {
+fn dump_name(key: &CacheKey, name: &str, extension: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '_' };
     let name: String = name.chars().take(64).map(plain).collect();
     format!("{name}-{}.{extension}", &key.hash()[..16])

@@ -2,10 +2,10 @@
 //!
 //! On the host, nodes are numbered entity by entity with interleaved components. On a device, the nodes of neighbouring
 //! threads should be adjacent: threads that access 32 consecutive numbers touch 8 memory sectors, and 32 sectors if
-//! these are scattered. Nodes are therefore renumbered ([`Layout::in_strips`]), and multiple components are stored in
-//! tiles ([`in_tiles`]). A [`Layout`] converts between both orders for vectors and index lists. The last tile has full
-//! length. Padding entries, in it or before the interior nodes of cells ([`Layout::in_strips_apart`]), are 0 and do not
-//! affect sums or solvers.
+//! these are scattered. Nodes are therefore renumbered ([`VectorLayout::in_strips`]), and multiple components are
+//! stored in tiles ([`in_tiles`]). A [`VectorLayout`] converts between both orders for vectors and index lists. The
+//! last tile has full length. Padding entries, in it or before the interior nodes of cells
+//! ([`VectorLayout::in_strips_apart`]), are 0 and do not affect sums or solvers.
 
 use crate::space::Space;
 use crate::support::parallel::*;
@@ -30,7 +30,7 @@ const PART: usize = 128;
     "the fields' {unknowns} unknowns share one vector on the device and take {places} places in it, more than the {} that \
      32-bit indices can number\nhelp: take a coarser mesh or a lower degree", u32::MAX - 1
 )]
-pub struct TooManyPlaces {
+pub struct LayoutOverflow {
     /// The number of degrees of freedom of all fields.
     pub unknowns: usize,
     /// The number of places in the array, including padding.
@@ -42,19 +42,20 @@ pub struct TooManyPlaces {
 /// # Errors
 ///
 /// More places than index arrays can address; the largest index marks constrained entries.
-pub fn places(fields: &[(usize, usize)], tiled: bool) -> Result<usize, TooManyPlaces> {
+pub fn places(fields: &[(usize, usize)], tiled: bool) -> Result<usize, LayoutOverflow> {
     let own = |&(components, unknowns): &(usize, usize)| {
-        let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
+        let layout =
+            if tiled { VectorLayout::tiles(components) } else { VectorLayout::plain(components) };
         (layout, unknowns)
     };
     let unknowns = fields.iter().map(|(_, unknowns)| unknowns).sum();
-    let places = Layout::joined(fields.iter().map(own)).len(unknowns);
-    if places < u32::MAX as usize { Ok(places) } else { Err(TooManyPlaces { unknowns, places }) }
+    let places = VectorLayout::joined(fields.iter().map(own)).len(unknowns);
+    if places < u32::MAX as usize { Ok(places) } else { Err(LayoutOverflow { unknowns, places }) }
 }
 
 /// Placement of the degrees of freedom of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Part {
+pub struct FieldLayout {
     /// The number of components per node, stored in tiles if `tiled`.
     components: usize,
     /// True for tiles of components; false for interleaved components.
@@ -69,7 +70,7 @@ pub struct Part {
     first: usize,
 }
 
-impl Part {
+impl FieldLayout {
     /// Returns whether components are stored in tiles.
     pub fn is_tiled(&self) -> bool {
         self.tiled
@@ -133,12 +134,12 @@ impl Part {
 
 /// Placement of the degrees of freedom of a vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Layout {
+pub struct VectorLayout {
     /// One placement per field.
-    parts: Vec<Part>,
+    parts: Vec<FieldLayout>,
 }
 
-impl Layout {
+impl VectorLayout {
     /// Returns whether both layouts agree.
     pub(crate) fn agrees(&self, other: &Self) -> bool {
         let pairs = || self.parts.iter().zip(&other.parts);
@@ -149,7 +150,9 @@ impl Layout {
     pub fn plain(components: usize) -> Self {
         let components = components.max(1);
         let (tiled, numbers, on_borders, unknowns, first) = (false, None, None, None, 0);
-        Self { parts: vec![Part { components, tiled, numbers, on_borders, unknowns, first }] }
+        Self {
+            parts: vec![FieldLayout { components, tiled, numbers, on_borders, unknowns, first }],
+        }
     }
 
     /// Creates the layout of one field with tiles of components.
@@ -160,8 +163,8 @@ impl Layout {
     }
 
     /// Creates the layout of one field with the placement of a field of another vector.
-    pub fn like(part: &Part) -> Self {
-        Self { parts: vec![Part { unknowns: None, first: 0, ..part.clone() }] }
+    pub fn like(part: &FieldLayout) -> Self {
+        Self { parts: vec![FieldLayout { unknowns: None, first: 0, ..part.clone() }] }
     }
 
     /// Returns whether the first fields of this layout have the layout `other`.
@@ -181,7 +184,7 @@ impl Layout {
         for (layout, unknowns) in fields {
             for part in layout.parts {
                 let tiled = part.components > 1;
-                let part = Part { tiled, unknowns: Some(unknowns), first, ..part };
+                let part = FieldLayout { tiled, unknowns: Some(unknowns), first, ..part };
                 first += part.len(unknowns).next_multiple_of(PART);
                 parts.push(part);
             }
@@ -297,12 +300,12 @@ impl Layout {
     /// # Panics
     ///
     /// There is no such field.
-    pub fn field(&self, field: usize) -> &Part {
+    pub fn field(&self, field: usize) -> &FieldLayout {
         &self.parts[field]
     }
 
     /// Returns the field with the given range of degrees of freedom, if any; `unknowns` is the total number.
-    pub fn field_of(&self, range: &Range<usize>, unknowns: usize) -> Option<&Part> {
+    pub fn field_of(&self, range: &Range<usize>, unknowns: usize) -> Option<&FieldLayout> {
         let mut start = 0;
         self.parts.iter().find(|part| {
             let own = start..start + part.unknowns.unwrap_or(unknowns);
@@ -313,13 +316,13 @@ impl Layout {
 
     /// Returns whether the order is that of the host.
     pub fn is_plain(&self) -> bool {
-        self.parts.iter().all(Part::is_plain)
+        self.parts.iter().all(FieldLayout::is_plain)
     }
 
     /// Returns whether vectors of this length have another order than on the host. Vectors that belong to no field of
     /// this layout do not.
     pub fn permutes(&self, unknowns: usize) -> bool {
-        let own = |part: &Part| match (part.unknowns, &part.numbers) {
+        let own = |part: &FieldLayout| match (part.unknowns, &part.numbers) {
             (Some(unknowns), _) => Some(unknowns),
             (None, Some(numbers)) => Some(numbers.len() * part.components),
             (None, None) => None,
@@ -331,7 +334,7 @@ impl Layout {
     /// Returns the number of array entries for `unknowns` degrees of freedom.
     pub fn len(&self, unknowns: usize) -> usize {
         match self.parts.last() {
-            Some(Part { unknowns: None, .. }) | None => {
+            Some(FieldLayout { unknowns: None, .. }) | None => {
                 self.parts.last().map_or(unknowns, |part| part.len(unknowns))
             }
             Some(part) => part.first + part.len(part.unknowns.unwrap_or(unknowns)),
@@ -363,8 +366,8 @@ impl Layout {
     /// Returns the tails of the fields from the last whole tile on: first entry, and entries with `value` for degrees
     /// of freedom and 0 for padding.
     pub fn ends(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
-        let ends = self.parts.iter().skip(1).map(Part::first).chain([self.len(unknowns)]);
-        let rest = |(part, end): (&Part, usize)| {
+        let ends = self.parts.iter().skip(1).map(FieldLayout::first).chain([self.len(unknowns)]);
+        let rest = |(part, end): (&FieldLayout, usize)| {
             let own = part.unknowns.unwrap_or(unknowns);
             let nodes = own / part.components;
             let whole = if part.tiled { nodes / TILE * TILE } else { nodes };
@@ -416,11 +419,11 @@ mod tests {
         for (components, degree) in [(1, 1), (1, 3), (2, 1), (3, 2), (9, 1)] {
             let on = on(degree, components);
             let (space, unknowns) = (&on.fields[0].space, on.n_dofs());
-            let tiles = Layout::tiles(components);
-            let anew = Layout::plain(components).in_strips(space, 1);
+            let tiles = VectorLayout::tiles(components);
+            let anew = VectorLayout::plain(components).in_strips(space, 1);
             let lines = tiles.clone().in_strips(space, degree + 1);
             let apart = tiles.clone().in_strips_apart(space, degree + 1);
-            for layout in [Layout::plain(components), tiles, anew, lines, apart] {
+            for layout in [VectorLayout::plain(components), tiles, anew, lines, apart] {
                 let mut seen = vec![false; layout.len(unknowns)];
                 for unknown in 0..unknowns {
                     assert!(!std::mem::replace(&mut seen[layout.place(unknown)], true));
@@ -443,9 +446,9 @@ mod tests {
         for components in [1, 3] {
             let on = on(3, components);
             let space = &on.fields[0].space;
-            let plain = Layout::plain(components).in_strips(space, 4);
-            let tiles = Layout::tiles(components).in_strips_apart(space, 4);
-            let apart = Layout::plain(components).in_strips_apart(space, 4);
+            let plain = VectorLayout::plain(components).in_strips(space, 4);
+            let tiles = VectorLayout::tiles(components).in_strips_apart(space, 4);
+            let apart = VectorLayout::plain(components).in_strips_apart(space, 4);
             assert_eq!((plain.entries_on_borders(), apart.permutes(on.n_dofs())), (None, true));
             // 16 cells per direction have 49 nodes, 16 · 2 of which are interior.
             let nodes = 49usize.pow(3) - 32usize.pow(3);
@@ -491,9 +494,9 @@ mod tests {
     fn fields_lie_one_after_another() {
         let (vector, scalar) = (on(2, 3), on(1, 1));
         let of = |on: &Discretisation, components: usize| {
-            (Layout::plain(components).in_strips(&on.fields[0].space, 1), on.n_dofs())
+            (VectorLayout::plain(components).in_strips(&on.fields[0].space, 1), on.n_dofs())
         };
-        let layout = Layout::joined([of(&vector, 3), of(&scalar, 1)]);
+        let layout = VectorLayout::joined([of(&vector, 3), of(&scalar, 1)]);
         let unknowns = vector.n_dofs() + scalar.n_dofs();
         let numbers: Vec<f64> = (0..unknowns).map(|unknown| unknown as f64 + 1.0).collect();
         let entries = layout.spread(&numbers);
@@ -516,14 +519,14 @@ mod tests {
 
     #[test]
     fn components_of_neighbours_lie_side_by_side() {
-        let layout = Layout::tiles(3);
+        let layout = VectorLayout::tiles(3);
         assert_eq!(layout.place(3 * 7 + 2), layout.place(3 * 6 + 2) + 1);
         assert_eq!(layout.place(3 * 7 + 2), layout.place(3 * 7) + 2 * TILE);
-        assert_eq!(Layout::plain(3).place(17), 17);
+        assert_eq!(VectorLayout::plain(3).place(17), 17);
     }
 
     /// Returns the average number of 32-byte sectors per warp if thread i accesses node `threads[i]`.
-    fn sectors(layout: &Layout, threads: &[u32]) -> f64 {
+    fn sectors(layout: &VectorLayout, threads: &[u32]) -> f64 {
         let warps = threads.chunks_exact(32);
         let count = warps.len();
         let touched: usize = warps
@@ -543,14 +546,14 @@ mod tests {
         // One thread per cell, degree 2, node by node.
         let on = on(2, 1);
         let space = &on.fields[0].space;
-        let mean = |layout: &Layout| {
+        let mean = |layout: &VectorLayout| {
             let of = |local: usize| -> Vec<u32> {
                 space.nodes().iter().skip(local).step_by(27).copied().collect()
             };
             (0..27).map(|local| sectors(layout, &of(local))).sum::<f64>() / 27.0
         };
         let (before, after) =
-            (mean(&Layout::plain(1)), mean(&Layout::plain(1).in_strips(space, 1)));
+            (mean(&VectorLayout::plain(1)), mean(&VectorLayout::plain(1).in_strips(space, 1)));
         assert!(after < 10.5 && before > 25.0, "{before} and {after} sectors");
     }
 }

@@ -1,4 +1,4 @@
-//! MPI processes: a [`Group`] on the world communicator of an `mpirun`.
+//! MPI processes: a [`ProcessGroup`] on the world communicator of an `mpirun`.
 //!
 //! MPI is initialised only if a launcher has set environment variables, so that serial programs do not need it.
 //! Messages are in host memory, or in device memory if the library supports device pointers ([`direct`]). Threads call
@@ -7,7 +7,7 @@
 #[cfg(feature = "cuda")]
 pub(super) mod direct;
 
-use crate::processes::{Group, Parcel, Reduce};
+use crate::processes::{Parcel, ProcessGroup, Reduction};
 use mpi::collective::SystemOperation;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
@@ -25,47 +25,47 @@ const MARKS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_
 
 /// The group of all processes, while it exists.
 #[cfg(feature = "cuda")]
-static STARTED: Mutex<Weak<Mpi>> = Mutex::new(Weak::new());
+static STARTED: Mutex<Weak<MpiProcesses>> = Mutex::new(Weak::new());
 
 /// MPI environment while in use.
-pub struct Launched {
-    group: Arc<Mpi>,
+pub struct MpiEnvironment {
+    group: Arc<MpiProcesses>,
     /// Finalises MPI when dropped; it is the last field.
     _universe: Universe,
 }
 
-impl Launched {
+impl MpiEnvironment {
     /// Returns the process group.
-    pub fn group(&self) -> Arc<dyn Group> {
-        Arc::<Mpi>::clone(&self.group)
+    pub fn group(&self) -> Arc<dyn ProcessGroup> {
+        Arc::<MpiProcesses>::clone(&self.group)
     }
 }
 
 /// The processes of the world communicator.
-struct Mpi {
+struct MpiProcesses {
     rank: usize,
     size: usize,
     /// The number of processes on this host, and the index of this one among them.
     of_host: (usize, usize),
     /// Communicator for termination messages, separate from all others.
-    ends: Mutex<Ends>,
+    ends: Mutex<TerminationCommunicator>,
     /// Held by the thread that calls MPI.
     turn: Mutex<()>,
 }
 
 /// A duplicated communicator that threads use one at a time.
-struct Ends(SimpleCommunicator);
+struct TerminationCommunicator(SimpleCommunicator);
 
 // SAFETY: initialised as `Serialized`, MPI accepts its handles from any thread, one at a time; a mutex ensures this.
-unsafe impl Send for Ends {}
+unsafe impl Send for TerminationCommunicator {}
 
-impl fmt::Debug for Mpi {
+impl fmt::Debug for MpiProcesses {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "process {} of {}", self.rank, self.size)
     }
 }
 
-impl Mpi {
+impl MpiProcesses {
     fn turn(&self) -> MutexGuard<'_, ()> {
         self.turn.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -77,7 +77,7 @@ fn launched() -> bool {
 }
 
 /// Initialises MPI if a launcher started this process; at most once per program.
-pub fn open() -> Option<Launched> {
+pub fn open() -> Option<MpiEnvironment> {
     if !launched() {
         return None;
     }
@@ -86,12 +86,18 @@ pub fn open() -> Option<Launched> {
     let (rank, size, turn) = (world.rank() as usize, world.size() as usize, Mutex::default());
     let (ends, here) = (world.duplicate(), world.split_shared(rank as i32));
     let of_host = (here.size() as usize, here.rank() as usize);
-    let group = Arc::new(Mpi { rank, size, of_host, ends: Mutex::new(Ends(ends)), turn });
+    let group = Arc::new(MpiProcesses {
+        rank,
+        size,
+        of_host,
+        ends: Mutex::new(TerminationCommunicator(ends)),
+        turn,
+    });
     #[cfg(feature = "cuda")]
     {
         *STARTED.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&group);
     }
-    Some(Launched { group, _universe: universe })
+    Some(MpiEnvironment { group, _universe: universe })
 }
 
 /// Returns the name and version of the library, and the version of the standard.
@@ -148,7 +154,7 @@ fn world() -> SimpleCommunicator {
     SimpleCommunicator::world()
 }
 
-impl Group for Mpi {
+impl ProcessGroup for MpiProcesses {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -157,11 +163,11 @@ impl Group for Mpi {
         self.size
     }
 
-    fn reduce(&self, how: Reduce, numbers: &mut [f64]) {
+    fn reduce(&self, how: Reduction, numbers: &mut [f64]) {
         let operation = match how {
-            Reduce::Sum => SystemOperation::sum(),
-            Reduce::Least => SystemOperation::min(),
-            Reduce::Largest => SystemOperation::max(),
+            Reduction::Sum => SystemOperation::sum(),
+            Reduction::Least => SystemOperation::min(),
+            Reduction::Largest => SystemOperation::max(),
         };
         let (own, _turn) = (numbers.to_vec(), self.turn());
         world().all_reduce_into(&own[..], numbers, operation);

@@ -18,20 +18,22 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::opencl::OPENCL;
 
-use super::interface::Owner;
-use super::{Array, Backend, Device, DeviceError, Given, Kernel, Kind, Mark, Module};
+use super::interface::OwnerId;
+use super::{
+    Array, Backend, Device, DeviceError, ElementKind, Kernel, KernelArgument, Module, QueuePosition,
+};
 use crate::device::jit::Jit;
 use api::{Context, Event, Memory, Queue};
 use error::driver;
 
 pub use api::Status;
-pub use choice::{Facts, VARIABLE, devices};
+pub use choice::{DeviceProperties, VARIABLE, devices};
 pub use error::OpenClError;
 
 /// A device with one command queue.
 pub struct OpenCl {
-    facts: Facts,
-    owner: Owner,
+    facts: DeviceProperties,
+    owner: OwnerId,
     context: Context,
     queue: Queue,
     /// A custom compilation cache; that of the process without it.
@@ -64,7 +66,7 @@ impl OpenCl {
         let facts = choice::choose(devices()?, name)?;
         let context = Context::new(facts.id).map_err(driver("open the device"))?;
         let queue = context.queue(facts.id).map_err(driver("make a queue"))?;
-        Ok(Self { facts, owner: Owner::new(), context, queue, jit: None, optimises: true })
+        Ok(Self { facts, owner: OwnerId::new(), context, queue, jit: None, optimises: true })
     }
 
     /// Sets the compilation cache and the dump folder.
@@ -80,7 +82,7 @@ impl OpenCl {
     }
 
     /// Properties of the device.
-    pub fn facts(&self) -> &Facts {
+    pub fn facts(&self) -> &DeviceProperties {
         &self.facts
     }
 
@@ -89,7 +91,7 @@ impl OpenCl {
         if !status.is_memory() {
             return driver(what)(status);
         }
-        let Facts { memory, largest, .. } = self.facts;
+        let DeviceProperties { memory, largest, .. } = self.facts;
         let device = self.facts.to_string();
         OpenClError::OutOfMemory { device, bytes, memory, largest, status }
     }
@@ -152,7 +154,7 @@ impl Device for OpenCl {
         Module::new(self, kernels, cached)
     }
 
-    fn zeros(&self, kind: Kind, len: usize) -> Result<Array, DeviceError> {
+    fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError> {
         // OpenCL has no empty buffers.
         let bytes = len.saturating_mul(kind.width()).max(size_of::<f64>());
         let memory = self.context.memory(bytes);
@@ -197,12 +199,12 @@ impl Device for OpenCl {
         Ok(self.queue.finish().map_err(driver("wait for the device"))?)
     }
 
-    fn mark(&self) -> Result<Mark, DeviceError> {
+    fn mark(&self) -> Result<QueuePosition, DeviceError> {
         let event = self.queue.mark().map_err(driver("record an event"))?;
-        Ok(Mark::new(Arc::new(event)))
+        Ok(QueuePosition::new(Arc::new(event)))
     }
 
-    fn seconds(&self, from: &Mark, to: &Mark) -> Result<f64, DeviceError> {
+    fn seconds(&self, from: &QueuePosition, to: &QueuePosition) -> Result<f64, DeviceError> {
         let (from, to) = (from.handle::<Event>()?, to.handle::<Event>()?);
         let times = to.wait().and_then(|()| Ok((from.time()?, to.time()?)));
         let (from, to) = times.map_err(driver("read the clock"))?;
@@ -213,16 +215,16 @@ impl Device for OpenCl {
         &self,
         kernel: &Kernel,
         groups: usize,
-        arguments: &[Given<'_>],
+        arguments: &[KernelArgument<'_>],
     ) -> Result<(), DeviceError> {
         let name = &kernel.abi().name;
         let handle = kernel.handle::<Mutex<api::Kernel>>()?;
         let mut handle = handle.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, argument) in (0..).zip(arguments) {
             let given = match argument {
-                Given::Array(array) => api::Given::Memory(array.memory(self.owner)?),
-                Given::Size(number) => api::Given::Size(*number),
-                Given::Real(number) => api::Given::Real(*number),
+                KernelArgument::Array(array) => api::ClArgument::Memory(array.memory(self.owner)?),
+                KernelArgument::Size(number) => api::ClArgument::Size(*number),
+                KernelArgument::Real(number) => api::ClArgument::Real(*number),
             };
             let set = handle.set(at, given);
             set.map_err(driver(&format!("give `{name}` its arguments")))?;

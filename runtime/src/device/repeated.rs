@@ -4,30 +4,30 @@ use super::{Device, DeviceError, Recording};
 use std::error::Error;
 
 /// Work that is the same each time, and its execution mode.
-pub(crate) struct Repeated {
+pub(crate) struct RepeatedWork {
     /// The number of runs before recording.
     worth: usize,
-    way: Way,
+    way: RepeatMode,
 }
 
-enum Way {
+enum RepeatMode {
     /// Kernel by kernel, with the number of runs so far.
-    Singly(usize),
+    KernelByKernel(usize),
     Recorded(Recording),
     /// Recording is impossible.
-    Never,
+    Unrecordable,
 }
 
-impl Repeated {
+impl RepeatedWork {
     /// Creates work that is recorded after `worth` runs.
     pub(crate) fn worth(worth: usize) -> Self {
-        Self { worth, way: Way::Singly(0) }
+        Self { worth, way: RepeatMode::KernelByKernel(0) }
     }
 
     /// Discards the recording: the work has changed.
     pub(crate) fn forget(&mut self) {
-        if !matches!(self.way, Way::Never) {
-            self.way = Way::Singly(0);
+        if !matches!(self.way, RepeatMode::Unrecordable) {
+            self.way = RepeatMode::KernelByKernel(0);
         }
     }
 
@@ -37,16 +37,16 @@ impl Repeated {
         device: &dyn Device,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
-        if let Way::Singly(runs) = &mut self.way {
+        if let RepeatMode::KernelByKernel(runs) = &mut self.way {
             if *runs < self.worth {
                 *runs += 1;
                 return work();
             }
             let recording = device.record(&mut || Ok(work()?))?;
-            self.way = recording.map_or(Way::Never, Way::Recorded);
+            self.way = recording.map_or(RepeatMode::Unrecordable, RepeatMode::Recorded);
         }
         match &self.way {
-            Way::Recorded(recording) => Ok(device.replay(recording)?),
+            RepeatMode::Recorded(recording) => Ok(device.replay(recording)?),
             _ => work(),
         }
     }

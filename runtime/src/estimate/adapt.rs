@@ -9,15 +9,15 @@
 //! criterion.
 //!
 //! ```
-//! use runtime::estimate::adapt::Adaptive;
-//! use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+//! use runtime::estimate::adapt::AdaptiveMesh;
+//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
-//! let parts = Parts {
+//! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
 //!     nodes: vec![0, 1, 2, 3],
-//!     ..Parts::default()
+//!     ..MeshData::default()
 //! };
-//! let mut adaptive = Adaptive::new(Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?)?;
+//! let mut adaptive = AdaptiveMesh::new(Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)?)?;
 //! for _ in 0..4 {
 //!     let mesh = adaptive.mesh()?;
 //!     // The cells at the origin are divided.
@@ -34,8 +34,8 @@ mod simplices;
 
 use crate::mesh::Mesh;
 use crate::mesh::refine::bisect::{BisectError, Bisection};
-use crate::mesh::refine::forest::{Dealt, Forest, ForestError, Key};
-use crate::processes::Group;
+use crate::mesh::refine::forest::{CellKey, DistributedForest, Forest, ForestError};
+use crate::processes::ProcessGroup;
 use crate::space::discretisation::Discretisation;
 use crate::space::transfer::transfer;
 use std::sync::Arc;
@@ -64,14 +64,14 @@ pub enum AdaptError {
 
 /// A mesh with its refinement hierarchy.
 #[derive(Clone, Debug)]
-pub struct Adaptive {
+pub struct AdaptiveMesh {
     coarse: Arc<Mesh>,
-    cells: Cells,
+    cells: RefinementHierarchy,
 }
 
 /// Refinement method.
 #[derive(Clone, Debug)]
-enum Cells {
+enum RefinementHierarchy {
     /// Division into four or eight, with hanging nodes.
     Forest(Arc<Forest>),
     /// Bisection, without hanging nodes.
@@ -80,7 +80,7 @@ enum Cells {
 
 /// Result of an adaptation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Changed {
+pub struct AdaptationResult {
     /// Number of marked cells that were divided; for simplices, number of bisections.
     pub refined: usize,
     /// Number of families merged into one cell.
@@ -89,7 +89,7 @@ pub struct Changed {
     pub cells: usize,
 }
 
-impl Adaptive {
+impl AdaptiveMesh {
     /// Starts with the cells of a mesh, which are never coarsened.
     ///
     /// # Errors
@@ -98,8 +98,8 @@ impl Adaptive {
     pub fn new(mesh: impl Into<Arc<Mesh>>) -> Result<Self, AdaptError> {
         let coarse = mesh.into();
         let cells = match coarse.cell().is_tensor() {
-            true => Cells::Forest(Arc::new(Forest::new(&coarse)?)),
-            false => Cells::Bisection(Box::new(Bisection::new(&coarse)?)),
+            true => RefinementHierarchy::Forest(Arc::new(Forest::new(&coarse)?)),
+            false => RefinementHierarchy::Bisection(Box::new(Bisection::new(&coarse)?)),
         };
         Ok(Self { coarse, cells })
     }
@@ -111,8 +111,8 @@ impl Adaptive {
     /// More entities than indices can address, cells that fold when divided.
     pub fn mesh(&self) -> Result<Mesh, AdaptError> {
         Ok(match &self.cells {
-            Cells::Forest(forest) => forest.mesh(&self.coarse)?,
-            Cells::Bisection(bisection) => bisection.mesh(&self.coarse)?,
+            RefinementHierarchy::Forest(forest) => forest.mesh(&self.coarse)?,
+            RefinementHierarchy::Bisection(bisection) => bisection.mesh(&self.coarse)?,
         })
     }
 
@@ -122,11 +122,11 @@ impl Adaptive {
     /// # Errors
     ///
     /// As for [`Self::mesh`].
-    pub fn part(&self, group: &Arc<dyn Group>) -> Result<Arc<Mesh>, AdaptError> {
+    pub fn part(&self, group: &Arc<dyn ProcessGroup>) -> Result<Arc<Mesh>, AdaptError> {
         match &self.cells {
-            Cells::Forest(forest) if group.size() > 1 => {
-                Ok(Arc::new(Dealt::new(&self.coarse, forest, group.size())?.part(group)?))
-            }
+            RefinementHierarchy::Forest(forest) if group.size() > 1 => Ok(Arc::new(
+                DistributedForest::new(&self.coarse, forest, group.size())?.part(group)?,
+            )),
             _ => Ok(Arc::new(self.mesh()?).part(group)),
         }
     }
@@ -139,8 +139,8 @@ impl Adaptive {
     /// Returns the current number of cells.
     pub fn n_cells(&self) -> usize {
         match &self.cells {
-            Cells::Forest(forest) => forest.n_leaves(),
-            Cells::Bisection(bisection) => bisection.n_leaves(),
+            RefinementHierarchy::Forest(forest) => forest.n_leaves(),
+            RefinementHierarchy::Bisection(bisection) => bisection.n_leaves(),
         }
     }
 
@@ -157,7 +157,7 @@ impl Adaptive {
         mesh: &Mesh,
         refine: &[bool],
         coarsen: &[bool],
-    ) -> Result<Changed, AdaptError> {
+    ) -> Result<AdaptationResult, AdaptError> {
         let expected = self.n_cells();
         let leaves = mesh.leaves().filter(|leaves| leaves.len() == expected);
         let Some(leaves) = leaves else {
@@ -183,14 +183,14 @@ impl Adaptive {
         &mut self,
         up: &[bool],
         down: &[bool],
-    ) -> Result<Changed, AdaptError> {
+    ) -> Result<AdaptationResult, AdaptError> {
         let mut cells = self.cells.clone();
         let (refined, coarsened) = match &mut cells {
-            Cells::Forest(forest) => in_forest(Arc::make_mut(forest), up, down)?,
-            Cells::Bisection(bisection) => by_bisection(bisection, up, down)?,
+            RefinementHierarchy::Forest(forest) => in_forest(Arc::make_mut(forest), up, down)?,
+            RefinementHierarchy::Bisection(bisection) => by_bisection(bisection, up, down)?,
         };
         self.cells = cells;
-        Ok(Changed { refined, coarsened, cells: self.n_cells() })
+        Ok(AdaptationResult { refined, coarsened, cells: self.n_cells() })
     }
 
     /// Transfers a function between two meshes of the hierarchy, from [`Self::mesh`]: interpolates the degrees of
@@ -214,7 +214,7 @@ fn in_forest(
     coarsen: &[bool],
 ) -> Result<(usize, usize), ForestError> {
     let marked = forest.leaves().iter().zip(refine).filter(|(_, marked)| **marked);
-    let marked: Vec<Key> = marked.map(|(&key, _)| key).collect();
+    let marked: Vec<CellKey> = marked.map(|(&key, _)| key).collect();
     let coarsened = match coarsen.contains(&true) {
         true => forest.coarsen(|leaf| coarsen[leaf]),
         false => 0,

@@ -5,10 +5,10 @@
 //! only the tangential part counts. Gradient terms of facet integrals are ignored: φ with given values on the facet may
 //! have any gradient.
 
-use super::points::Points;
+use super::points::PointOperations;
+use super::required::RequiredValues;
 use super::surface::length;
 use super::views::reference_normal;
-use super::wanted::Wanted;
 use crate::mesh::Facet;
 use crate::mesh::measure::Gradients;
 use crate::space::constraint::Constraints;
@@ -17,7 +17,7 @@ use kernels_gen::element::{ElementError, Lagrange};
 use std::collections::BTreeMap;
 
 /// Integrands of facet integrals, in addition to the flux.
-pub(super) struct Sources<'a> {
+pub(super) struct FacetSources<'a> {
     on: &'a Discretisation,
     /// Number of values per facet, and weights of the points.
     numbers: usize,
@@ -26,10 +26,10 @@ pub(super) struct Sources<'a> {
     of: Vec<(usize, Vec<f64>)>,
 }
 
-impl<'a> Sources<'a> {
+impl<'a> FacetSources<'a> {
     pub(super) fn new(
         on: &'a Discretisation,
-        wanted: &Wanted,
+        wanted: &RequiredValues,
         weights: &'a [f64],
         of: Vec<(usize, Vec<f64>)>,
     ) -> Self {
@@ -57,7 +57,7 @@ impl<'a> Sources<'a> {
 
 /// Constraints on a facet.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Held {
+pub(super) struct FacetConstraints {
     /// Mask of constrained components.
     pub(super) components: Vec<bool>,
     /// True if the normal component is constrained as well.
@@ -65,7 +65,7 @@ pub(super) struct Held {
 }
 
 /// Essential conditions of a field on facets.
-pub(super) struct Conditions<'a> {
+pub(super) struct EssentialConditions<'a> {
     on: &'a Discretisation,
     field: &'a Field,
     /// N of nodes with oblique conditions.
@@ -77,7 +77,7 @@ pub(super) struct Conditions<'a> {
 /// Squared share of the normal above which it counts as constrained.
 const MOST: f64 = 0.9;
 
-impl<'a> Conditions<'a> {
+impl<'a> EssentialConditions<'a> {
     pub(super) fn new(on: &'a Discretisation, field: &'a Field) -> Result<Self, ElementError> {
         let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
         let constraints: &Constraints = &field.constraints;
@@ -90,7 +90,7 @@ impl<'a> Conditions<'a> {
     }
 
     /// Returns the constraints on a facet.
-    pub(super) fn on(&self, facet: Facet) -> Held {
+    pub(super) fn on(&self, facet: Facet) -> FacetConstraints {
         let (space, components) = (&self.field.space, self.field.space.components());
         let (cell, local) = (facet.cell as usize, usize::from(facet.local));
         let (own, all) = (space.facet_nodes(local), space.cell_nodes(cell));
@@ -114,7 +114,7 @@ impl<'a> Conditions<'a> {
                 (0..dim).map(share).sum::<f64>() > MOST
             })
         };
-        Held { components, normal }
+        FacetConstraints { components, normal }
     }
 
     /// Returns the normal at a node of the element.
@@ -130,8 +130,8 @@ impl<'a> Conditions<'a> {
 
 /// Removes the constrained part of a residual, `[component][point]`; `area` is n ds at a point.
 pub(super) fn leave_free(
-    held: &Held,
-    points: &Points,
+    held: &FacetConstraints,
+    points: &PointOperations,
     residual: &mut [f64],
     area: impl Fn(usize) -> [f64; 3],
 ) {

@@ -8,16 +8,16 @@
 //! singular source, finer rules would otherwise see ever more of the singularity; only its moments should count. With p
 //! + 1 points per direction the projection is the identity. Without a flux, the residual is f0 and is not projected.
 
-use super::faces::Faces;
-use super::points::{Part, Points};
-use super::wanted::{OfField, Wanted};
+use super::faces::FacetConnectivity;
+use super::points::{PointOperations, Projection};
+use super::required::{FieldValues, RequiredValues};
 use crate::support::parallel::*;
 use kernels_gen::element::Rule;
 use std::ops::Range;
 
 /// Contribution of a cell to one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Share {
+pub(super) struct CellContribution {
     /// ‖f0 − div f1‖².
     pub(super) residual: f64,
     /// Mean coefficient of the linearised problem.
@@ -31,9 +31,9 @@ pub(super) struct Share {
 }
 
 /// Contributions of all cells.
-pub(super) struct Cells {
+pub(super) struct CellContributions {
     /// `[cell][field]`.
-    pub(super) shares: Vec<Share>,
+    pub(super) shares: Vec<CellContribution>,
     /// Outward fluxes at the points of facets: `[cell][facet][component][point]`, for components of fields with a flux.
     pub(super) traces: Vec<f64>,
     fields: usize,
@@ -43,24 +43,24 @@ pub(super) struct Cells {
 }
 
 /// Reduction of values at points to cell contributions.
-pub(super) struct Reduction<'a> {
-    pub(super) wanted: &'a Wanted,
-    pub(super) points: &'a Points,
-    pub(super) faces: &'a Faces,
+pub(super) struct PointReduction<'a> {
+    pub(super) wanted: &'a RequiredValues,
+    pub(super) points: &'a PointOperations,
+    pub(super) faces: &'a FacetConnectivity,
     /// Residual projection of each field.
-    parts: Vec<Option<Part>>,
+    parts: Vec<Option<Projection>>,
     facets: usize,
 }
 
-impl<'a> Reduction<'a> {
+impl<'a> PointReduction<'a> {
     pub(super) fn new(
-        wanted: &'a Wanted,
-        points: &'a Points,
-        faces: &'a Faces,
+        wanted: &'a RequiredValues,
+        points: &'a PointOperations,
+        faces: &'a FacetConnectivity,
         rule: Rule,
     ) -> Self {
         let degree = wanted.fields.iter().map(|field| field.degree).max().unwrap_or(1);
-        let of = |field: &OfField| field.has_flux.then(|| points.part(rule, degree)).flatten();
+        let of = |field: &FieldValues| field.has_flux.then(|| points.part(rule, degree)).flatten();
         let parts = wanted.fields.iter().map(of).collect();
         Self { wanted, points, faces, parts, facets: rule.cell().facets().len() }
     }
@@ -71,15 +71,15 @@ impl<'a> Reduction<'a> {
     }
 
     /// Creates zero contributions of a number of cells.
-    pub(super) fn begin(&self, cells: usize) -> Cells {
+    pub(super) fn begin(&self, cells: usize) -> CellContributions {
         let (fields, on_facet) = (self.wanted.fields.len(), self.on_facet());
         let each = self.facets * on_facet;
-        let shares = vec![Share::default(); cells * fields];
-        Cells { shares, traces: vec![0.0; cells * each], fields, each, on_facet }
+        let shares = vec![CellContribution::default(); cells * fields];
+        CellContributions { shares, traces: vec![0.0; cells * each], fields, each, on_facet }
     }
 
     /// Adds the values of some cells, `[cell][value][point]`.
-    pub(super) fn take(&self, cells: Range<usize>, numbers: &[f64], into: &mut Cells) {
+    pub(super) fn take(&self, cells: Range<usize>, numbers: &[f64], into: &mut CellContributions) {
         let (fields, each) = (into.fields, into.each);
         // There may be no integral over these cells.
         if numbers.is_empty() {
@@ -102,7 +102,13 @@ impl<'a> Reduction<'a> {
     }
 
     /// Adds the values of one cell.
-    fn one(&self, cell: usize, numbers: &[f64], shares: &mut [Share], traces: &mut [f64]) {
+    fn one(
+        &self,
+        cell: usize,
+        numbers: &[f64],
+        shares: &mut [CellContribution],
+        traces: &mut [f64],
+    ) {
         let of = |place: usize| &numbers[place * self.points.count..][..self.points.count];
         let measures = of(self.wanted.one);
         let volume: f64 = measures.iter().sum();
@@ -130,7 +136,7 @@ impl<'a> Reduction<'a> {
     fn residual<'n>(
         &self,
         cell: usize,
-        (field, part): (&OfField, Option<&Part>),
+        (field, part): (&FieldValues, Option<&Projection>),
         of: &impl Fn(usize) -> &'n [f64],
         measures: &[f64],
         traces: &mut [f64],
@@ -171,14 +177,14 @@ impl<'a> Reduction<'a> {
     }
 }
 
-impl Cells {
+impl CellContributions {
     /// Returns the outward flux of a cell through a facet, `[component][point]`.
     pub(super) fn trace(&self, cell: usize, local: usize) -> &[f64] {
         &self.traces[cell * self.each + local * self.on_facet..][..self.on_facet]
     }
 
     /// Returns the contribution of a cell to a field.
-    pub(super) fn share(&self, cell: usize, field: usize) -> &Share {
+    pub(super) fn share(&self, cell: usize, field: usize) -> &CellContribution {
         &self.shares[cell * self.fields + field]
     }
 }

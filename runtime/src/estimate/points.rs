@@ -11,29 +11,29 @@
 //! For the pulled-back flux σ = |det J| J⁻¹ f1, the divergence in reference coordinates is |det J| div f1. With N
 //! scaled by the facet's parametrisation, σ · N on a facet is f1 · n ds per parameter: facets need no geometry map.
 
-use super::views::{Views, reference_normal};
+use super::views::{FacetViews, reference_normal};
 use kernels_gen::element::{Cell, Lagrange, LinePoints, LineTable, Rule, tabulate};
 
 /// Maximum polynomial degree on simplices.
 const LARGEST: usize = 8;
 
 /// Operations on values at the points of a rule.
-pub(super) struct Points {
+pub(super) struct PointOperations {
     dim: usize,
     /// Number of points per cell, and per facet.
     pub(super) count: usize,
     pub(super) on_facet: usize,
     pub(super) weights: Vec<f64>,
-    shape: Shape,
+    shape: CellTables,
 }
 
-enum Shape {
-    Tensor(Tensor),
-    Simplex(Simplex),
+enum CellTables {
+    Tensor(TensorTables),
+    Simplex(SimplexTables),
 }
 
 /// Tables of a tensor cell.
-struct Tensor {
+struct TensorTables {
     line: LinePoints,
     q: usize,
     /// D, `[point][node]`.
@@ -47,7 +47,7 @@ struct Tensor {
 }
 
 /// Tables of a simplex.
-struct Simplex {
+struct SimplexTables {
     /// Derivative of the projection along each axis, `[point][from]`.
     derive: Vec<Vec<f64>>,
     /// Projection at the points of each facet in each view: `[facet][view]`, `[point][from]`.
@@ -56,18 +56,18 @@ struct Simplex {
     normals: Vec<[f64; 3]>,
 }
 
-impl Points {
+impl PointOperations {
     /// Builds the tables of a rule.
-    pub(super) fn new(rule: Rule, views: &Views) -> Self {
+    pub(super) fn new(rule: Rule, views: &FacetViews) -> Self {
         let cell = rule.cell();
         let (weights, on_facet) = (rule.weights(), rule.on_facet().len());
         let shape = match rule {
-            Rule::Tensor { line, .. } => Shape::Tensor(Tensor::new(line, views)),
+            Rule::Tensor { line, .. } => CellTables::Tensor(TensorTables::new(line, views)),
             Rule::Simplex { degree, .. } => {
-                Shape::Simplex(Simplex::new(rule, (degree / 2).min(LARGEST), views))
+                CellTables::Simplex(SimplexTables::new(rule, (degree / 2).min(LARGEST), views))
             }
             Rule::Nodes(element) => {
-                Shape::Simplex(Simplex::new(rule, element.degree().min(LARGEST), views))
+                CellTables::Simplex(SimplexTables::new(rule, element.degree().min(LARGEST), views))
             }
         };
         Self { dim: cell.dim(), count: weights.len(), on_facet, weights, shape }
@@ -77,8 +77,8 @@ impl Points {
     pub(super) fn less_divergence(&self, flux: &[f64], into: &mut [f64]) {
         for (axis, flux) in flux.chunks_exact(self.count).enumerate() {
             match &self.shape {
-                Shape::Simplex(own) => less(&own.derive[axis], flux, into),
-                Shape::Tensor(own) => own.less_derivative(flux, axis, into),
+                CellTables::Simplex(own) => less(&own.derive[axis], flux, into),
+                CellTables::Tensor(own) => own.less_derivative(flux, axis, into),
             }
         }
     }
@@ -86,8 +86,8 @@ impl Points {
     /// Computes the outward flux through a facet, at the points of a view.
     pub(super) fn through(&self, local: usize, view: u8, flux: &[f64], into: &mut [f64]) {
         match &self.shape {
-            Shape::Tensor(own) => own.through(local, view, flux, into),
-            Shape::Simplex(own) => {
+            CellTables::Tensor(own) => own.through(local, view, flux, into),
+            CellTables::Simplex(own) => {
                 into.fill(0.0);
                 let matrix = &own.traces[local][usize::from(view)];
                 for (axis, flux) in flux.chunks_exact(self.count).enumerate() {
@@ -103,7 +103,7 @@ impl Points {
     /// Interpolates values at the points of a tensor cell's facet to those of a child facet, given by its halves of the
     /// frame (bits).
     pub(super) fn of_child(&self, child: u8, numbers: &mut Vec<f64>) {
-        let Shape::Tensor(own) = &self.shape else { return };
+        let CellTables::Tensor(own) = &self.shape else { return };
         for axis in 0..self.dim - 1 {
             let half = &own.halves[usize::from(child >> axis & 1)];
             *numbers = applied(half, own.q, axis, numbers);
@@ -111,18 +111,18 @@ impl Points {
     }
 
     /// Returns the projection onto polynomials of a degree in the rule's inner product; `None` if it is the identity.
-    pub(super) fn part(&self, rule: Rule, degree: usize) -> Option<Part> {
+    pub(super) fn part(&self, rule: Rule, degree: usize) -> Option<Projection> {
         match (&self.shape, rule) {
-            (Shape::Tensor(own), _) => {
-                (degree + 1 < own.q).then(|| Part::Tensor(own.q, line_part(own.line, degree)))
+            (CellTables::Tensor(own), _) => {
+                (degree + 1 < own.q).then(|| Projection::Tensor(own.q, line_part(own.line, degree)))
             }
-            (Shape::Simplex(_), Rule::Simplex { degree: exact, .. }) => {
+            (CellTables::Simplex(_), Rule::Simplex { degree: exact, .. }) => {
                 let degree = degree.min(exact / 2).min(LARGEST);
                 let values = basis(rule.cell(), degree, &rule.points()).0;
                 let fit = fitted(&values, &self.weights);
-                Some(Part::Simplex(product(&values, &fit, self.weights.len())))
+                Some(Projection::Simplex(product(&values, &fit, self.weights.len())))
             }
-            (Shape::Simplex(_), Rule::Tensor { .. } | Rule::Nodes(_)) => None,
+            (CellTables::Simplex(_), Rule::Tensor { .. } | Rule::Nodes(_)) => None,
         }
     }
 
@@ -133,14 +133,14 @@ impl Points {
 }
 
 /// A projection onto polynomials of a degree.
-pub(super) enum Part {
+pub(super) enum Projection {
     /// Along each axis, on q points.
     Tensor(usize, Vec<f64>),
     /// A full matrix over all points.
     Simplex(Vec<f64>),
 }
 
-impl Part {
+impl Projection {
     /// Applies the projection to values at the points, `[point]`.
     pub(super) fn take(&self, dim: usize, numbers: &mut Vec<f64>) {
         let (q, matrix) = match self {
@@ -165,8 +165,8 @@ fn applied(matrix: &[f64], q: usize, axis: usize, numbers: &[f64]) -> Vec<f64> {
     all
 }
 
-impl Tensor {
-    fn new(line: LinePoints, views: &Views) -> Self {
+impl TensorTables {
+    fn new(line: LinePoints, views: &FacetViews) -> Self {
         let (own, ends) = (LineTable::new(line, line), LineTable::at(line, &[0.0, 1.0]));
         let q = line.count();
         let ends = [ends.values[..q].to_vec(), ends.values[q..].to_vec()];
@@ -216,8 +216,8 @@ fn along(factors: &[f64], numbers: &[f64], first: usize, stride: usize) -> f64 {
     factors.iter().zip(own).map(|(factor, number)| factor * number).sum()
 }
 
-impl Simplex {
-    fn new(rule: Rule, degree: usize, views: &Views) -> Self {
+impl SimplexTables {
+    fn new(rule: Rule, degree: usize, views: &FacetViews) -> Self {
         let (cell, weights) = (rule.cell(), rule.weights());
         let n = weights.len();
         let (values, gradients) = basis(cell, degree, &rule.points());

@@ -1,26 +1,31 @@
 //! Weights that scale residuals to the energy, from coefficients and the energy of the state.
 
-use super::boundary::Sources;
-use super::cells::{Cells, Share};
+use super::boundary::FacetSources;
+use super::cells::{CellContribution, CellContributions};
+use super::required::{FieldValues, RequiredValues};
 use super::sum;
-use super::wanted::{OfField, Wanted};
 use crate::mesh::Mesh;
 
 /// Lower bound of a coefficient, relative to its mean.
 const LEAST: f64 = 1e-8;
 
 /// Weights of residuals.
-pub(super) struct Scales {
+pub(super) struct ResidualWeights {
     /// s_K, `[field][cell]`.
     of: Vec<Vec<f64>>,
     /// ‖u‖² of each field.
     pub(super) energies: Vec<f64>,
 }
 
-impl Scales {
-    pub(super) fn new(wanted: &Wanted, cells: &Cells, sources: &Sources<'_>, mesh: &Mesh) -> Self {
+impl ResidualWeights {
+    pub(super) fn new(
+        wanted: &RequiredValues,
+        cells: &CellContributions,
+        sources: &FacetSources<'_>,
+        mesh: &Mesh,
+    ) -> Self {
         let n = mesh.n_cells();
-        let total = |field: usize, of: &dyn Fn(&Share) -> f64| {
+        let total = |field: usize, of: &dyn Fn(&CellContribution) -> f64| {
             in_all(mesh, (0..n).map(|cell| of(cells.share(cell, field))))
         };
         let energies = wanted.fields.iter().enumerate().map(|(field, of)| {
@@ -30,7 +35,7 @@ impl Scales {
                     mesh.sum_in_all(&mut sums);
                     sums[0]
                 });
-                total(field, &|share: &Share| share.energy[part]) + on_facets
+                total(field, &|share: &CellContribution| share.energy[part]) + on_facets
             };
             energy([share(0), share(1), share(2)])
         });
@@ -63,7 +68,7 @@ fn in_all(mesh: &Mesh, of: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Returns θ / κ_K of all cells.
-fn local<'s>(mesh: &Mesh, part: usize, share: impl Fn(usize) -> &'s Share) -> Vec<f64> {
+fn local<'s>(mesh: &Mesh, part: usize, share: impl Fn(usize) -> &'s CellContribution) -> Vec<f64> {
     let n = mesh.n_cells();
     let sizes: Vec<f64> = (0..n).map(|cell| share(cell).coefficient.abs()).collect();
     let mean = in_all(mesh, sizes.iter().copied()) / mesh.cells_in_all().max(1) as f64;
@@ -101,7 +106,7 @@ fn energy([gradients, mixed, values]: [f64; 3]) -> f64 {
 /// Legendre polynomial of degree p. The derivative of that satisfies ‖e''‖² = 2 p (p + 1) (2p + 1) / h² · ‖e'‖². For
 /// even p the residual alone represents the error, and jumps are of higher order. For odd p either represents all of
 /// it, and each counts half.
-pub(super) fn residual(of: &OfField, diameter: f64, dim: usize) -> f64 {
+pub(super) fn residual(of: &FieldValues, diameter: f64, dim: usize) -> f64 {
     if !of.has_flux {
         return 1.0;
     }
@@ -112,7 +117,7 @@ pub(super) fn residual(of: &OfField, diameter: f64, dim: usize) -> f64 {
 
 /// Returns the weight of ∫ [σ · n]² ds on a facet of a diameter, in a mesh of a dimension: half of h / 4 (2p + 1), the
 /// ratio for the jumps of the same errors at odd p.
-pub(super) fn jump(of: &OfField, diameter: f64, dim: usize) -> f64 {
+pub(super) fn jump(of: &FieldValues, diameter: f64, dim: usize) -> f64 {
     side(diameter, dim - 1) / (8.0 * (2.0 * of.degree.max(1) as f64 + 1.0))
 }
 

@@ -6,32 +6,32 @@
 //!
 //! On a facet only its own nodes contribute. The sign of the normal depends on the frame.
 
-use super::views::Views;
+use super::views::FacetViews;
 use crate::mesh::Mesh;
 use crate::mesh::measure::largest_distance;
 use kernels_gen::element::{ElementError, Lagrange, Rule, Tabulation, tabulate};
 
 /// Geometry of the facets of all cells.
-pub(super) struct Surface<'m> {
+pub(super) struct FacetGeometry<'m> {
     mesh: &'m Mesh,
     views: usize,
     /// Weights of the facet rule.
     pub(super) weights: Vec<f64>,
     /// Tangent tables of x, `[facet][view]`.
-    slopes: Vec<Slopes>,
+    slopes: Vec<FacetTangents>,
 }
 
 /// Derivatives of a facet's nodal basis along the frame.
-struct Slopes {
+struct FacetTangents {
     /// Geometry nodes of the cell that lie on the facet.
     nodes: Vec<usize>,
     /// Derivatives along s and t, `[point][node]`.
     along: Vec<[f64; 2]>,
 }
 
-impl Slopes {
+impl FacetTangents {
     fn new(
-        views: &Views,
+        views: &FacetViews,
         (local, view): (usize, u8),
         element: Lagrange,
         table: &Tabulation,
@@ -60,8 +60,12 @@ impl Slopes {
     }
 }
 
-impl<'m> Surface<'m> {
-    pub(super) fn new(mesh: &'m Mesh, rule: Rule, views: &Views) -> Result<Self, ElementError> {
+impl<'m> FacetGeometry<'m> {
+    pub(super) fn new(
+        mesh: &'m Mesh,
+        rule: Rule,
+        views: &FacetViews,
+    ) -> Result<Self, ElementError> {
         let (cell, points) = (mesh.cell(), rule.on_facet());
         let element = Lagrange::continuous(cell, mesh.order())?;
         let count = views.count();
@@ -69,7 +73,7 @@ impl<'m> Surface<'m> {
         let slopes = all.map(|at| {
             let (local, view) = (at / count, (at % count) as u8);
             let table = tabulate(element, &views.points(local, view, &points));
-            Slopes::new(views, (local, view), element, &table)
+            FacetTangents::new(views, (local, view), element, &table)
         });
         let slopes = slopes.collect();
         let weights = points.into_iter().map(|(_, weight)| weight).collect();
@@ -79,7 +83,7 @@ impl<'m> Surface<'m> {
     /// Returns ± n ds per parameter at a point of a view of a cell's facet.
     pub(super) fn area(&self, cell: usize, local: usize, view: u8, point: usize) -> [f64; 3] {
         let (all, points) = (self.mesh.cell_nodes(cell), self.mesh.points());
-        let Slopes { nodes, along } = &self.slopes[local * self.views + usize::from(view)];
+        let FacetTangents { nodes, along } = &self.slopes[local * self.views + usize::from(view)];
         let mut tangents = [[0.0; 3]; 2];
         for (&node, slopes) in nodes.iter().zip(&along[point * nodes.len()..]) {
             let x = &points[all[node] as usize];

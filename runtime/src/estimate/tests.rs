@@ -2,12 +2,12 @@
 
 mod direct;
 
-use super::faces::{Faces, Pair, Side};
-use super::points::Points;
-use super::views::{Views, reference_normal};
+use super::faces::{FacetConnectivity, FacetPair, FacetSide};
+use super::points::PointOperations;
+use super::views::{FacetViews, reference_normal};
 use crate::assert_close;
-use crate::mesh::{Arrange, Cell, Mesh, Parts, Topology, generate};
-use crate::reference::Bounded;
+use crate::mesh::{Cell, CellOrdering, Mesh, MeshData, Topology, generate};
+use crate::reference::BoundedValue;
 use fem_dsl::problem::Argument;
 use fem_dsl::testing::Random;
 use kernels_gen::abi::hanging::word;
@@ -46,8 +46,8 @@ pub(super) fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
         };
         nodes.extend((0..n).map(place));
     }
-    let parts = Parts { points: mesh.points().to_vec(), nodes, ..Parts::default() };
-    Mesh::new(mesh.cell(), 1, parts, Arrange::AsGiven).expect("a mesh")
+    let parts = MeshData { points: mesh.points().to_vec(), nodes, ..MeshData::default() };
+    Mesh::new(mesh.cell(), 1, parts, CellOrdering::Original).expect("a mesh")
 }
 
 fn rule(cell: Cell, degree: usize) -> Rule {
@@ -58,7 +58,7 @@ fn rule(cell: Cell, degree: usize) -> Rule {
 }
 
 /// Coordinates of the points of a side's facet.
-fn places(mesh: &Mesh, side: Side, view: u8, views: &Views) -> Vec<[f64; 3]> {
+fn places(mesh: &Mesh, side: FacetSide, view: u8, views: &FacetViews) -> Vec<[f64; 3]> {
     let rule = rule(mesh.cell(), 3).on_facet();
     let points = views.points(usize::from(side.local), view, &rule);
     let element = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
@@ -79,12 +79,12 @@ fn both_sides_of_a_facet_have_its_points_in_one_order() {
         mesh.tag_boundary("right", |all| all.iter().all(|x| x[0] == 1.5));
         let mut joined = mesh.clone();
         joined.make_periodic(&[["left".to_owned(), "right".to_owned()]]).expect("sides");
-        let views = Views::new(cell);
+        let views = FacetViews::new(cell);
         for mesh in [mesh, joined] {
-            let faces = Faces::new(&mesh, &views);
+            let faces = FacetConnectivity::new(&mesh, &views);
             let locals = cell.facets().len();
             let mut seen = std::collections::BTreeSet::new();
-            for Pair { sides, child } in &faces.pairs {
+            for FacetPair { sides, child } in &faces.pairs {
                 assert_eq!(*child, None);
                 let [a, b] = sides.map(|side| {
                     let view = faces.views[side.cell as usize * locals + usize::from(side.local)];
@@ -94,7 +94,7 @@ fn both_sides_of_a_facet_have_its_points_in_one_order() {
                 let shift = |c: usize| a[0][c] - b[0][c];
                 for (a, b) in a.iter().zip(&b) {
                     for c in 0..3 {
-                        let want = Bounded::with_scale(b[c] + shift(c), 4.0);
+                        let want = BoundedValue::with_scale(b[c] + shift(c), 4.0);
                         assert_close!(a[c], want, f64::EPSILON, "{cell}");
                     }
                 }
@@ -112,7 +112,7 @@ fn both_sides_of_a_facet_have_its_points_in_one_order() {
 #[test]
 fn children_of_a_facet_lie_where_their_numbers_say() {
     for cell in [Cell::Quadrilateral, Cell::Hexahedron] {
-        let (views, halves) = (Views::new(cell), 1 << (cell.dim() - 1));
+        let (views, halves) = (FacetViews::new(cell), 1 << (cell.dim() - 1));
         let line = [0.1, 0.7];
         let frame = |at: usize| {
             let y = if cell.dim() == 3 { line[at / 2] } else { 0.0 };
@@ -136,7 +136,7 @@ fn children_of_a_facet_lie_where_their_numbers_say() {
                 for (seen, parent) in seen.iter().zip(&parent) {
                     for axis in 1..cell.dim() {
                         let bit = (own >> (axis - 1) & 1) as f64;
-                        let want = Bounded::new((seen[axis] + bit) / 2.0);
+                        let want = BoundedValue::new((seen[axis] + bit) / 2.0);
                         assert_close!(parent[axis], want, f64::EPSILON, "{cell} {view} {own}");
                     }
                 }
@@ -152,11 +152,12 @@ fn children_are_paired_with_the_cell_beside_their_parent() {
     let topology = Topology::new(Cell::Quadrilateral, 8, vertices).expect("a topology");
     let hangs = |child: usize| word(child, [true, false, false], [false; 3], 2);
     let words = [0, hangs(0), hangs(2)];
-    let faces = Faces::of(&topology, Some(&words), &[], &Views::new(Cell::Quadrilateral));
-    let coarse = Side { cell: 0, local: 1 };
+    let faces =
+        FacetConnectivity::of(&topology, Some(&words), &[], &FacetViews::new(Cell::Quadrilateral));
+    let coarse = FacetSide { cell: 0, local: 1 };
     let pair = |cell: u32, child: u8| {
-        let sides = [Side { cell, local: 0 }, coarse];
-        Pair { sides, child: Some(child) }
+        let sides = [FacetSide { cell, local: 0 }, coarse];
+        FacetPair { sides, child: Some(child) }
     };
     assert_eq!(faces.pairs, [pair(1, 0), pair(2, 1)]);
     // The upper edge of the lower child and the lower edge of the upper child are not connected here.
@@ -178,10 +179,10 @@ fn power(x: &[f64; 3], powers: [usize; 3], derived: Option<usize>) -> f64 {
 fn polynomials_at_the_points_are_differentiated_and_go_through_facets() {
     let mut random = Random(4);
     for cell in Cell::ALL {
-        let (views, dim) = (Views::new(cell), cell.dim());
+        let (views, dim) = (FacetViews::new(cell), cell.dim());
         for degree in 1..=4 {
             let rule = rule(cell, degree);
-            let points = Points::new(rule, &views);
+            let points = PointOperations::new(rule, &views);
             let powers = |random: &mut Random| loop {
                 let all =
                     [0, 1, 2].map(|axis| if axis < dim { random.below(degree + 1) } else { 0 });
@@ -200,7 +201,7 @@ fn polynomials_at_the_points_are_differentiated_and_go_through_facets() {
             let scale = (100 * degree * degree) as f64;
             for (rest, x) in rest.iter().zip(rule.points()) {
                 let terms = own.iter().enumerate().map(|(a, &of)| power(&x, of, Some(a)));
-                let want = Bounded::with_scale(1.0 - terms.sum::<f64>(), scale);
+                let want = BoundedValue::with_scale(1.0 - terms.sum::<f64>(), scale);
                 assert_close!(*rest, want, f64::EPSILON, "{cell} {degree}");
             }
             for local in 0..cell.facets().len() {
@@ -212,7 +213,7 @@ fn polynomials_at_the_points_are_differentiated_and_go_through_facets() {
                     for (found, x) in found.iter().zip(places) {
                         let terms = own.iter().enumerate();
                         let want = terms.map(|(a, &of)| normal[a] * power(&x, of, None)).sum();
-                        let want = Bounded::with_scale(want, scale);
+                        let want = BoundedValue::with_scale(want, scale);
                         assert_close!(*found, want, f64::EPSILON, "{cell} {degree}");
                     }
                 }
@@ -224,10 +225,10 @@ fn polynomials_at_the_points_are_differentiated_and_go_through_facets() {
 #[test]
 fn what_counts_of_a_residual_is_its_projection() {
     for cell in Cell::ALL {
-        let (views, dim) = (Views::new(cell), cell.dim());
+        let (views, dim) = (FacetViews::new(cell), cell.dim());
         for degree in 1..=3 {
             let rule = rule(cell, degree + 2);
-            let (points, weights) = (Points::new(rule, &views), rule.weights());
+            let (points, weights) = (PointOperations::new(rule, &views), rule.weights());
             let part = points.part(rule, degree).expect("a part");
             let whole = |powers: [usize; 3]| {
                 rule.points().iter().map(|x| power(x, powers, None)).collect::<Vec<f64>>()
@@ -248,18 +249,23 @@ fn what_counts_of_a_residual_is_its_projection() {
                 let mut same = own.clone();
                 part.take(dim, &mut same);
                 for (own, same) in own.iter().zip(&same) {
-                    assert_close!(*same, Bounded::with_scale(*own, 100.0), f64::EPSILON, "{cell}");
+                    assert_close!(
+                        *same,
+                        BoundedValue::with_scale(*own, 100.0),
+                        f64::EPSILON,
+                        "{cell}"
+                    );
                 }
                 let dot = |a: &[f64]| -> f64 {
                     a.iter().zip(&own).zip(&weights).map(|((a, b), w)| a * b * w).sum()
                 };
-                let want = Bounded::with_scale(dot(&rough), 100.0);
+                let want = BoundedValue::with_scale(dot(&rough), 100.0);
                 assert_close!(dot(&kept), want, f64::EPSILON, "{cell}");
             }
             assert!(kept.iter().zip(&rough).any(|(a, b)| (a - b).abs() > 1e-3));
         }
         let rule = rule(cell, 2);
-        let part = Points::new(rule, &views).part(rule, 2);
+        let part = PointOperations::new(rule, &views).part(rule, 2);
         assert_eq!(part.is_none(), cell.is_tensor(), "points of degree 2 hold no more");
     }
 }

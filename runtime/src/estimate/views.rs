@@ -11,11 +11,11 @@ use kernels_gen::element::Cell;
 
 /// Views of the facets of a cell type: all orientations of the facet's own frame, then the rotated cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Views {
+pub(super) struct FacetViews {
     cell: Cell,
 }
 
-impl Views {
+impl FacetViews {
     pub(super) fn new(cell: Cell) -> Self {
         Self { cell }
     }

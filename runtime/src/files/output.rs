@@ -27,8 +27,8 @@ use std::path::Path;
 use thiserror::Error;
 
 pub use matrix::write_matrix;
-pub use npy::{Number, write_npy};
-pub use series::{STEP, Series};
+pub use npy::{NpyNumber, write_npy};
+pub use series::{FileSeries, STEP};
 
 /// The largest degree of a VTK Lagrange cell; fields of higher degree are sampled at its nodes.
 pub const MAX_DEGREE: usize = 10;
@@ -138,7 +138,7 @@ pub enum OutputError {
 /// Writes a VTU file atomically.
 pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
-    let file = vtu::File::new(output);
+    let file = vtu::VtuFile::new(output);
     atomic_file::write(path, |out| file.write(out)).map_err(|error| failed(path, error))
 }
 
@@ -159,13 +159,13 @@ pub fn write_vtu_in_pieces(path: &Path, output: &Output<'_>) -> Result<(), Outpu
         return Ok(());
     }
     let pieces: Vec<String> = (0..size).map(piece).collect();
-    write_text(&path.with_extension("pvtu"), &vtu::File::new(output).in_pieces(&pieces))
+    write_text(&path.with_extension("pvtu"), &vtu::VtuFile::new(output).in_pieces(&pieces))
 }
 
 /// Writes a VTU file to a stream.
 pub fn write_vtu_to(out: &mut dyn Write, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
-    let written = vtu::File::new(output).write(out).and_then(|()| out.flush());
+    let written = vtu::VtuFile::new(output).write(out).and_then(|()| out.flush());
     written.map_err(|error| OutputError::Stream { error })
 }
 

@@ -3,18 +3,18 @@
 //! One call selects the plans, prints the source and compiles it. Kernels compiled into the program are used without
 //! compilation. Without a compiler, the same kernels are interpreted: slower, with equal results.
 
-mod ahead;
+mod ahead_of_time;
 mod spills;
-pub mod tuned;
+pub mod tuning;
 
-use crate::device::cpu::{Linked, Machine, Module};
+use crate::device::cpu::{LinkedKernels, Machine, Module};
 use crate::device::jit::{self, CompilerError, Jit, JitError, warn_once};
 use crate::device::{self, Device, DeviceError};
-use crate::kernels::purpose::{CellKernel, Class, Part};
+use crate::kernels::purpose::{CellClass, CellKernel, CellSubset};
 use crate::kernels::rates::named;
 use crate::kernels::representation::Representation;
 use crate::space::discretisation::Discretisation;
-use crate::support::laps::MakingKernels;
+use crate::support::timers::KernelBuildGuard;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, KernelAbi, Precision};
 use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
@@ -24,7 +24,7 @@ use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
-use spills::Spills;
+use spills::SpillAttempts;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -43,25 +43,25 @@ pub enum Execution {
 
 /// Reason for interpretation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Why {
+pub enum InterpretationReason {
     /// The caller requested it.
-    Asked,
+    Requested,
     /// No usable compiler.
     NoCompiler(CompilerError),
 }
 
-impl Why {
+impl InterpretationReason {
     /// Returns a note for the user, unless it was requested.
     pub fn note(&self) -> Option<String> {
-        (*self != Self::Asked).then(|| self.to_string())
+        (*self != Self::Requested).then(|| self.to_string())
     }
 }
 
 /// Formats one line, with the remedy.
-impl fmt::Display for Why {
+impl fmt::Display for InterpretationReason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Asked => write!(f, "kernels are interpreted, as asked"),
+            Self::Requested => write!(f, "kernels are interpreted, as asked"),
             Self::NoCompiler(error) => {
                 let text = error.to_string();
                 let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
@@ -84,7 +84,7 @@ pub struct Target {
     /// The execution mode.
     pub execution: Execution,
     /// Kernels compiled into the program.
-    pub linked: &'static [Linked],
+    pub linked: &'static [LinkedKernels],
     /// The representation of the Jacobian; `None` to choose it for the solver.
     pub representation: Option<Representation>,
 }
@@ -107,13 +107,13 @@ impl Target {
     }
 
     /// Returns the reason for interpretation, if kernels are interpreted.
-    fn interpreted(&self) -> Option<Why> {
+    fn interpreted(&self) -> Option<InterpretationReason> {
         match self.execution {
             Execution::Compiled => None,
-            Execution::Interpreted => Some(Why::Asked),
+            Execution::Interpreted => Some(InterpretationReason::Requested),
             Execution::Automatic => match Jit::global().compiler() {
                 Ok(_) => None,
-                Err(error) => Some(Why::NoCompiler(error.clone())),
+                Err(error) => Some(InterpretationReason::NoCompiler(error.clone())),
             },
         }
     }
@@ -162,7 +162,7 @@ pub enum Origin {
 
 /// Compiled kernels with their plans and source.
 #[derive(Debug)]
-pub struct Compiled {
+pub struct CompiledKernels {
     /// The plans, in source order.
     pub plans: Vec<Plan>,
     /// The source; empty text for ahead-of-time and interpreted kernels.
@@ -172,14 +172,14 @@ pub struct Compiled {
     /// The executable kernels.
     pub module: Arc<Module>,
     /// The reason for interpretation; `None` if compiled.
-    pub interpreted: Option<Why>,
+    pub interpreted: Option<InterpretationReason>,
     /// The purpose of each kernel.
     pub kernels: Vec<CellKernel>,
     /// Seconds for planning, printing, compiling and loading.
     pub seconds: f64,
 }
 
-impl Compiled {
+impl CompiledKernels {
     /// Returns `compiled` or `interpreted`, for messages.
     pub fn word(&self) -> &'static str {
         if self.interpreted.is_some() { "interpreted" } else { "compiled" }
@@ -205,15 +205,15 @@ pub fn compile(
     facts: &MeshFacts,
     tasks: &[Task],
     target: &Target,
-) -> Result<Compiled, CompileError> {
-    let _making = MakingKernels::begin();
+) -> Result<CompiledKernels, CompileError> {
+    let _making = KernelBuildGuard::begin();
     let start = Instant::now();
-    let Made { plans, source, module, origin, interpreted } =
+    let ExecutableKernels { plans, source, module, origin, interpreted } =
         make(form, elements, facts, tasks, target)?;
     let kernels = purposes(form, elements, &plans, &source, facts);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
-    Ok(Compiled { plans, source, origin, module, interpreted, kernels, seconds })
+    Ok(CompiledKernels { plans, source, origin, module, interpreted, kernels, seconds })
 }
 
 /// Returns the purpose of each kernel.
@@ -228,12 +228,12 @@ fn purposes(
         task: plan.task,
         class: match (plan.indices, facts.constrained || facts.hanging) {
             _ if !form.integrals[plan.integral].region.is_of_cells() => {
-                Class::Facets(plan.integral)
+                CellClass::Facets(plan.integral)
             }
-            _ if plan.hanging => Class::Cells(Part::Hanging, plan.integral),
-            (Indices::Dofs, _) => Class::Cells(Part::Constrained, plan.integral),
-            (_, true) => Class::Cells(Part::Free, plan.integral),
-            (_, false) => Class::Cells(Part::All, plan.integral),
+            _ if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
+            (Indices::Dofs, _) => CellClass::Cells(CellSubset::Constrained, plan.integral),
+            (_, true) => CellClass::Cells(CellSubset::Free, plan.integral),
+            (_, false) => CellClass::Cells(CellSubset::All, plan.integral),
         },
         name: abi.name.clone(),
         geometry: plan.geometry,
@@ -245,7 +245,7 @@ fn purposes(
 
 /// Kernels loaded on a device, with their plans and source.
 #[derive(Debug)]
-pub struct CompiledForDevice {
+pub struct DeviceKernels {
     /// The device.
     pub device: Arc<dyn Device>,
     /// The precision of vectors and arithmetic.
@@ -262,7 +262,7 @@ pub struct CompiledForDevice {
     purposes: Vec<CellKernel>,
 }
 
-impl CompiledForDevice {
+impl DeviceKernels {
     /// Returns the kernels with their purposes.
     pub fn kernels(&self) -> impl Iterator<Item = (&CellKernel, &device::Kernel)> {
         self.purposes.iter().zip(&self.module.kernels)
@@ -284,19 +284,19 @@ pub fn compile_for_device(
     device: Arc<dyn Device>,
     precision: Precision,
     wishes: &Wishes,
-) -> Result<CompiledForDevice, CompileError> {
-    let _making = MakingKernels::begin();
+) -> Result<DeviceKernels, CompileError> {
+    let _making = KernelBuildGuard::begin();
     let start = Instant::now();
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
     let wishes = Wishes { shared_bytes, ..*wishes };
-    let mut plans = tuned::planned(
+    let mut plans = tuning::planned(
         (form, elements, facts),
         tasks,
         (precision, &device.name()),
         &wishes,
         |tasks, wishes| choose_for_threads(form, elements, facts, tasks, precision, wishes),
     )?;
-    let mut spills = Spills::new(&plans, &wishes);
+    let mut spills = SpillAttempts::new(&plans, &wishes);
     let mut cached = true;
     let (source, module) = loop {
         let source = generate_for_threads(form, elements, &plans, device.words())?;
@@ -312,16 +312,16 @@ pub fn compile_for_device(
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
     let purposes = purposes(form, elements, &plans, &source, facts);
     let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
-    Ok(CompiledForDevice { device, precision, plans, source, origin, seconds, module, purposes })
+    Ok(DeviceKernels { device, precision, plans, source, origin, seconds, module, purposes })
 }
 
 /// Executable kernels.
-struct Made {
+struct ExecutableKernels {
     plans: Vec<Plan>,
     source: SourceFile,
     module: Module,
     origin: Origin,
-    interpreted: Option<Why>,
+    interpreted: Option<InterpretationReason>,
 }
 
 fn make(
@@ -330,7 +330,7 @@ fn make(
     facts: &MeshFacts,
     tasks: &[Task],
     target: &Target,
-) -> Result<Made, CompileError> {
+) -> Result<ExecutableKernels, CompileError> {
     let Target { isa, precision, mut wishes, .. } = *target;
     if target.execution != Execution::Interpreted && !isa.runs_on(Machine::detect().simd.isa()) {
         return Err(JitError::OtherProcessor { isa }.into());
@@ -340,10 +340,10 @@ fn make(
     let mut missing = None;
     if !target.linked.is_empty() && target.execution != Execution::Interpreted {
         let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;
-        match ahead::find(form, elements, &plans, target)? {
+        match ahead_of_time::find(form, elements, &plans, target)? {
             Ok((source, module)) => {
                 let origin = Origin::AheadOfTime;
-                return Ok(Made { plans, source, module, origin, interpreted: None });
+                return Ok(ExecutableKernels { plans, source, module, origin, interpreted: None });
             }
             Err(kernel) => missing = Some(kernel),
         }
@@ -356,16 +356,18 @@ fn make(
             Err(CompileError::Jit(JitError::Compiler(error)))
                 if target.execution == Execution::Automatic =>
             {
-                interpreted = Some(Why::NoCompiler(error));
+                interpreted = Some(InterpretationReason::NoCompiler(error));
             }
             made => return made,
         }
     }
-    if let (Some(kernel), Some(Why::NoCompiler(compiler))) = (missing, &interpreted) {
-        let (setting, compiler) = (ahead::setting(elements, facts), compiler.clone());
+    if let (Some(kernel), Some(InterpretationReason::NoCompiler(compiler))) =
+        (missing, &interpreted)
+    {
+        let (setting, compiler) = (ahead_of_time::setting(elements, facts), compiler.clone());
         return Err(CompileError::NotAhead { kernel, setting, compiler });
     }
-    if let Some(why @ Why::NoCompiler(_)) = &interpreted {
+    if let Some(why @ InterpretationReason::NoCompiler(_)) = &interpreted {
         warn_once(&why.to_string());
     }
     wishes.lanes = wishes.lanes.or(Some(LANES));
@@ -384,13 +386,13 @@ fn made_interpreted(
     form: &PointForm,
     elements: &Elements,
     plans: Vec<Plan>,
-    interpreted: Option<Why>,
-) -> Result<Made, CompileError> {
+    interpreted: Option<InterpretationReason>,
+) -> Result<ExecutableKernels, CompileError> {
     let kernels = interpret(form, elements, &plans)?;
     let mut source = SourceFile::empty(Language::Rust);
     source.kernels.extend(kernels.iter().map(|kernel| kernel.abi().clone()));
     let (module, origin) = (Module::interpreted(kernels), Origin::Interpreter);
-    Ok(Made { plans, source, module, origin, interpreted })
+    Ok(ExecutableKernels { plans, source, module, origin, interpreted })
 }
 
 fn make_compiled(
@@ -400,10 +402,10 @@ fn make_compiled(
     tasks: &[Task],
     target: &Target,
     wishes: &Wishes,
-) -> Result<Made, CompileError> {
+) -> Result<ExecutableKernels, CompileError> {
     let Target { isa, precision, .. } = *target;
-    let wishes = &Wishes { machine: wishes.machine.or_else(tuned::measured), ..*wishes };
-    let plans = tuned::planned(
+    let wishes = &Wishes { machine: wishes.machine.or_else(tuning::measured), ..*wishes };
+    let plans = tuning::planned(
         (form, elements, facts),
         tasks,
         (precision, &named()),
@@ -411,7 +413,8 @@ fn make_compiled(
         |tasks, wishes| choose(form, elements, facts, tasks, isa, precision, wishes),
     )?;
     let source = generate(form, elements, &plans, isa)?;
-    let (module, cached) = Jit::global().load(&source, &jit::Options::new(form.name.as_str()))?;
+    let (module, cached) =
+        Jit::global().load(&source, &jit::JitOptions::new(form.name.as_str()))?;
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
-    Ok(Made { plans, source: source.into_file(), module, origin, interpreted: None })
+    Ok(ExecutableKernels { plans, source: source.into_file(), module, origin, interpreted: None })
 }

@@ -5,16 +5,16 @@ use kernels_gen::plan::{Geometry, Target, Task};
 
 /// Cells or facets of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Class {
+pub enum CellClass {
     /// Cells of an integral of the form.
-    Cells(Part, usize),
+    Cells(CellSubset, usize),
     /// Facets of an integral of the form, for all cells.
     Facets(usize),
 }
 
 /// Subset of the cells of an integral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Part {
+pub enum CellSubset {
     /// Cells without constrained degrees of freedom.
     Free,
     /// Cells with constrained degrees of freedom, with indirect addressing.
@@ -25,7 +25,7 @@ pub enum Part {
     All,
 }
 
-impl Class {
+impl CellClass {
     /// Returns whether the class is one of facets.
     pub fn is_of_facets(self) -> bool {
         matches!(self, Self::Facets(_))
@@ -39,9 +39,9 @@ impl Class {
     }
 }
 
-impl Part {
+impl CellSubset {
     /// Returns whether a cell belongs to the subset; `parts` gives one of the first three for each cell.
-    pub(crate) fn has(self, cell: usize, parts: &[Part]) -> bool {
+    pub(crate) fn has(self, cell: usize, parts: &[CellSubset]) -> bool {
         self == Self::All || self == parts[cell]
     }
 }
@@ -52,7 +52,7 @@ pub struct CellKernel {
     /// Its task.
     pub task: Task,
     /// Its cells or facets.
-    pub class: Class,
+    pub class: CellClass,
     /// Its symbol.
     pub name: String,
     /// The geometry data that it uses.

@@ -1,11 +1,11 @@
 //! Measured rates of this machine: copy bandwidth and fused multiply-adds, for lower bounds of run times.
 
 pub mod device;
-pub mod kept;
+pub mod stored_rates;
 
 use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
 use crate::device::jit::{self, JitError};
-use crate::processes::{Group, Reduce};
+use crate::processes::{ProcessGroup, Reduction};
 use kernels_gen::abi::Precision;
 use kernels_gen::abi::{self, KernelAbi, Role};
 use kernels_gen::cost::{Machine, Weights};
@@ -37,12 +37,12 @@ pub fn named() -> String {
 
 impl Rates {
     /// Returns the rates of all processes together, each measured separately.
-    pub fn of_all(&self, group: &dyn Group) -> Self {
+    pub fn of_all(&self, group: &dyn ProcessGroup) -> Self {
         let mut sums =
             [self.copy, self.read, self.flops, self.divisions, self.shared, self.additions];
         let mut longest = [self.launch];
-        group.reduce(Reduce::Sum, &mut sums);
-        group.reduce(Reduce::Largest, &mut longest);
+        group.reduce(Reduction::Sum, &mut sums);
+        group.reduce(Reduction::Largest, &mut longest);
         let ([copy, read, flops, divisions, shared, additions], [launch]) = (sums, longest);
         Self { copy, read, flops, divisions, shared, additions, launch }
     }
@@ -73,7 +73,7 @@ const LAUNCHES: usize = 20;
 /// Measures the current thread pool.
 pub fn measure() -> Result<Rates, JitError> {
     let source = include_str!("rates/kernels.rs.txt");
-    let options = jit::Options { name: "rates".into(), ..jit::Options::default() };
+    let options = jit::JitOptions { name: "rates".into(), ..jit::JitOptions::default() };
     let library = jit::compile(source, &options)?;
     let argument = |name: &str, written| abi::Argument {
         role: Role::Stored,

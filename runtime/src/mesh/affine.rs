@@ -8,12 +8,12 @@ use super::Cell;
 
 /// An affine map between reference cells: ξ ↦ o + A ξ.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Affine {
+pub struct AffineMap {
     origin: [f64; 3],
     axes: [[f64; 3]; 3],
 }
 
-impl Affine {
+impl AffineMap {
     pub(crate) const IDENTITY: Self =
         Self { origin: [0.0; 3], axes: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] };
 

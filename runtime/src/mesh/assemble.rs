@@ -1,18 +1,18 @@
-//! Conversion of [`Parts`] to a [`Mesh`]: checks, orientation, order, numbering, tagged facets.
+//! Conversion of [`MeshData`] to a [`Mesh`]: checks, orientation, order, numbering, tagged facets.
 
 use super::orient::{self, IDENTITY};
-use super::places::{NOWHERE, Order, Places};
-use super::shape::Shape;
+use super::shape::CellShape;
 use super::skeleton::Skeleton;
+use super::source_order::{NOWHERE, SourceNumbering, SourceOrder};
 use super::{
-    Arrange, Cell, Facet, Mesh, MeshError, Parts, Topology, apart, index, measure, order, seams,
-    sides, turn, unfold,
+    Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, Topology, cell_orientation, conformity,
+    index, measure, order, seams, sides, untangle,
 };
 use std::collections::{BTreeMap, HashMap};
 
 /// Expected sign of the Jacobian determinants.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sign<'a> {
+pub(crate) enum JacobianSign<'a> {
     /// Positive in all cells.
     Positive,
     /// Negative in the marked cells.
@@ -21,11 +21,11 @@ pub(crate) enum Sign<'a> {
 
 /// Knowledge about the conformity of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Joined {
+pub(crate) enum Conformity {
     /// Cells meet in whole facets by construction.
-    Facets,
+    Conforming,
     /// In addition, cells agree on the direction of edges and faces.
-    Alike,
+    Oriented,
     /// Unknown: it is checked.
     Unknown,
 }
@@ -33,24 +33,25 @@ pub(crate) enum Joined {
 pub(crate) fn assemble(
     cell: Cell,
     geometry_order: usize,
-    mut parts: Parts,
-    arrange: Arrange,
-    sign: Sign<'_>,
-    joined: Joined,
+    mut parts: MeshData,
+    arrange: CellOrdering,
+    sign: JacobianSign<'_>,
+    joined: Conformity,
 ) -> Result<Mesh, MeshError> {
-    let shape = Shape::new(cell, geometry_order)?;
+    let shape = CellShape::new(cell, geometry_order)?;
     check(&shape, &parts)?;
     let mut notes = std::mem::take(&mut parts.notes);
     // Generated meshes have an order of their own only if they state it.
-    if parts.places.is_none() && joined == Joined::Unknown {
-        parts.places = Some(Places::given(parts.nodes.len() / shape.nodes, parts.points.len()));
+    if parts.places.is_none() && joined == Conformity::Unknown {
+        parts.places =
+            Some(SourceNumbering::given(parts.nodes.len() / shape.nodes, parts.points.len()));
     }
-    if joined == Joined::Unknown {
-        let turned = turn::turn_negative(&shape, &parts.points, &mut parts.nodes);
-        notes.extend(turn::note(turned, parts.nodes.len() / shape.nodes));
+    if joined == Conformity::Unknown {
+        let turned = cell_orientation::turn_negative(&shape, &parts.points, &mut parts.nodes);
+        notes.extend(cell_orientation::note(turned, parts.nodes.len() / shape.nodes));
     }
-    if matches!(sign, Sign::Positive)
-        && let Some(done) = unfold::unfold(&shape, &mut parts)?
+    if matches!(sign, JacobianSign::Positive)
+        && let Some(done) = untangle::unfold(&shape, &mut parts)?
     {
         notes.push(format!(
             "{} curved cells folded over; {} geometry nodes inside the domain were moved",
@@ -58,20 +59,20 @@ pub(crate) fn assemble(
         ));
     }
     measure::check_cells(&shape, &parts, sign)?;
-    if arrange == Arrange::Sorted {
+    if arrange == CellOrdering::Sorted {
         orient_cells(&shape, &mut parts)?;
         sort_cells(&shape, &mut parts);
     }
     let n_vertices = number_points(&shape, &mut parts)?;
-    if !cell.is_tensor() && joined != Joined::Alike {
+    if !cell.is_tensor() && joined != Conformity::Oriented {
         ascending_vertices(&shape, &mut parts);
     }
     let topology = Topology::new(cell, n_vertices, shape.all_vertices(&parts.nodes))?;
     check_branching(&shape, &parts, &topology)?;
     sides::check_sides(&shape, &parts, &topology)?;
     if let Some(tolerance) = seams::tolerance(&topology, &parts.points) {
-        if joined == Joined::Unknown {
-            apart::check_apart(&shape, &parts, &topology, tolerance)?;
+        if joined == Conformity::Unknown {
+            conformity::check_apart(&shape, &parts, &topology, tolerance)?;
         }
         notes.extend(seams::note(&topology, &parts.points, tolerance));
     }
@@ -92,7 +93,9 @@ pub(crate) fn assemble(
         topology,
         periodic: Vec::new(),
         joined: None,
-        order_of_source: parts.places.map_or(Order::Own, |places| Order::Listed(Box::new(places))),
+        order_of_source: parts
+            .places
+            .map_or(SourceOrder::Native, |places| SourceOrder::Listed(Box::new(places))),
         equispaced: false,
         hanging: None,
         plain: None,
@@ -100,7 +103,7 @@ pub(crate) fn assemble(
     })
 }
 
-fn check(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
+fn check(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
     if parts.nodes.is_empty() {
         return Err(MeshError::Empty);
     }
@@ -142,7 +145,7 @@ fn check(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
     check_repeated(shape, parts)
 }
 
-fn check_points(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
+fn check_points(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
     for &node in &parts.nodes {
         let (point, at) = (node as usize, parts.points[node as usize]);
         if at.iter().any(|x| !x.is_finite()) {
@@ -156,7 +159,7 @@ fn check_points(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
     Ok(())
 }
 
-fn check_repeated(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
+fn check_repeated(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
     for (cell, nodes) in parts.nodes.chunks_exact(shape.nodes).enumerate() {
         let mut vertices = [u32::MAX; 8];
         for (slot, vertex) in vertices.iter_mut().zip(shape.vertices(nodes)) {
@@ -172,7 +175,7 @@ fn check_repeated(shape: &Shape, parts: &Parts) -> Result<(), MeshError> {
     Ok(())
 }
 
-fn orient_cells(shape: &Shape, parts: &mut Parts) -> Result<(), MeshError> {
+fn orient_cells(shape: &CellShape, parts: &mut MeshData) -> Result<(), MeshError> {
     if !shape.cell.is_tensor() {
         return Ok(());
     }
@@ -183,7 +186,7 @@ fn orient_cells(shape: &Shape, parts: &mut Parts) -> Result<(), MeshError> {
     Ok(())
 }
 
-fn sort_cells(shape: &Shape, parts: &mut Parts) {
+fn sort_cells(shape: &CellShape, parts: &mut MeshData) {
     let centres: Vec<[f64; 3]> = parts
         .nodes
         .chunks_exact(shape.nodes)
@@ -216,7 +219,7 @@ fn sort_cells(shape: &Shape, parts: &mut Parts) {
 
 /// Numbers the points by first touch, vertices before other nodes, and drops unused ones.
 /// Returns the number of vertices.
-fn number_points(shape: &Shape, parts: &mut Parts) -> Result<usize, MeshError> {
+fn number_points(shape: &CellShape, parts: &mut MeshData) -> Result<usize, MeshError> {
     let mut number = vec![u32::MAX; parts.points.len()];
     let mut points = Vec::with_capacity(parts.points.len());
     let mut touch = |node: u32| {
@@ -266,7 +269,7 @@ fn number_points(shape: &Shape, parts: &mut Parts) -> Result<usize, MeshError> {
     Ok(n_vertices)
 }
 
-fn renumber_facets(parts: &mut Parts, number: &[u32]) -> Result<(), MeshError> {
+fn renumber_facets(parts: &mut MeshData, number: &[u32]) -> Result<(), MeshError> {
     let points = &parts.points;
     let used =
         |facet: &[u32; 4]| facet.iter().all(|&p| p == u32::MAX || number[p as usize] != u32::MAX);
@@ -299,7 +302,7 @@ fn facet_centre(points: &[[f64; 3]], facet: &[u32; 4]) -> [f64; 3] {
 }
 
 /// Sorts the vertices of each simplex, so that edges and faces ascend in all their cells.
-fn ascending_vertices(shape: &Shape, parts: &mut Parts) {
+fn ascending_vertices(shape: &CellShape, parts: &mut MeshData) {
     shape.renumber(&mut parts.nodes, |_, vertices| {
         let mut result = IDENTITY;
         result[..vertices.len()].sort_by_key(|&v| vertices[v as usize]);
@@ -307,7 +310,11 @@ fn ascending_vertices(shape: &Shape, parts: &mut Parts) {
     });
 }
 
-fn check_branching(shape: &Shape, parts: &Parts, topology: &Topology) -> Result<(), MeshError> {
+fn check_branching(
+    shape: &CellShape,
+    parts: &MeshData,
+    topology: &Topology,
+) -> Result<(), MeshError> {
     let facets = topology.facets();
     for facet in 0..facets.len() {
         let count = facets.n_cells(facet);
@@ -321,7 +328,7 @@ fn check_branching(shape: &Shape, parts: &Parts, topology: &Topology) -> Result<
 
 /// Finds the cell and local number of every tagged facet.
 fn find_facets(
-    parts: &Parts,
+    parts: &MeshData,
     topology: &Topology,
 ) -> Result<BTreeMap<String, Vec<Facet>>, MeshError> {
     let mut wanted: HashMap<[u32; 4], Option<Facet>> = HashMap::new();

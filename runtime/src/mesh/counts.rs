@@ -1,12 +1,12 @@
 //! Predicted size of a mesh: from the numbers of cells, faces, edges and vertices to bytes.
 
 use super::{Mesh, MeshError, Topology};
-use crate::support::memory::Room;
+use crate::support::memory::MemoryBudget;
 use kernels_gen::element::{Cell, Lagrange};
 
 /// Numbers of entities of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Counts {
+pub struct EntityCounts {
     /// The kind of cell.
     pub cell: Cell,
     /// The order of the geometry.
@@ -15,7 +15,7 @@ pub struct Counts {
     pub entities: [u64; 4],
 }
 
-impl Counts {
+impl EntityCounts {
     /// Counts an existing mesh.
     pub fn of(mesh: &Mesh) -> Self {
         Self::seen(mesh, mesh.topology())
@@ -85,7 +85,7 @@ impl Counts {
     /// [`MeshError::Memory`].
     pub fn check_room(&self) -> Result<(), MeshError> {
         let what = || format!("a mesh of {} cells ({})", self.cells(), self.cell.name());
-        Ok(Room::check(what, self.bytes() + self.bytes_of_making())?)
+        Ok(MemoryBudget::check(what, self.bytes() + self.bytes_of_making())?)
     }
 
     /// Returns the temporary bytes during numbering, in addition to the mesh: the buckets of the most numerous

@@ -1,7 +1,7 @@
 //! Errors of meshes and their messages.
 
 use super::Cell;
-use crate::support::memory::TooMuch;
+use crate::support::memory::InsufficientMemory;
 use fem_dsl::source::shortened;
 use thiserror::Error;
 
@@ -19,7 +19,7 @@ pub enum MeshError {
     },
     /// Insufficient memory.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
     /// A mesh without cells.
     #[error("the mesh has no cells")]
     Empty,

@@ -12,18 +12,18 @@
 
 mod arguments;
 mod blocks;
+mod domain_map;
+mod generator;
 mod grid;
-mod made;
 mod round;
 mod simplices;
-mod world;
 
-pub(crate) use made::Generator;
-pub(crate) use world::{Plain, World};
+pub(crate) use domain_map::{ComputationalPoints, DomainMap};
+pub(crate) use generator::Generator;
 
-use super::places::Rows;
-use super::{Cell, Counts, Mesh, MeshError};
-use arguments::Arguments;
+use super::source_order::DataRows;
+use super::{Cell, EntityCounts, Mesh, MeshError};
+use arguments::GeneratorArguments;
 use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 use thiserror::Error;
@@ -129,7 +129,10 @@ pub(crate) fn halvings(name: &str, arguments: &BTreeMap<String, Argument>) -> us
 }
 
 /// Predicts the numbers of cells, faces, edges and vertices without building the mesh.
-pub fn counts(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Counts, GenerateError> {
+pub fn counts(
+    name: &str,
+    arguments: &BTreeMap<String, Argument>,
+) -> Result<EntityCounts, GenerateError> {
     match read(name, arguments)? {
         ("box", arguments) => grid::count(&arguments),
         (name, arguments) => round::count(name, &arguments),
@@ -174,7 +177,7 @@ pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), G
 }
 
 /// Returns the row numbers of cell and point data on a box of `cells` squares or cubes.
-pub(super) fn grid_rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
+pub(super) fn grid_rows(cells: [usize; 3], cell: Cell) -> (DataRows, DataRows) {
     grid::rows(cells, cell)
 }
 
@@ -190,9 +193,9 @@ const GENERATORS: [(&str, &[&str]); 4] = [
 fn read<'a>(
     name: &str,
     arguments: &'a BTreeMap<String, Argument>,
-) -> Result<(&'static str, Arguments<'a>), GenerateError> {
+) -> Result<(&'static str, GeneratorArguments<'a>), GenerateError> {
     match GENERATORS.into_iter().find(|(known, _)| *known == name) {
-        Some((name, known)) => Ok((name, Arguments::new(name, known, arguments)?)),
+        Some((name, known)) => Ok((name, GeneratorArguments::new(name, known, arguments)?)),
         None => Err(GenerateError::UnknownGenerator {
             name: name.to_owned(),
             nearest: super::nearest_name(name, GENERATORS.iter().map(|(known, _)| *known)),

@@ -4,13 +4,13 @@
 //! on it. Its degrees of freedom there are those of the parent's entity ([`Mesh::connectivity`]), from which the cell's
 //! own values are interpolated ([`kernels_gen::abi::hanging`]).
 
-use super::periodic::Pair;
+use super::periodic::TagPair;
 use super::{Facet, Mesh, Topology};
 use kernels_gen::abi::hanging::{corner, others, side};
 
 /// Data of a mesh with hanging nodes or with periodic sides.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Hanging {
+pub(crate) struct HangingEntities {
     /// The hanging word of each cell; `None` if nothing hangs in any part of the mesh.
     pub(crate) words: Option<Vec<u32>>,
     /// The facets on the boundary, including periodic ones, in cell order.
@@ -19,7 +19,12 @@ pub(crate) struct Hanging {
 
 impl Mesh {
     /// Sets the hanging entities, and the connectivity of the degrees of freedom.
-    pub(crate) fn hang(&mut self, hanging: Hanging, connectivity: Topology, periodic: &[Pair]) {
+    pub(crate) fn hang(
+        &mut self,
+        hanging: HangingEntities,
+        connectivity: Topology,
+        periodic: &[TagPair],
+    ) {
         self.periodic = periodic.to_vec();
         self.joined = Some(Box::new(connectivity));
         self.hanging = Some(hanging);

@@ -22,17 +22,17 @@ const PLACE: u32 = 6;
 
 /// A cell of a forest: tree, position and level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Key(u128);
+pub struct CellKey(u128);
 
 /// Bit layout of keys of one dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Layout {
+pub(crate) struct KeyLayout {
     dim: u32,
     /// The bits of each axis.
     axes: [u128; 3],
 }
 
-impl Layout {
+impl KeyLayout {
     pub(crate) fn new(dim: usize) -> Self {
         let dim = dim as u32;
         let bits = |axis: u32| {
@@ -53,7 +53,7 @@ impl Layout {
     }
 
     /// Returns the child number of a cell; 0 for a whole tree.
-    pub(crate) fn child_number(self, key: Key) -> usize {
+    pub(crate) fn child_number(self, key: CellKey) -> usize {
         match key.level() {
             0 => 0,
             level => (key.0 >> self.place(level)) as usize & (self.children() - 1),
@@ -61,19 +61,19 @@ impl Layout {
     }
 
     /// Returns the child of a cell that is not on the finest level.
-    pub(crate) fn child(self, key: Key, number: usize) -> Key {
-        Key(key.0 + ((number as u128) << self.place(key.level() + 1)) + 1)
+    pub(crate) fn child(self, key: CellKey, number: usize) -> CellKey {
+        CellKey(key.0 + ((number as u128) << self.place(key.level() + 1)) + 1)
     }
 
     /// Returns the parent of a cell that is not a whole tree.
-    pub(crate) fn parent(self, key: Key) -> Key {
+    pub(crate) fn parent(self, key: CellKey) -> CellKey {
         let place = self.place(key.level());
         let own = (self.children() as u128 - 1) << place;
-        Key((key.0 & !own) - 1)
+        CellKey((key.0 & !own) - 1)
     }
 
     /// Returns the neighbour of the same level along an axis, in either direction; `None` outside the tree.
-    pub(crate) fn step(self, key: Key, axis: usize, up: bool) -> Option<Key> {
+    pub(crate) fn step(self, key: CellKey, axis: usize, up: bool) -> Option<CellKey> {
         let bits = self.axes[axis];
         let unit = 1u128 << (self.place(key.level()) + axis as u32);
         let (own, others) = (key.0 & bits, key.0 & !bits);
@@ -83,30 +83,30 @@ impl Layout {
         } else {
             (own != 0).then(|| own.wrapping_sub(unit) & bits)?
         };
-        Some(Key(others | moved))
+        Some(CellKey(others | moved))
     }
 
     /// Returns whether `part` is the cell or one of its descendants.
-    pub(crate) fn contains(self, key: Key, part: Key) -> bool {
+    pub(crate) fn contains(self, key: CellKey, part: CellKey) -> bool {
         let place = self.place(key.level());
         key.level() <= part.level() && key.0 >> place == part.0 >> place
     }
 
     /// Returns whether a cell follows another and all its descendants.
-    pub(crate) fn is_behind(self, key: Key, other: Key) -> bool {
+    pub(crate) fn is_behind(self, key: CellKey, other: CellKey) -> bool {
         let place = self.place(other.level());
         key.0 >> place > other.0 >> place
     }
 
     /// Returns the child numbers on the path from the tree to a cell.
-    pub(crate) fn path(self, key: Key) -> impl Iterator<Item = usize> {
+    pub(crate) fn path(self, key: CellKey) -> impl Iterator<Item = usize> {
         let number =
             move |level: u32| (key.0 >> self.place(level)) as usize & (self.children() - 1);
         (1..=key.level()).map(number)
     }
 
     /// Returns the lower corner of a cell, in units of 2⁻³⁰.
-    pub(crate) fn corner(self, key: Key) -> [u32; 3] {
+    pub(crate) fn corner(self, key: CellKey) -> [u32; 3] {
         let place = (key.0 >> PLACE) & ((1 << (self.dim * FINEST)) - 1);
         let mut at = [0; 3];
         for (axis, at) in at.iter_mut().enumerate().take(self.dim as usize) {
@@ -122,7 +122,7 @@ impl Layout {
     }
 
     /// Returns the cell of a tree with a lower corner and a level.
-    pub(crate) fn key(self, tree: u32, corner: [u32; 3], level: u32) -> Key {
+    pub(crate) fn key(self, tree: u32, corner: [u32; 3], level: u32) -> CellKey {
         let mut place = 0u128;
         for (axis, &at) in corner.iter().enumerate().take(self.dim as usize) {
             let spread = if self.dim == 2 {
@@ -132,11 +132,11 @@ impl Layout {
             };
             place |= spread << axis;
         }
-        Key(u128::from(tree) << TREE | place << PLACE | u128::from(level))
+        CellKey(u128::from(tree) << TREE | place << PLACE | u128::from(level))
     }
 }
 
-impl Key {
+impl CellKey {
     /// Returns the key of a whole tree.
     pub(crate) fn of_tree(tree: u32) -> Self {
         Self(u128::from(tree) << TREE)
@@ -208,8 +208,8 @@ mod tests {
     #[test]
     fn keys_hold_thirty_levels_of_the_last_tree() {
         for dim in [2, 3] {
-            let layout = Layout::new(dim);
-            let mut key = Key::of_tree(u32::MAX);
+            let layout = KeyLayout::new(dim);
+            let mut key = CellKey::of_tree(u32::MAX);
             for level in 1..=FINEST {
                 let number = (level as usize * 5 + 3) % layout.children();
                 let child = layout.child(key, number);
@@ -224,7 +224,7 @@ mod tests {
     #[test]
     fn steps_move_the_corner_and_end_at_the_sides_of_the_tree() {
         for dim in [2, 3] {
-            let layout = Layout::new(dim);
+            let layout = KeyLayout::new(dim);
             for (level, seed) in [(1, 0u32), (3, 5), (12, 77_777), (30, 987_654_321)] {
                 let size = UNITS >> level;
                 let place = |axis: u32| (seed.rotate_left(axis * 7) % UNITS) / size * size;

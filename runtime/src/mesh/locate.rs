@@ -10,7 +10,7 @@
 //! cells are outside the mesh, except near a boundary that cells only approximate: curved cells, and straight ones of a
 //! ball or shell.
 
-use super::tree::{Bounds, Tree};
+use super::tree::{BoundingBox, BoundingTree};
 use super::{Cell, Mesh};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
 
@@ -29,7 +29,7 @@ const STEPS: usize = 30;
 
 /// A located point.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Located {
+pub struct LocatedPoint {
     /// The cell; the first of several that contain the point.
     pub cell: usize,
     /// The reference point.
@@ -44,7 +44,7 @@ pub struct Locator<'a> {
     geometry: Lagrange,
     /// The tolerance outside of the reference cell.
     near: f64,
-    tree: Tree<u32>,
+    tree: BoundingTree<u32>,
 }
 
 impl<'a> Locator<'a> {
@@ -63,24 +63,24 @@ impl<'a> Locator<'a> {
         let leaves = if mesh.order() > 1 { 0.2 } else { INSIDE };
         let bounds = |cell: usize| {
             let nodes = mesh.cell_nodes(cell).iter();
-            let own = Bounds::of(nodes.map(|&node| mesh.points()[node as usize]));
+            let own = BoundingBox::of(nodes.map(|&node| mesh.points()[node as usize]));
             let range = [0, 1, 2].map(|c| own.upper[c] - own.lower[c]);
             let size = range.iter().copied().fold(0.0, f64::max);
             let margin = range.map(|range| leaves * range + near.max(INSIDE) * size);
-            Bounds {
+            BoundingBox {
                 lower: [0, 1, 2].map(|c| own.lower[c] - margin[c]),
                 upper: [0, 1, 2].map(|c| own.upper[c] + margin[c]),
             }
         };
         let cells = (0..mesh.n_cells()).map(|cell| (bounds(cell), cell as u32)).collect();
-        Ok(Self { mesh, geometry, near, tree: Tree::new(cells) })
+        Ok(Self { mesh, geometry, near, tree: BoundingTree::new(cells) })
     }
 
     /// Finds the cell of a point; `None` outside the mesh and not near a curved boundary.
-    pub fn find(&self, x: &[f64; 3]) -> Option<Located> {
-        let mut inside: Option<Located> = None;
-        let mut beside: Option<Located> = None;
-        self.tree.find(&Bounds { lower: *x, upper: *x }, &mut |&cell| {
+    pub fn find(&self, x: &[f64; 3]) -> Option<LocatedPoint> {
+        let mut inside: Option<LocatedPoint> = None;
+        let mut beside: Option<LocatedPoint> = None;
+        self.tree.find(&BoundingBox { lower: *x, upper: *x }, &mut |&cell| {
             let cell = cell as usize;
             let Some(xi) = self.invert(cell, x) else { return false };
             let nearest = nearest(self.mesh.cell(), xi);
@@ -91,8 +91,8 @@ impl<'a> Locator<'a> {
             let is_inside = outside <= INSIDE;
             let at = if is_inside { xi } else { nearest };
             let (place, _) = self.map(cell, &at);
-            let found = Located { cell, xi: at, distance: distance(&place, x) };
-            let comes_first = |known: &Located| match is_inside {
+            let found = LocatedPoint { cell, xi: at, distance: distance(&place, x) };
+            let comes_first = |known: &LocatedPoint| match is_inside {
                 true => cell < known.cell,
                 false => (found.distance, cell) < (known.distance, known.cell),
             };
@@ -255,12 +255,12 @@ mod tests {
             .map(|i| [f64::from(i % 2), f64::from(i / 2) * 1e-4, 0.0])
             .collect();
         let nodes = (0..cells as u32).flat_map(|i| 2 * i..2 * i + 4).collect();
-        let parts = crate::mesh::Parts { points, nodes, ..Default::default() };
-        let arrange = crate::mesh::Arrange::AsGiven;
+        let parts = crate::mesh::MeshData { points, nodes, ..Default::default() };
+        let arrange = crate::mesh::CellOrdering::Original;
         let mesh = Mesh::new(Cell::Quadrilateral, 1, parts, arrange).expect("a mesh");
         let locator = Locator::new(&mesh).expect("a geometry");
         let (mut visited, at) = (0, [0.5, 0.12345, 0.0]);
-        locator.tree.find(&Bounds { lower: at, upper: at }, &mut |_| {
+        locator.tree.find(&BoundingBox { lower: at, upper: at }, &mut |_| {
             visited += 1;
             false
         });

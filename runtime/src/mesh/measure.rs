@@ -2,11 +2,11 @@
 //!
 //! The Jacobian is J_cj = ∂x_c/∂ξ_j = Σ_i x_i,c ∂φ_i/∂ξ_j. A cell passes if det J is positive at the points of a Gauss
 //! rule that is exact for det J. On straight quadrilaterals and hexahedra it must also be nonnegative at the vertices,
-//! where det J of a bilinear quadrilateral is smallest. [`super::unfold`] samples curved cells on their facets, too.
+//! where det J of a bilinear quadrilateral is smallest. [`super::untangle`] samples curved cells on their facets, too.
 
-use super::assemble::Sign;
-use super::shape::Shape;
-use super::{Cell, Mesh, MeshError, Parts};
+use super::assemble::JacobianSign;
+use super::shape::CellShape;
+use super::{Cell, Mesh, MeshData, MeshError};
 use crate::support::parallel::*;
 use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
 
@@ -19,12 +19,12 @@ pub(crate) struct Gradients {
 
 impl Gradients {
     /// Gradients of the geometry's basis.
-    pub(super) fn new(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
+    pub(super) fn new(shape: &CellShape, points: &[[f64; 3]]) -> Gradients {
         Gradients::of_element(shape.element, points)
     }
 
     /// Gradients of the (multi)linear basis of the vertices.
-    pub(super) fn of_vertices(shape: &Shape, points: &[[f64; 3]]) -> Gradients {
+    pub(super) fn of_vertices(shape: &CellShape, points: &[[f64; 3]]) -> Gradients {
         // INVARIANT: every cell of a mesh has an element of degree 1 with vertices in order.
         let linear = Lagrange::continuous(shape.cell, 1).unwrap_or(shape.element);
         Gradients::of_element(linear, points)
@@ -97,7 +97,11 @@ pub(super) fn rule(cell: Cell, order: usize) -> Rule {
 const CHUNK: usize = 4096;
 
 /// Returns an error for the first inverted or degenerate cell.
-pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Result<(), MeshError> {
+pub(super) fn check_cells(
+    shape: &CellShape,
+    parts: &MeshData,
+    sign: JacobianSign<'_>,
+) -> Result<(), MeshError> {
     let inside = rule(shape.cell, shape.element.degree()).points();
     let inner = Gradients::new(shape, &inside);
     let straight = shape.cell.is_tensor() && shape.element.degree() == 1;
@@ -107,7 +111,7 @@ pub(super) fn check_cells(shape: &Shape, parts: &Parts, sign: Sign<'_>) -> Resul
         let at = |g: &Gradients, q| g.determinant(q, points(parts, nodes));
         let scale = diameter(shape, parts, nodes).powi(shape.cell.dim() as i32);
         let flip = match sign {
-            Sign::Negative(cells) if cells[cell] => -1.0,
+            JacobianSign::Negative(cells) if cells[cell] => -1.0,
             _ => 1.0,
         };
         let least =
@@ -141,11 +145,11 @@ fn lesser(a: f64, b: f64) -> f64 {
 /// A determinant below this, relative to the diameter's power, counts as 0.
 const FLAT: f64 = 1e-13;
 
-fn points<'a>(parts: &'a Parts, nodes: &'a [u32]) -> impl Iterator<Item = [f64; 3]> + 'a {
+fn points<'a>(parts: &'a MeshData, nodes: &'a [u32]) -> impl Iterator<Item = [f64; 3]> + 'a {
     nodes.iter().map(|&i| parts.points[i as usize])
 }
 
-fn diameter(shape: &Shape, parts: &Parts, nodes: &[u32]) -> f64 {
+fn diameter(shape: &CellShape, parts: &MeshData, nodes: &[u32]) -> f64 {
     largest_distance(shape.vertices(nodes).map(|v| parts.points[v as usize]))
 }
 
@@ -196,7 +200,7 @@ impl Mesh {
         if !self.cell.is_tensor() && self.order == 1 {
             return true;
         }
-        let Ok(shape) = Shape::new(self.cell, self.order) else { return false };
+        let Ok(shape) = CellShape::new(self.cell, self.order) else { return false };
         // Vertex 0 and its neighbour along each axis span the affine map.
         let tips: Vec<usize> =
             (0..self.dim()).map(|a| if self.cell.is_tensor() { 1 << a } else { a + 1 }).collect();
@@ -223,7 +227,7 @@ impl Mesh {
 
     /// [`mirrored`](Self::mirrored) for some cells.
     pub(crate) fn mirrored_of(&self, cells: impl Iterator<Item = usize>) -> Vec<bool> {
-        let Ok(shape) = Shape::new(self.cell, self.order) else { return Vec::new() };
+        let Ok(shape) = CellShape::new(self.cell, self.order) else { return Vec::new() };
         let gradients = Gradients::of_vertices(&shape, &[self.cell.centre()]);
         // Maps of generators keep the sign, but may fold large cells.
         let all = self.plain_points();
@@ -235,7 +239,7 @@ impl Mesh {
 
     /// Returns the area or volume of the mesh, ∫ |det J|.
     pub fn size(&self) -> f64 {
-        let Ok(shape) = Shape::new(self.cell, self.order) else { return f64::NAN };
+        let Ok(shape) = CellShape::new(self.cell, self.order) else { return f64::NAN };
         let rule = rule(self.cell, self.order);
         let (at, weights) = (rule.points(), rule.weights());
         let gradients = Gradients::new(&shape, &at);

@@ -93,7 +93,7 @@ pub(crate) fn chain_order(cell: Cell, vertices: &[u32], order: Vec<u32>) -> Vec<
     if !cell.is_tensor() {
         return order;
     }
-    let chains = Chains::new(cell, vertices);
+    let chains = FacetNeighbours::new(cell, vertices);
     let mut used = vec![false; order.len()];
     let mut chained = Vec::with_capacity(order.len());
     for first in order {
@@ -114,14 +114,14 @@ pub(crate) fn chain_order(cell: Cell, vertices: &[u32], order: Vec<u32>) -> Vec<
 }
 
 /// Facet neighbours of tensor cells.
-struct Chains {
+struct FacetNeighbours {
     /// Facets of a cell: two per axis.
     facets: usize,
     /// `[cell][facet]`: the index in this array of the neighbour's facet; `u32::MAX` on the boundary.
     across: Vec<u32>,
 }
 
-impl Chains {
+impl FacetNeighbours {
     fn new(cell: Cell, vertices: &[u32]) -> Self {
         let facets = cell.facets();
         let mut all: Vec<([u32; 4], u32)> = Vec::new();
@@ -194,13 +194,13 @@ fn rows(brick: [u32; 3]) -> Vec<[u32; 3]> {
 }
 
 /// A part of a grid made of whole bricks of one shape.
-struct Region {
+struct BrickRegion {
     start: [u32; 3],
     bricks: [u32; 3],
     brick: [u32; 3],
 }
 
-impl Region {
+impl BrickRegion {
     fn bricks_in_order(&self) -> Vec<[u32; 3]> {
         let largest = self.bricks.iter().copied().max().unwrap_or(1);
         let bits = (u32::BITS - (largest - 1).leading_zeros()).max(1);
@@ -226,7 +226,7 @@ impl Region {
 /// The sides of bricks per direction, each half of the previous one.
 const SIDES: [&[u32]; 3] = [&[32, 16, 8, 4, 2, 1], &[4, 2, 1], &[4, 2, 1]];
 
-fn regions(cells: [usize; 3]) -> Vec<Region> {
+fn regions(cells: [usize; 3]) -> Vec<BrickRegion> {
     let segments = [0, 1, 2].map(|axis| {
         // (first cell, bricks, cells per brick)
         let (mut segments, mut start, n) = (Vec::new(), 0, cells[axis] as u32);
@@ -243,7 +243,7 @@ fn regions(cells: [usize; 3]) -> Vec<Region> {
     for &z in &segments[2] {
         for &y in &segments[1] {
             for &x in &segments[0] {
-                regions.push(Region {
+                regions.push(BrickRegion {
                     start: [x.0, y.0, z.0],
                     bricks: [x.1, y.1, z.1],
                     brick: [x.2, y.2, z.2],

@@ -29,7 +29,7 @@ pub fn orient(
     if !cell.is_tensor() || topology.is_oriented() {
         return Ok(None);
     }
-    let Some(classes) = Classes::of(&topology) else { return Ok(None) };
+    let Some(classes) = EdgeClasses::of(&topology) else { return Ok(None) };
     Ok(Some((0..topology.n_cells()).map(|c| renumbering(&topology, &classes, c)).collect()))
 }
 
@@ -38,7 +38,7 @@ fn axis(edge: &[usize]) -> usize {
     (edge[0] ^ edge[1]).trailing_zeros() as usize
 }
 
-fn renumbering(topology: &Topology, classes: &Classes, cell: usize) -> Renumbering {
+fn renumbering(topology: &Topology, classes: &EdgeClasses, cell: usize) -> Renumbering {
     let dim = topology.cell().dim();
     let mut axes = [(0u32, 0usize); 3];
     let mut flips = 0;
@@ -66,16 +66,16 @@ fn renumbering(topology: &Topology, classes: &Classes, cell: usize) -> Renumberi
 }
 
 /// Classes of parallel edges: a union-find structure whose links store relative directions.
-struct Classes {
+struct EdgeClasses {
     parent: Vec<u32>,
     against: Vec<bool>,
 }
 
-impl Classes {
+impl EdgeClasses {
     /// Builds the classes; `None` if a class runs against itself.
-    fn of(topology: &Topology) -> Option<Classes> {
+    fn of(topology: &Topology) -> Option<EdgeClasses> {
         let n = topology.edges().len();
-        let mut classes = Classes { parent: (0..n as u32).collect(), against: vec![false; n] };
+        let mut classes = EdgeClasses { parent: (0..n as u32).collect(), against: vec![false; n] };
         let locals = topology.cell().entities(1);
         let first: Vec<usize> = locals
             .iter()

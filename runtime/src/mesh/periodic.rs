@@ -10,9 +10,9 @@
 //! Each member stores the positions of its vertices in the first member's frame. This also covers a cell that lies
 //! between both sides and contains one edge twice.
 
-use super::near::Near;
-use super::shape::Shape;
-use super::topology::{Class, Topology};
+use super::point_hash::PointHash;
+use super::shape::CellShape;
+use super::topology::{EntityClass, Topology};
 use super::{Facet, Mesh, MeshError};
 use std::collections::{BTreeSet, HashMap};
 
@@ -27,7 +27,7 @@ pub(super) fn note([image, source]: [&str; 2]) -> String {
 const TOLERANCE: f64 = 1e-4;
 
 /// Two tags whose facets are identified.
-pub type Pair = [String; 2];
+pub type TagPair = [String; 2];
 
 /// Error of the identification of two sides.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -121,14 +121,14 @@ impl Mesh {
     /// Unknown tags, and facets with no partner or with two.
     ///
     /// ```
-    /// use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
-    /// let parts = Parts {
+    /// let parts = MeshData {
     ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 2.0, 0.0]],
     ///     nodes: vec![0, 1, 2, 3],
-    ///     ..Parts::default()
+    ///     ..MeshData::default()
     /// };
-    /// let mut mesh = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?;
+    /// let mut mesh = Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)?;
     /// mesh.tag_boundary("left", |x| x.iter().all(|x| x[0] == 0.0));
     /// mesh.tag_boundary("right", |x| x.iter().all(|x| x[0] == 1.0));
     /// assert_eq!(mesh.boundary().len(), 4);
@@ -139,16 +139,17 @@ impl Mesh {
     /// ```
     pub fn make_periodic<S: AsRef<str>>(&mut self, pairs: &[[S; 2]]) -> Result<(), PeriodicError> {
         let pairs = pairs.iter().map(|[a, b]| [a.as_ref().to_owned(), b.as_ref().to_owned()]);
-        let pairs: Vec<Pair> = pairs.collect();
+        let pairs: Vec<TagPair> = pairs.collect();
         (self.periodic, self.joined) = (Vec::new(), None);
         if pairs.is_empty() {
             return Ok(());
         }
-        let mut classes = Classes::new(&self.topology);
-        let shape = Shape::new(self.cell, self.order)?;
+        let mut classes = EntityClasses::new(&self.topology);
+        let shape = CellShape::new(self.cell, self.order)?;
         let mut taken = BTreeSet::new();
         for [tag, other] in &pairs {
-            let sides = [Side::new(self, &shape, tag)?, Side::new(self, &shape, other)?];
+            let sides =
+                [TaggedSide::new(self, &shape, tag)?, TaggedSide::new(self, &shape, other)?];
             for side in &sides {
                 for facet in &side.facets {
                     if !taken.insert(self.topology.facet_entity(*facet)) {
@@ -176,7 +177,7 @@ impl Mesh {
     }
 
     /// Returns the pairs of periodic tags.
-    pub fn periodic_sides(&self) -> &[Pair] {
+    pub fn periodic_sides(&self) -> &[TagPair] {
         &self.periodic
     }
 
@@ -186,12 +187,16 @@ impl Mesh {
     }
 
     /// Returns for each facet of the first side its image on the second, with the images of its vertices.
-    fn images(&self, shape: &Shape, sides: &[Side; 2]) -> Result<Vec<Image>, PeriodicError> {
+    fn images(
+        &self,
+        shape: &CellShape,
+        sides: &[TaggedSide; 2],
+    ) -> Result<Vec<FacetImage>, PeriodicError> {
         let [first, second] = sides;
         let shift: [f64; 3] =
             std::array::from_fn(|c| second.middle(self)[c] - first.middle(self)[c]);
         let tolerance = TOLERANCE * first.shortest(self);
-        let mut targets = Near::new(&self.points, tolerance);
+        let mut targets = PointHash::new(&self.points, tolerance);
         second.points.iter().for_each(|&point| targets.insert(point));
         let sorted = |mut vertices: Vec<u32>| {
             vertices.sort_unstable();
@@ -219,7 +224,7 @@ impl Mesh {
             let (Some(_), Some(own)) = (all, own) else { return Err(alone(facet)) };
             let partner = partners.get(&sorted(own.clone())).ok_or_else(|| alone(facet))?;
             let pairs = vertices.into_iter().zip(own).collect();
-            images.push(Image { from: facet, to: *partner, pairs });
+            images.push(FacetImage { from: facet, to: *partner, pairs });
         }
         if counts[0] != counts[1] {
             let reached: Vec<Facet> = images.iter().map(|image| image.to).collect();
@@ -235,28 +240,32 @@ impl Mesh {
 }
 
 /// Returns the geometry nodes on a facet.
-fn nodes_on<'a>(mesh: &'a Mesh, shape: &'a Shape, facet: Facet) -> impl Iterator<Item = u32> + 'a {
+fn nodes_on<'a>(
+    mesh: &'a Mesh,
+    shape: &'a CellShape,
+    facet: Facet,
+) -> impl Iterator<Item = u32> + 'a {
     let nodes = mesh.cell_nodes(facet.cell as usize);
     shape.facet_nodes[usize::from(facet.local)].iter().map(|&local| nodes[local])
 }
 
 /// A facet with its image, and pairs of vertices.
-struct Image {
+struct FacetImage {
     from: Facet,
     to: Facet,
     pairs: Vec<(u32, u32)>,
 }
 
 /// The facets of a tag.
-struct Side {
+struct TaggedSide {
     tag: String,
     facets: Vec<Facet>,
     /// Their geometry nodes, without duplicates.
     points: Vec<u32>,
 }
 
-impl Side {
-    fn new(mesh: &Mesh, shape: &Shape, tag: &String) -> Result<Self, MeshError> {
+impl TaggedSide {
+    fn new(mesh: &Mesh, shape: &CellShape, tag: &String) -> Result<Self, MeshError> {
         let facets = mesh.outer_facets_under([tag])?;
         let mut points: Vec<u32> =
             facets.iter().flat_map(|&facet| nodes_on(mesh, shape, facet)).collect();
@@ -292,20 +301,20 @@ impl Side {
 }
 
 /// Equivalence classes of the entities of one dimension.
-struct Joined(Vec<Class>);
+struct EquivalenceClasses(Vec<EntityClass>);
 
-impl Joined {
+impl EquivalenceClasses {
     fn new(count: usize) -> Self {
-        Self((0..count as u32).map(|own| Class { first: own, place: [0, 1, 2, 3] }).collect())
+        Self((0..count as u32).map(|own| EntityClass { first: own, place: [0, 1, 2, 3] }).collect())
     }
 
     /// Returns the first member of an entity's class, and the positions of the entity's vertices in it.
-    fn find(&self, mut entity: u32) -> Class {
+    fn find(&self, mut entity: u32) -> EntityClass {
         let mut place = [0, 1, 2, 3];
         loop {
-            let Class { first, place: own } = self.0[entity as usize];
+            let EntityClass { first, place: own } = self.0[entity as usize];
             if first == entity {
-                return Class { first, place };
+                return EntityClass { first, place };
             }
             place = place.map(|at: u8| own[usize::from(at)]);
             entity = first;
@@ -332,36 +341,36 @@ impl Joined {
             true => (a.first, b.first, back),
             false => (b.first, a.first, across),
         };
-        self.0[high as usize] = Class { first: low, place };
+        self.0[high as usize] = EntityClass { first: low, place };
         Some(())
     }
 
     /// Returns the class of each entity.
-    fn settled(self) -> Vec<Class> {
+    fn settled(self) -> Vec<EntityClass> {
         (0..self.0.len() as u32).map(|entity| self.find(entity)).collect()
     }
 }
 
 /// Equivalence classes of vertices, edges and faces.
-struct Classes {
-    vertices: Joined,
-    edges: Joined,
-    faces: Joined,
+struct EntityClasses {
+    vertices: EquivalenceClasses,
+    edges: EquivalenceClasses,
+    faces: EquivalenceClasses,
 }
 
-impl Classes {
+impl EntityClasses {
     fn new(topology: &Topology) -> Self {
         Self {
-            vertices: Joined::new(topology.n_vertices()),
-            edges: Joined::new(topology.edges().len()),
-            faces: Joined::new(topology.faces().len()),
+            vertices: EquivalenceClasses::new(topology.n_vertices()),
+            edges: EquivalenceClasses::new(topology.edges().len()),
+            faces: EquivalenceClasses::new(topology.faces().len()),
         }
     }
 
     /// Joins facets and their edges and vertices with their images.
-    fn join(&mut self, topology: &Topology, images: &[Image]) -> Option<()> {
+    fn join(&mut self, topology: &Topology, images: &[FacetImage]) -> Option<()> {
         let cell = topology.cell();
-        for Image { from, to, pairs } in images {
+        for FacetImage { from, to, pairs } in images {
             let image = |vertex: u32| pairs.iter().find(|(own, _)| *own == vertex).map(|p| p.1);
             for &(own, image) in pairs {
                 self.vertices.join(own, image, [0, 1, 2, 3])?;
@@ -400,7 +409,8 @@ impl Classes {
     }
 
     fn into_topology(self, topology: &Topology) -> Topology {
-        let [vertices, edges, faces] = [self.vertices, self.edges, self.faces].map(Joined::settled);
+        let [vertices, edges, faces] =
+            [self.vertices, self.edges, self.faces].map(EquivalenceClasses::settled);
         topology.joined(&vertices, &edges, &faces)
     }
 }

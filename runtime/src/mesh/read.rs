@@ -1,8 +1,8 @@
 //! Mesh files: from bytes to a [`Mesh`], for all formats.
 //!
-//! [`Format`] is detected from the first bytes, else from the file name. One reader per format (`gmsh`, `abaqus`; `vtk`
-//! for both VTK formats) turns the bytes into `Contents`: nodes, and blocks of elements of one kind with their tags.
-//! The remaining steps are common. `serendipity` adds the face nodes that quadratic serendipity elements lack.
+//! [`MeshFormat`] is detected from the first bytes, else from the file name. One reader per format (`gmsh`, `abaqus`;
+//! `vtk` for both VTK formats) turns the bytes into `Contents`: nodes, and blocks of elements of one kind with their
+//! tags. The remaining steps are common. `serendipity` adds the face nodes that quadratic serendipity elements lack.
 //! `node_sets` finds the facets of named node sets. `convert` selects the cells and moves equispaced nodes to the
 //! Lagrange nodes. Elements of the cells' dimension give cell tags, those of one dimension less boundary tags. `quads`
 //! splits triangles among quadrilaterals into quadrilaterals; any other mixture is an error.
@@ -25,9 +25,9 @@ mod convert;
 mod cursor;
 pub mod gmsh;
 mod node_sets;
-mod places;
 mod quads;
 mod serendipity;
+mod source_order;
 pub(crate) mod vtk;
 
 use super::{Mesh, MeshError};
@@ -38,7 +38,7 @@ use thiserror::Error;
 
 /// The supported file formats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum MeshFormat {
     /// Gmsh 2.2 and 4.1.
     Gmsh,
     /// VTK's XML files of unstructured grids.
@@ -49,7 +49,7 @@ pub enum Format {
     Abaqus,
 }
 
-impl Format {
+impl MeshFormat {
     /// All formats.
     pub const ALL: [Self; 4] = [Self::Gmsh, Self::Vtu, Self::Vtk, Self::Abaqus];
 
@@ -93,7 +93,7 @@ impl Format {
     }
 }
 
-impl fmt::Display for Format {
+impl fmt::Display for MeshFormat {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Gmsh => "Gmsh",
@@ -106,14 +106,14 @@ impl fmt::Display for Format {
 
 /// Position of an error in a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum FilePosition {
     /// A line of a text file, from 1.
     Line(usize),
     /// A byte of a binary file, from 0.
     Byte(usize),
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for FilePosition {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Line(line) => write!(f, "line {line}"),
@@ -144,7 +144,7 @@ pub enum ReadError {
     #[error("{place}: expected {expected}, found {found}")]
     Syntax {
         /// The position.
-        place: Place,
+        place: FilePosition,
         /// The expected content.
         expected: String,
         /// The content found.
@@ -157,7 +157,7 @@ pub enum ReadError {
     )]
     Count {
         /// The position.
-        place: Place,
+        place: FilePosition,
         /// The counted items.
         what: &'static str,
         /// The announced number.
@@ -169,7 +169,7 @@ pub enum ReadError {
     #[error("{place}: {what}")]
     Unsupported {
         /// The position.
-        place: Place,
+        place: FilePosition,
         /// The unsupported feature, and the remedy.
         what: String,
     },
@@ -204,7 +204,7 @@ pub enum ReadError {
     #[error("{place}: node {node} is at ({}) here, and at ({}) before", shown(&.at[0]), shown(&.at[1]))]
     NodeTwice {
         /// The position of the second.
-        place: Place,
+        place: FilePosition,
         /// The node's number.
         node: u64,
         /// The coordinates of the second and of the first.
@@ -226,7 +226,7 @@ fn shown([x, y, z]: &[f64; 3]) -> String {
 /// The file cannot be read, has no known format, or holds no valid mesh.
 pub fn read(path: &Path) -> Result<Mesh, ReadError> {
     let bytes = bytes(path)?;
-    parse(Format::of(path, &bytes).ok_or(ReadError::Format)?, &bytes)
+    parse(MeshFormat::of(path, &bytes).ok_or(ReadError::Format)?, &bytes)
 }
 
 /// Reads a mesh from the contents of a file.
@@ -234,18 +234,18 @@ pub fn read(path: &Path) -> Result<Mesh, ReadError> {
 /// # Errors
 ///
 /// The file is broken or holds no valid mesh.
-pub fn parse(format: Format, bytes: &[u8]) -> Result<Mesh, ReadError> {
+pub fn parse(format: MeshFormat, bytes: &[u8]) -> Result<Mesh, ReadError> {
     convert::convert(match format {
-        Format::Gmsh => gmsh::contents(bytes)?,
-        Format::Vtu => vtk::xml(bytes)?,
-        Format::Vtk => vtk::legacy(bytes)?,
-        Format::Abaqus => abaqus::contents(bytes)?,
+        MeshFormat::Gmsh => gmsh::contents(bytes)?,
+        MeshFormat::Vtu => vtk::xml(bytes)?,
+        MeshFormat::Vtk => vtk::legacy(bytes)?,
+        MeshFormat::Abaqus => abaqus::contents(bytes)?,
     })
 }
 
 /// Reads a file, if memory suffices for its bytes and about as much for the parsed contents.
 pub(super) fn bytes(path: &Path) -> Result<Vec<u8>, ReadError> {
-    let found = input::read(path, 2.0, |bytes| Format::seen(bytes).is_some());
+    let found = input::read(path, 2.0, |bytes| MeshFormat::seen(bytes).is_some());
     found.map_err(|error| match error {
         InputError::Open(error) => ReadError::Open { path: path.display().to_string(), error },
         InputError::Memory(error) => MeshError::Memory(error).into(),
@@ -258,13 +258,16 @@ mod tests {
 
     #[test]
     fn formats_are_seen_from_the_bytes_and_else_from_the_name() {
-        let of = |name: &str, bytes: &[u8]| Format::of(Path::new(name), bytes);
-        assert_eq!(of("a.mesh", b"$MeshFormat\n"), Some(Format::Gmsh));
-        assert_eq!(of("a.msh", b"# vtk DataFile Version 3.0\n"), Some(Format::Vtk));
-        assert_eq!(of("a", b"\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<VTKFile"), Some(Format::Vtu));
-        assert_eq!(of("a", b"** made by hand\n*NODE\n"), Some(Format::Abaqus));
-        assert_eq!(of("a", b"\r\n*Heading\r\n"), Some(Format::Abaqus));
-        assert_eq!(of("a.VTU", b"solid"), Some(Format::Vtu));
+        let of = |name: &str, bytes: &[u8]| MeshFormat::of(Path::new(name), bytes);
+        assert_eq!(of("a.mesh", b"$MeshFormat\n"), Some(MeshFormat::Gmsh));
+        assert_eq!(of("a.msh", b"# vtk DataFile Version 3.0\n"), Some(MeshFormat::Vtk));
+        assert_eq!(
+            of("a", b"\xEF\xBB\xBF<?xml version=\"1.0\"?>\n<VTKFile"),
+            Some(MeshFormat::Vtu)
+        );
+        assert_eq!(of("a", b"** made by hand\n*NODE\n"), Some(MeshFormat::Abaqus));
+        assert_eq!(of("a", b"\r\n*Heading\r\n"), Some(MeshFormat::Abaqus));
+        assert_eq!(of("a.VTU", b"solid"), Some(MeshFormat::Vtu));
         assert_eq!(of("a.stl", b"solid"), None);
         assert_eq!(of("a", b"* * *"), None);
     }

@@ -27,7 +27,7 @@ pub(crate) const TRIANGLE: Listing = Listing {
     face: None,
 };
 
-type Point = [i64; 3];
+type LatticePoint = [i64; 3];
 
 /// Returns the integer coordinates of the nodes of a cell.
 pub(crate) fn lattice(listing: &Listing, order: usize) -> Vec<[usize; 3]> {
@@ -35,7 +35,7 @@ pub(crate) fn lattice(listing: &Listing, order: usize) -> Vec<[usize; 3]> {
 }
 
 /// Returns the nodes of a cell whose first vertex is (offset, …), layer by layer.
-fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<Point> {
+fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<LatticePoint> {
     // The order decreases by this from one layer to the next; an interval is one layer.
     let step = match listing.cell {
         Cell::Interval => order + 1,
@@ -53,14 +53,14 @@ fn inside(listing: &Listing, order: i64, offset: i64) -> Vec<Point> {
 }
 
 /// Appends the nodes on the boundary of a cell of order p.
-fn layer(listing: &Listing, p: i64, at: i64, points: &mut Vec<Point>) {
+fn layer(listing: &Listing, p: i64, at: i64, points: &mut Vec<LatticePoint>) {
     let dim = listing.cell.dim();
-    let shift = |q: Point| [0, 1, 2].map(|c| if c < dim { q[c] + at } else { 0 });
+    let shift = |q: LatticePoint| [0, 1, 2].map(|c| if c < dim { q[c] + at } else { 0 });
     if p == 0 {
         points.push(shift([0; 3]));
         return;
     }
-    let vertices: Vec<Point> =
+    let vertices: Vec<LatticePoint> =
         listing.vertices.iter().map(|&v| listing.cell.vertex(v).map(|x| x as i64 * p)).collect();
     points.extend(vertices.iter().map(|&v| shift(v)));
     let between = |a: usize, b: usize| [0, 1, 2].map(|c| (vertices[b][c] - vertices[a][c]) / p);

@@ -1,13 +1,15 @@
 //! Relation of a refined mesh to its coarse mesh, for data and geometry.
 
-use super::assemble::{Joined, Sign, assemble};
-use super::generate::World;
-use super::key::{Key, Layout};
+use super::assemble::{Conformity, JacobianSign, assemble};
+use super::generate::DomainMap;
+use super::key::{CellKey, KeyLayout};
 use super::measure::mean;
 use super::periodic::PeriodicError;
-use super::places::{Order, Rows};
-use super::shape::Shape;
-use super::{Arrange, Counts, Facet, Mesh, MeshError, Parts, Topology, measure, seams};
+use super::shape::CellShape;
+use super::source_order::{DataRows, SourceOrder};
+use super::{
+    CellOrdering, EntityCounts, Facet, Mesh, MeshData, MeshError, Topology, measure, seams,
+};
 use crate::support::parallel::*;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,7 +17,7 @@ use std::sync::Arc;
 
 /// The coarse mesh, and the descent of the fine cells.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Refined {
+pub(crate) struct RefinedMesh {
     pub(crate) coarse: Arc<Mesh>,
     pub(crate) cells: Descendants,
     /// For bisected simplices with ascending vertices: the position of each vertex in the descendant as created by its
@@ -31,10 +33,10 @@ pub(crate) enum Descendants {
     /// Leaves of trees: the coarse cell of each, and an opaque position in it, which ascends with the leaf number.
     Leaves { parents: Vec<u32>, places: Vec<u128> },
     /// Leaves of a forest: the key of each, and its leaf number.
-    Forest { layout: Layout, keys: Vec<Key>, leaves: Vec<u32> },
+    Forest { layout: KeyLayout, keys: Vec<CellKey>, leaves: Vec<u32> },
 }
 
-impl Refined {
+impl RefinedMesh {
     /// Returns the number of cells.
     fn n_cells(&self) -> usize {
         match &self.cells {
@@ -62,8 +64,8 @@ impl Refined {
     }
 
     /// Returns the rows of data that has one for each cell: those of a coarse cell follow one another.
-    pub(super) fn rows(&self) -> Vec<Rows> {
-        let own = |rows: Rows| {
+    pub(super) fn rows(&self) -> Vec<DataRows> {
+        let own = |rows: DataRows| {
             let mut order: Vec<u32> = (0..self.n_cells() as u32).collect();
             order.par_sort_unstable_by_key(|&cell| {
                 let (parent, place) = self.place(cell as usize);
@@ -71,7 +73,7 @@ impl Refined {
             });
             let mut of = vec![0; order.len()];
             (0..).zip(&order).for_each(|(row, &cell)| of[cell as usize] = row);
-            Rows { count: of.len(), of }
+            DataRows { count: of.len(), of }
         };
         // Where elements of other dimensions are counted, or cells were cut, a row has no descendants of its own.
         let all = self.coarse.cell_rows().into_iter();
@@ -80,7 +82,7 @@ impl Refined {
 }
 
 /// A mesh of leaves, without its origin. Vertices are the first points, by first touch.
-pub(crate) struct Leafy {
+pub(crate) struct LeafMesh {
     pub(crate) points: Vec<[f64; 3]>,
     pub(crate) nodes: Vec<u32>,
     pub(crate) facets: BTreeMap<String, Vec<Facet>>,
@@ -94,14 +96,14 @@ impl Mesh {
     /// # Errors
     ///
     /// A child cell is folded.
-    pub(crate) fn of_leaves(leafy: Leafy, refined: Refined) -> Result<Mesh, MeshError> {
+    pub(crate) fn of_leaves(leafy: LeafMesh, refined: RefinedMesh) -> Result<Mesh, MeshError> {
         let coarse = Arc::clone(&refined.coarse);
-        let shape = Shape::new(coarse.cell, coarse.order)?;
-        let Leafy { points, nodes, facets, cells, topology } = leafy;
+        let shape = CellShape::new(coarse.cell, coarse.order)?;
+        let LeafMesh { points, nodes, facets, cells, topology } = leafy;
         let mirrored = coarse.mirrored();
         let negative: Vec<bool> = refined.parents().map(|parent| mirrored[parent]).collect();
-        let parts = Parts { points, nodes, ..Parts::default() };
-        measure::check_cells(&shape, &parts, Sign::Negative(&negative))?;
+        let parts = MeshData { points, nodes, ..MeshData::default() };
+        measure::check_cells(&shape, &parts, JacobianSign::Negative(&negative))?;
         Ok(Mesh {
             cell: coarse.cell,
             order: coarse.order,
@@ -116,7 +118,7 @@ impl Mesh {
             joined: None,
             notes: coarse.notes.clone(),
             spheres: coarse.spheres.clone(),
-            order_of_source: Order::Refined(Box::new(refined)),
+            order_of_source: SourceOrder::Refined(Box::new(refined)),
             equispaced: false,
             hanging: None,
             plain: None,
@@ -127,20 +129,20 @@ impl Mesh {
     /// Builds a mesh of descendants, which agree on the direction of edges and faces. The marked cells have negative
     /// determinants.
     pub(crate) fn of_descendants(
-        parts: Parts,
+        parts: MeshData,
         negative: &[bool],
-        refined: Refined,
+        refined: RefinedMesh,
     ) -> Result<Mesh, MeshError> {
         let coarse = &refined.coarse;
         let (cell, order, spheres) = (coarse.cell, coarse.order, coarse.spheres.clone());
-        let (sign, joined) = (Sign::Negative(negative), Joined::Alike);
-        let mut mesh = assemble(cell, order, parts, Arrange::AsGiven, sign, joined)?;
+        let (sign, joined) = (JacobianSign::Negative(negative), Conformity::Oriented);
+        let mut mesh = assemble(cell, order, parts, CellOrdering::Original, sign, joined)?;
         let coarse = &refined.coarse;
         let told = |note: &&String| !note.contains(seams::TOLD);
         mesh.notes.splice(0..0, coarse.notes.iter().filter(told).cloned());
         mesh.skeleton = coarse.skeleton.clone();
         mesh.spheres = spheres;
-        mesh.order_of_source = Order::Refined(Box::new(refined));
+        mesh.order_of_source = SourceOrder::Refined(Box::new(refined));
         Ok(mesh)
     }
 
@@ -210,15 +212,15 @@ impl Mesh {
     }
 
     /// Returns the origin of a refined mesh.
-    pub(crate) fn refined_from(&self) -> Option<&Refined> {
+    pub(crate) fn refined_from(&self) -> Option<&RefinedMesh> {
         match &self.order_of_source {
-            Order::Refined(refined) => Some(refined),
-            Order::Own | Order::Grid(_) | Order::Listed(_) => None,
+            SourceOrder::Refined(refined) => Some(refined),
+            SourceOrder::Native | SourceOrder::Grid(_) | SourceOrder::Listed(_) => None,
         }
     }
 
     /// Returns the map of the generator, for a mesh that is refined in its computational domain.
-    pub(crate) fn world(&self) -> Option<&World> {
+    pub(crate) fn world(&self) -> Option<&DomainMap> {
         self.plain.as_ref().map(|plain| &plain.world)
     }
 
@@ -241,10 +243,10 @@ impl Mesh {
         if self.plain.is_none() {
             return Ok(());
         }
-        let shape = Shape::new(self.cell, self.order)?;
+        let shape = CellShape::new(self.cell, self.order)?;
         let (points, nodes) = (self.points.clone(), self.nodes.clone());
-        let parts = Parts { points, nodes, ..Parts::default() };
-        measure::check_cells(&shape, &parts, Sign::Negative(&self.mirrored()))
+        let parts = MeshData { points, nodes, ..MeshData::default() };
+        measure::check_cells(&shape, &parts, JacobianSign::Negative(&self.mirrored()))
     }
 
     /// Maps refined points from the computational to the physical domain.
@@ -260,7 +262,7 @@ impl Mesh {
     }
 }
 
-impl Counts {
+impl EntityCounts {
     /// Returns the counts after `times` uniform refinements.
     pub fn refined(self, times: usize) -> Self {
         let mut entities = self.entities;

@@ -5,7 +5,7 @@
 //! tolerance) and 10⁻³ of the shortest edge. There is no check if this is below the resolution of the coordinates.
 
 use super::Topology;
-use super::near::Near;
+use super::point_hash::PointHash;
 
 /// Tolerance relative to the diameter of the mesh.
 const OF_MESH: f64 = 1e-8;
@@ -67,7 +67,7 @@ pub(super) fn tolerance(topology: &Topology, points: &[[f64; 3]]) -> Option<f64>
 fn coincident(chosen: &[u32], points: &[[f64; 3]], tolerance: f64) -> (usize, Option<u32>) {
     let mut found = (0, None);
     // One point per position.
-    let mut places = Near::new(points, tolerance);
+    let mut places = PointHash::new(points, tolerance);
     for &number in chosen {
         match places.find(points[number as usize]) {
             Some(_) => found = (found.0 + 1, found.1.or(Some(number))),

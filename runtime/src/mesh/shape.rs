@@ -2,7 +2,7 @@
 //! of nodes under renumbering.
 
 use super::orient::{IDENTITY, Renumbering};
-use super::{Cell, CellName, MeshError, Parts};
+use super::{Cell, CellName, MeshData, MeshError};
 use kernels_gen::element::Lagrange;
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use std::collections::HashMap;
 const MAX_ORDER: usize = 12;
 
 /// Data common to all cells of a mesh.
-pub(crate) struct Shape {
+pub(crate) struct CellShape {
     pub(crate) cell: Cell,
     pub(crate) element: Lagrange,
     /// The number of geometry nodes of a cell.
@@ -23,8 +23,8 @@ pub(crate) struct Shape {
     pub(crate) coordinates: Vec<[f64; 3]>,
 }
 
-impl Shape {
-    pub(crate) fn new(cell: Cell, order: usize) -> Result<Shape, MeshError> {
+impl CellShape {
+    pub(crate) fn new(cell: Cell, order: usize) -> Result<CellShape, MeshError> {
         let unsupported = |expected| MeshError::Unsupported { cell, order, expected };
         if !Cell::ALL.contains(&cell) {
             return Err(unsupported("cells are tri, quad, tet or hex"));
@@ -39,7 +39,7 @@ impl Shape {
             (0..cell.vertex_count()).map(|v| nearest(&coordinates, cell.vertex(v))).collect();
         let facet_nodes = facet_nodes(cell, element);
         let nodes = coordinates.len();
-        Ok(Shape { cell, element, nodes, vertex_nodes, facet_nodes, coordinates })
+        Ok(CellShape { cell, element, nodes, vertex_nodes, facet_nodes, coordinates })
     }
 
     /// Returns the points of a lattice with `steps` intervals per direction.
@@ -77,7 +77,7 @@ impl Shape {
     }
 
     /// Returns the identification of a cell in messages.
-    pub(crate) fn name(&self, parts: &Parts, cell: usize) -> CellName {
+    pub(crate) fn name(&self, parts: &MeshData, cell: usize) -> CellName {
         let holds = |cells: &[u32]| cells.contains(&(cell as u32));
         CellName {
             number: parts.labels.get(cell).copied().unwrap_or(cell as u64),

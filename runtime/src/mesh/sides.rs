@@ -7,16 +7,16 @@
 //! facet; otherwise they gape or overlap.
 
 use super::measure::{Gradients, rule};
-use super::shape::{Shape, vertex_function};
-use super::{MeshError, Parts, Topology};
+use super::shape::{CellShape, vertex_function};
+use super::{MeshData, MeshError, Topology};
 use crate::support::parallel::*;
 use kernels_gen::element::Cell;
 use std::collections::HashMap;
 
 /// Returns an error for the first two cells on the same side of a facet.
 pub(super) fn check_sides(
-    shape: &Shape,
-    parts: &Parts,
+    shape: &CellShape,
+    parts: &MeshData,
     topology: &Topology,
 ) -> Result<(), MeshError> {
     let facets = topology.facets();
@@ -41,7 +41,7 @@ pub(super) fn check_sides(
 }
 
 /// Returns the mean of some vertices.
-fn middle(parts: &Parts, vertices: &[u32]) -> [f64; 3] {
+fn middle(parts: &MeshData, vertices: &[u32]) -> [f64; 3] {
     let mean = |c: usize| {
         vertices.iter().map(|&v| parts.points[v as usize][c]).sum::<f64>() / vertices.len() as f64
     };
@@ -49,11 +49,11 @@ fn middle(parts: &Parts, vertices: &[u32]) -> [f64; 3] {
 }
 
 /// Returns an error for the first two curved cells that share a facet's vertices but not its other nodes.
-fn check_nodes(shape: &Shape, parts: &Parts, topology: &Topology) -> Result<(), MeshError> {
+fn check_nodes(shape: &CellShape, parts: &MeshData, topology: &Topology) -> Result<(), MeshError> {
     if shape.element.degree() == 1 {
         return Ok(());
     }
-    let (facets, mut traces) = (topology.facets(), Traces::default());
+    let (facets, mut traces) = (topology.facets(), FacetNodeOrders::default());
     for cell in 0..topology.n_cells() {
         for (local, &facet) in facets.of_cell(cell).iter().enumerate() {
             let (first, number) = facets.first_cell(facet as usize);
@@ -73,13 +73,13 @@ fn check_nodes(shape: &Shape, parts: &Parts, topology: &Topology) -> Result<(), 
 
 /// The nodes of a local facet in an order that depends only on the ranks of its vertex numbers.
 #[derive(Default)]
-struct Traces(HashMap<(usize, [u8; 4]), Vec<usize>>);
+struct FacetNodeOrders(HashMap<(usize, [u8; 4]), Vec<usize>>);
 
-impl Traces {
+impl FacetNodeOrders {
     fn nodes(
         &mut self,
-        shape: &Shape,
-        parts: &Parts,
+        shape: &CellShape,
+        parts: &MeshData,
         topology: &Topology,
         (cell, local): (usize, usize),
     ) -> Vec<u32> {
@@ -133,7 +133,7 @@ fn is_odd(topology: &Topology, cell: usize, local: usize) -> bool {
 }
 
 /// Returns for each cell whether its determinant is negative; evaluated at one checked point.
-fn mirrored(shape: &Shape, parts: &Parts) -> Vec<bool> {
+fn mirrored(shape: &CellShape, parts: &MeshData) -> Vec<bool> {
     let points = rule(shape.cell, shape.element.degree()).points();
     let gradients = Gradients::new(shape, &points[..1]);
     let of = |nodes: &[u32]| {

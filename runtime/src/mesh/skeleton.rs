@@ -5,9 +5,9 @@
 //! curve if its distance is at rounding-error level. The edges of a plane mesh are facets, which have tags of their
 //! own.
 
-use super::shape::Shape;
-use super::tree::{Bounds, Tree};
-use super::{Mesh, Parts, Topology};
+use super::shape::CellShape;
+use super::tree::{BoundingBox, BoundingTree};
+use super::{Mesh, MeshData, Topology};
 use kernels_gen::element::{Cell, Lagrange, tabulate};
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -24,25 +24,25 @@ const STEPS: usize = 20;
 /// The tagged curves and points of a mesh.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Skeleton {
-    curves: BTreeMap<String, Vec<Curve>>,
+    curves: BTreeMap<String, Vec<EdgeCurve>>,
     points: BTreeMap<String, Vec<[f64; 3]>>,
     /// The largest absolute coordinate of the mesh.
     size: f64,
 }
 
 /// The geometry nodes of an edge, from one end to the other.
-type Curve = Vec<[f64; 3]>;
+type EdgeCurve = Vec<[f64; 3]>;
 
 /// An item of the search tree.
 #[derive(Clone, Copy)]
-enum Item<'a> {
-    Curve(&'a Curve),
+enum SearchItem<'a> {
+    Curve(&'a EdgeCurve),
     Point([f64; 3]),
 }
 
 /// Search tree of the curves and points of some tags.
-pub(crate) struct Places<'a> {
-    tree: Tree<Item<'a>>,
+pub(crate) struct SkeletonIndex<'a> {
+    tree: BoundingTree<SearchItem<'a>>,
     line: Option<Lagrange>,
     size: f64,
 }
@@ -50,8 +50,8 @@ pub(crate) struct Places<'a> {
 impl Skeleton {
     /// Returns the tagged curves and points of `parts`, and a note on those that belong to no cell.
     pub(super) fn of(
-        shape: &Shape,
-        parts: &Parts,
+        shape: &CellShape,
+        parts: &MeshData,
         topology: &Topology,
     ) -> (Option<Arc<Skeleton>>, Option<String>) {
         if parts.edges.is_empty() && parts.vertices.is_empty() {
@@ -63,7 +63,7 @@ impl Skeleton {
         let found = edges_of_cells(shape, parts, topology);
         for (tag, edges) in &parts.edges {
             let curve = |edge: &[u32; 2]| found.get(&sorted(*edge)).cloned();
-            let curves: Vec<Curve> = edges.iter().filter_map(curve).collect();
+            let curves: Vec<EdgeCurve> = edges.iter().filter_map(curve).collect();
             *lost.entry(tag).or_default() += edges.len() - curves.len();
             if !curves.is_empty() {
                 skeleton.curves.insert(tag.clone(), curves);
@@ -93,34 +93,37 @@ impl Skeleton {
         self.curves.keys().chain(self.points.keys())
     }
 
-    fn places<'a>(&'a self, tags: &[&String]) -> Places<'a> {
+    fn places<'a>(&'a self, tags: &[&String]) -> SkeletonIndex<'a> {
         let mut items = Vec::new();
         for curve in tags.iter().filter_map(|tag| self.curves.get(*tag)).flatten() {
             let length = distance(&curve[0], &curve[curve.len() - 1]);
             // A curved edge extends beyond the box of its nodes.
             let margin = length * if curve.len() > 2 { 0.2 } else { ON_CURVE };
-            items.push((Bounds::of(curve.iter().copied()).grown(margin), Item::Curve(curve)));
+            items.push((
+                BoundingBox::of(curve.iter().copied()).grown(margin),
+                SearchItem::Curve(curve),
+            ));
         }
         for &point in tags.iter().filter_map(|tag| self.points.get(*tag)).flatten() {
-            let bounds = Bounds::of([point].into_iter()).grown(AT_POINT * self.size);
-            items.push((bounds, Item::Point(point)));
+            let bounds = BoundingBox::of([point].into_iter()).grown(AT_POINT * self.size);
+            items.push((bounds, SearchItem::Point(point)));
         }
         let nodes = self.curves.values().flatten().next().map_or(2, Vec::len);
         let line = Lagrange::continuous(Cell::Interval, nodes - 1).ok();
-        Places { tree: Tree::new(items), line, size: self.size }
+        SkeletonIndex { tree: BoundingTree::new(items), line, size: self.size }
     }
 }
 
-impl Places<'_> {
+impl SkeletonIndex<'_> {
     /// Returns a single point of a mesh with coordinates of the given size.
     pub(crate) fn at(point: [f64; 3], size: f64) -> Self {
-        let bounds = Bounds::of([point].into_iter()).grown(AT_POINT * size);
-        Self { tree: Tree::new(vec![(bounds, Item::Point(point))]), line: None, size }
+        let bounds = BoundingBox::of([point].into_iter()).grown(AT_POINT * size);
+        Self { tree: BoundingTree::new(vec![(bounds, SearchItem::Point(point))]), line: None, size }
     }
 
     /// Returns whether some curve or point may lie in the bounding box of some points.
     pub(crate) fn may_be_near(&self, points: impl Iterator<Item = [f64; 3]>) -> bool {
-        let bounds = Bounds::of(points);
+        let bounds = BoundingBox::of(points);
         let size = distance(&bounds.lower, &bounds.upper);
         self.tree.find(&bounds.grown(0.2 * size), &mut |_| true).is_some()
     }
@@ -128,10 +131,10 @@ impl Places<'_> {
     /// Returns whether a point lies on one of the curves or at one of the points.
     pub(crate) fn hold(&self, x: &[f64; 3]) -> bool {
         let rounding = AT_POINT * self.size;
-        let bounds = Bounds::of([*x].into_iter()).grown(rounding);
-        let holds = |item: &Item<'_>| match item {
-            Item::Point(point) => distance(point, x) <= rounding,
-            Item::Curve(curve) => {
+        let bounds = BoundingBox::of([*x].into_iter()).grown(rounding);
+        let holds = |item: &SearchItem<'_>| match item {
+            SearchItem::Point(point) => distance(point, x) <= rounding,
+            SearchItem::Curve(curve) => {
                 let length = distance(&curve[0], &curve[curve.len() - 1]);
                 self.gap(curve, x) <= ON_CURVE * length + rounding
             }
@@ -140,7 +143,7 @@ impl Places<'_> {
     }
 
     /// Returns the distance of a point from an edge, by the Gauss–Newton method from its projection on the chord.
-    fn gap(&self, curve: &Curve, x: &[f64; 3]) -> f64 {
+    fn gap(&self, curve: &EdgeCurve, x: &[f64; 3]) -> f64 {
         let Some(line) = self.line else { return f64::INFINITY };
         let (a, b) = (curve[0], curve[curve.len() - 1]);
         let mut s = along(&[0, 1, 2].map(|c| b[c] - a[c]), &[0, 1, 2].map(|c| x[c] - a[c]));
@@ -179,8 +182,12 @@ fn sorted([a, b]: [u32; 2]) -> [u32; 2] {
 }
 
 /// Returns the curves of all tagged edges that belong to a cell.
-fn edges_of_cells(shape: &Shape, parts: &Parts, topology: &Topology) -> HashMap<[u32; 2], Curve> {
-    let mut wanted: HashMap<[u32; 2], Option<Curve>> = HashMap::new();
+fn edges_of_cells(
+    shape: &CellShape,
+    parts: &MeshData,
+    topology: &Topology,
+) -> HashMap<[u32; 2], EdgeCurve> {
+    let mut wanted: HashMap<[u32; 2], Option<EdgeCurve>> = HashMap::new();
     let mut near = vec![false; topology.n_vertices()];
     for edge in parts.edges.values().flatten() {
         wanted.insert(sorted(*edge), None);
@@ -211,7 +218,7 @@ fn edges_of_cells(shape: &Shape, parts: &Parts, topology: &Topology) -> HashMap<
 }
 
 /// Returns the geometry nodes of a local edge, from its first vertex to its second.
-fn nodes_on(shape: &Shape, edge: &[usize]) -> Vec<usize> {
+fn nodes_on(shape: &CellShape, edge: &[usize]) -> Vec<usize> {
     let [a, b] = [edge[0], edge[1]].map(|vertex| shape.cell.vertex(vertex));
     let direction = [0, 1, 2].map(|c| b[c] - a[c]);
     let from = |x: &[f64; 3]| [0, 1, 2].map(|c| x[c] - a[c]);
@@ -252,7 +259,7 @@ impl Mesh {
     }
 
     /// Returns the curves and points of those tags that mark no facets; `None` if there are none.
-    pub(crate) fn places_under(&self, tags: &[String]) -> Option<Places<'_>> {
+    pub(crate) fn places_under(&self, tags: &[String]) -> Option<SkeletonIndex<'_>> {
         let below: Vec<&String> = tags.iter().filter(|tag| self.is_below_sides(tag)).collect();
         let skeleton = self.skeleton.as_ref().filter(|_| !below.is_empty())?;
         Some(skeleton.places(&below))

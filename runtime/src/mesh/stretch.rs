@@ -9,7 +9,7 @@
 
 use super::Mesh;
 
-type Vector = [f64; 3];
+type Vec3 = [f64; 3];
 
 impl Mesh {
     /// Returns the aspect ratio of a cell: 1 for squares and cubes, 1.15 and 1.22 for regular triangles and tetrahedra.
@@ -24,7 +24,7 @@ impl Mesh {
             true => mean((0..1 << dim).filter(|v| v >> a & 1 == 0).map(|v| edge(v, v | 1 << a))),
             false => edge(0, a + 1),
         };
-        let mut columns: [Vector; 3] = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
+        let mut columns: [Vec3; 3] = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
         (0..dim).for_each(|a| columns[a] = axis(a));
         let [a, b, c] = columns;
         let rows = [cross(b, c), cross(c, a), cross(a, b)];
@@ -38,16 +38,16 @@ impl Mesh {
             let others = gradients.iter().fold([0.0; 3], |sum, g| minus(sum, *g));
             gradients.push(others);
         }
-        let longest = |all: &[Vector]| all.iter().map(|x| dot(*x, *x)).fold(0.0, f64::max).sqrt();
+        let longest = |all: &[Vec3]| all.iter().map(|x| dot(*x, *x)).fold(0.0, f64::max).sqrt();
         longest(&edges) * longest(&gradients) / determinant.abs()
     }
 }
 
-fn minus(a: Vector, b: Vector) -> Vector {
+fn minus(a: Vec3, b: Vec3) -> Vec3 {
     [0, 1, 2].map(|c| a[c] - b[c])
 }
 
-fn mean(all: impl Iterator<Item = Vector>) -> Vector {
+fn mean(all: impl Iterator<Item = Vec3>) -> Vec3 {
     let (mut sum, mut count) = ([0.0; 3], 0.0);
     for x in all {
         sum = [0, 1, 2].map(|c| sum[c] + x[c]);
@@ -56,22 +56,22 @@ fn mean(all: impl Iterator<Item = Vector>) -> Vector {
     sum.map(|x| x / count)
 }
 
-fn cross(x: Vector, y: Vector) -> Vector {
+fn cross(x: Vec3, y: Vec3) -> Vec3 {
     [x[1] * y[2] - x[2] * y[1], x[2] * y[0] - x[0] * y[2], x[0] * y[1] - x[1] * y[0]]
 }
 
-fn dot(x: Vector, y: Vector) -> f64 {
+fn dot(x: Vec3, y: Vec3) -> f64 {
     x[0] * y[0] + x[1] * y[1] + x[2] * y[2]
 }
 
 #[cfg(test)]
 mod tests {
-    use crate::mesh::{Arrange, Cell, Mesh, Parts};
+    use crate::mesh::{Cell, CellOrdering, Mesh, MeshData};
 
     fn stretch(cell: Cell, points: &[[f64; 3]]) -> f64 {
         let nodes = (0..points.len() as u32).collect();
-        let parts = Parts { points: points.to_vec(), nodes, ..Parts::default() };
-        Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh").stretch(0)
+        let parts = MeshData { points: points.to_vec(), nodes, ..MeshData::default() };
+        Mesh::new(cell, 1, parts, CellOrdering::Original).expect("a mesh").stretch(0)
     }
 
     #[test]

@@ -104,7 +104,7 @@ impl Entities {
     }
 
     /// Keeps the first entity of each class, with new vertex numbers.
-    fn joined(&self, classes: &[Class], vertex_numbers: &[u32]) -> Entities {
+    fn joined(&self, classes: &[EntityClass], vertex_numbers: &[u32]) -> Entities {
         let (numbers, count) = numbers(classes);
         let (mut vertices, mut first) = (Vec::new(), Vec::with_capacity(count));
         let mut cells = vec![0u8; count];
@@ -121,7 +121,7 @@ impl Entities {
         Entities { per_cell, vertices_per_entity, of_cell, vertices, cells, first }
     }
 
-    fn number(locals: &[&[usize]], cells: Cells<'_>) -> Result<Entities, MeshError> {
+    fn number(locals: &[&[usize]], cells: CellVertices<'_>) -> Result<Entities, MeshError> {
         if locals.is_empty() {
             return Ok(Entities::default());
         }
@@ -182,7 +182,7 @@ impl Entities {
 }
 
 /// Returns the number of each entity's class, in the order of first members, and the number of classes.
-fn numbers(classes: &[Class]) -> (Vec<u32>, usize) {
+fn numbers(classes: &[EntityClass]) -> (Vec<u32>, usize) {
     let mut numbers: Vec<u32> = Vec::with_capacity(classes.len());
     let mut count = 0;
     for (entity, class) in classes.iter().enumerate() {
@@ -215,13 +215,13 @@ fn orientation(corners: usize, place: impl Fn(usize) -> u8) -> u8 {
 
 /// The vertices of all cells.
 #[derive(Clone, Copy)]
-struct Cells<'a> {
+struct CellVertices<'a> {
     vertices: &'a [u32],
     per_cell: usize,
     n_vertices: usize,
 }
 
-impl<'a> Cells<'a> {
+impl<'a> CellVertices<'a> {
     fn len(&self) -> usize {
         self.vertices.len() / self.per_cell
     }
@@ -232,7 +232,7 @@ impl<'a> Cells<'a> {
 }
 
 /// Returns the vertices of the entity at a place (cell · entities a cell + local number), ascending.
-fn sorted_vertices(cells: Cells<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
+fn sorted_vertices(cells: CellVertices<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
     let (cell, local) = (cells.of(place / locals.len()), locals[place % locals.len()]);
     let mut key = [u32::MAX; 4];
     for (slot, &v) in key.iter_mut().zip(local) {
@@ -278,14 +278,14 @@ impl Buckets {
 
 /// Equivalence class of an entity: its first member, and the index of each vertex in that member's order.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) struct Class {
+pub(super) struct EntityClass {
     pub(super) first: u32,
     pub(super) place: [u8; 4],
 }
 
 /// Orientations of edges and faces in cells, `[cell][local]`, for identified entities.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Seen {
+pub(crate) struct EntityOrientations {
     pub(crate) edges: Vec<bool>,
     pub(crate) faces: Vec<u8>,
 }
@@ -300,7 +300,7 @@ pub struct Topology {
     faces: Entities,
     oriented: bool,
     /// Explicit orientations, if entities are identified: their vertices do not determine them.
-    seen: Option<Seen>,
+    seen: Option<EntityOrientations>,
 }
 
 impl Topology {
@@ -311,7 +311,7 @@ impl Topology {
         (n_vertices, cell_vertices): (usize, Vec<u32>),
         edges: Entities,
         faces: Entities,
-        seen: Seen,
+        seen: EntityOrientations,
     ) -> Self {
         let oriented = !seen.edges.contains(&true) && seen.faces.iter().all(|&face| face == 0);
         Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen: Some(seen) }
@@ -323,7 +323,8 @@ impl Topology {
         n_vertices: usize,
         cell_vertices: Vec<u32>,
     ) -> Result<Topology, MeshError> {
-        let cells = Cells { vertices: &cell_vertices, per_cell: cell.vertex_count(), n_vertices };
+        let cells =
+            CellVertices { vertices: &cell_vertices, per_cell: cell.vertex_count(), n_vertices };
         let edges = Entities::number(cell.entities(1), cells)?;
         let faces = Entities::number(faces(cell), cells)?;
         let mut topology =
@@ -351,7 +352,7 @@ impl Topology {
         let number = |vertex: u32| numbers[vertex as usize];
         let (edges, of_edges) = self.edges.of_cells(cells, number);
         let (faces, of_faces) = self.faces.of_cells(cells, number);
-        let seen = self.seen.as_ref().map(|seen| Seen {
+        let seen = self.seen.as_ref().map(|seen| EntityOrientations {
             edges: of_each(&seen.edges, self.edges.per_cell, cells),
             faces: of_each(&seen.faces, self.faces.per_cell, cells),
         });
@@ -429,11 +430,16 @@ impl Topology {
     }
 
     /// Returns the topology with each vertex, edge and face replaced by the first of its class.
-    pub(super) fn joined(&self, vertices: &[Class], edges: &[Class], faces: &[Class]) -> Topology {
+    pub(super) fn joined(
+        &self,
+        vertices: &[EntityClass],
+        edges: &[EntityClass],
+        faces: &[EntityClass],
+    ) -> Topology {
         let (vertex_numbers, n_vertices) = numbers(vertices);
         let cell_vertices =
             self.cell_vertices.iter().map(|&vertex| vertex_numbers[vertex as usize]).collect();
-        let seen = Seen {
+        let seen = EntityOrientations {
             edges: self.each_of(&self.edges, |cell, local, edge| {
                 let own = u8::from(self.edge_reversed(cell, local));
                 edges[edge as usize].place[usize::from(own)] != 0

@@ -5,12 +5,12 @@ const LEAF: usize = 8;
 
 /// An axis-aligned box.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Bounds {
+pub(super) struct BoundingBox {
     pub(super) lower: [f64; 3],
     pub(super) upper: [f64; 3],
 }
 
-impl Bounds {
+impl BoundingBox {
     pub(super) fn of(points: impl Iterator<Item = [f64; 3]>) -> Self {
         let none = Self { lower: [f64::INFINITY; 3], upper: [f64::NEG_INFINITY; 3] };
         points.fold(none, |bounds, point| Self {
@@ -29,23 +29,23 @@ impl Bounds {
 }
 
 /// Items with their boxes.
-pub(super) struct Tree<T> {
-    things: Vec<(Bounds, T)>,
+pub(super) struct BoundingTree<T> {
+    things: Vec<(BoundingBox, T)>,
     /// The bounding boxes of the nodes; node i has the children 2i + 1 and 2i + 2.
-    boxes: Vec<Bounds>,
+    boxes: Vec<BoundingBox>,
 }
 
-impl<T: Copy> Tree<T> {
-    pub(super) fn new(mut things: Vec<(Bounds, T)>) -> Self {
+impl<T: Copy> BoundingTree<T> {
+    pub(super) fn new(mut things: Vec<(BoundingBox, T)>) -> Self {
         let leaves = things.len().div_ceil(LEAF).next_power_of_two();
-        let mut boxes = vec![Bounds::of(std::iter::empty()); 2 * leaves - 1];
+        let mut boxes = vec![BoundingBox::of(std::iter::empty()); 2 * leaves - 1];
         Self::halve(&mut things, &mut boxes, 0);
         Self { things, boxes }
     }
 
-    fn halve(things: &mut [(Bounds, T)], boxes: &mut [Bounds], number: usize) {
+    fn halve(things: &mut [(BoundingBox, T)], boxes: &mut [BoundingBox], number: usize) {
         let corners = things.iter().flat_map(|(own, _)| [own.lower, own.upper]);
-        let bounds = Bounds::of(corners);
+        let bounds = BoundingBox::of(corners);
         boxes[number] = bounds;
         if 2 * number + 1 >= boxes.len() {
             return;
@@ -54,7 +54,7 @@ impl<T: Copy> Tree<T> {
         let along = (0..3).max_by(|&a, &b| side(a).total_cmp(&side(b))).unwrap_or(0);
         let middle = things.len() / 2;
         if middle < things.len() {
-            let twice_centre = |own: &Bounds| own.lower[along] + own.upper[along];
+            let twice_centre = |own: &BoundingBox| own.lower[along] + own.upper[along];
             things.select_nth_unstable_by(middle, |(a, _), (b, _)| {
                 twice_centre(a).total_cmp(&twice_centre(b))
             });
@@ -65,15 +65,19 @@ impl<T: Copy> Tree<T> {
     }
 
     /// Returns the first item whose box meets `bounds` and that satisfies `holds`.
-    pub(super) fn find(&self, bounds: &Bounds, holds: &mut impl FnMut(&T) -> bool) -> Option<T> {
+    pub(super) fn find(
+        &self,
+        bounds: &BoundingBox,
+        holds: &mut impl FnMut(&T) -> bool,
+    ) -> Option<T> {
         self.find_within(&self.things, 0, bounds, holds)
     }
 
     fn find_within(
         &self,
-        things: &[(Bounds, T)],
+        things: &[(BoundingBox, T)],
         number: usize,
-        bounds: &Bounds,
+        bounds: &BoundingBox,
         holds: &mut impl FnMut(&T) -> bool,
     ) -> Option<T> {
         if !self.boxes[number].meets(bounds) {

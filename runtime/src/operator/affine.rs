@@ -16,10 +16,10 @@
 //! in the columns of those j that share a cell with i. The columns are read off by products with 0/1 vectors, many at
 //! once ([`Coupling`]).
 
-use crate::algebra::coupling::{Columns, Coupling};
+use crate::algebra::coupling::{Coupling, Csc};
 use crate::algebra::vector::Real;
-use crate::device::Lists;
-use crate::space::constraint::affine::{AffineConstraints, Terms};
+use crate::device::EntryLists;
+use crate::space::constraint::affine::{AffineConstraints, TermLists};
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 
@@ -27,24 +27,24 @@ use crate::support::parallel::*;
 const GRAIN: usize = 1 << 12;
 
 /// Sparse rows of affine constraints.
-pub(super) struct Sums {
+pub(super) struct ConstraintRows {
     /// C for increments: constrained degrees of freedom are 0 there.
-    pub(super) direction: Lists,
+    pub(super) direction: EntryLists,
     /// C and g, with the values of constrained degrees of freedom; `None` if no constraint depends on one.
-    pub(super) fixed: Option<Lists>,
+    pub(super) fixed: Option<EntryLists>,
     /// Cᵀ.
-    pub(super) transposed: Lists,
+    pub(super) transposed: EntryLists,
     /// Dependent degrees of freedom.
     pub(super) given: Vec<u32>,
 }
 
-impl Sums {
+impl ConstraintRows {
     /// Creates the rows of a discretisation; `place` maps degrees of freedom to positions in a vector.
     pub(super) fn new(affine: &AffineConstraints, place: impl Fn(usize) -> usize) -> Self {
         let placed = |dofs: &[u32]| dofs.iter().map(|&dof| place(dof as usize) as u32).collect();
         let given: Vec<u32> = placed(affine.unknowns());
-        let lists = |dofs: Vec<u32>, terms: &[&Terms], values: Vec<f64>| {
-            let mut lists = Lists { dofs, starts: vec![0], values, ..Lists::default() };
+        let lists = |dofs: Vec<u32>, terms: &[&TermLists], values: Vec<f64>| {
+            let mut lists = EntryLists { dofs, starts: vec![0], values, ..EntryLists::default() };
             for row in 0..lists.dofs.len() {
                 for &(term, factor) in terms.iter().flat_map(|terms| terms.of(row)) {
                     lists.terms.push(place(term as usize) as u32);
@@ -68,13 +68,13 @@ impl Sums {
     }
 
     /// Returns C and g.
-    pub(super) fn valued(&self) -> &Lists {
+    pub(super) fn valued(&self) -> &EntryLists {
         self.fixed.as_ref().unwrap_or(&self.direction)
     }
 }
 
 /// Computes y_i ← keep · y_i + Σ_k c_ik y_k + a · g_i.
-pub(super) fn sum<T: Real>(lists: &Lists, keep: f64, a: f64, y: &mut [T]) {
+pub(super) fn sum<T: Real>(lists: &EntryLists, keep: f64, a: f64, y: &mut [T]) {
     let entry = |dof: u32| -> f64 { y[dof as usize].into() };
     let of = |sum: usize| {
         let range = lists.starts[sum]..lists.starts[sum + 1];
@@ -116,7 +116,7 @@ pub(super) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
 /// Turns the diagonal of A into that of Cᵀ A C, with 1 in dependent rows; `columns` are those of [`columns`].
 pub(super) fn close_diagonal(
     affine: &AffineConstraints,
-    columns: &Columns,
+    columns: &Csc,
     symmetric: bool,
     diagonal: &mut [f64],
 ) {

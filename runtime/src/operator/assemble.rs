@@ -1,6 +1,6 @@
 //! Assembled matrix of an operator, in compressed sparse rows.
 
-use crate::algebra::coupling::Columns;
+use crate::algebra::coupling::Csc;
 pub use crate::algebra::csr::Csr;
 use crate::algebra::vector::Precision;
 use crate::operator::Operator;
@@ -33,7 +33,7 @@ impl Csr {
     }
 
     /// Converts to compressed columns, without zero entries.
-    pub fn by_columns(&self) -> Columns {
+    pub fn by_columns(&self) -> Csc {
         let n = self.size();
         let there = || self.values.iter().zip(&self.columns).filter(|(value, _)| **value != 0.0);
         let mut starts = vec![0; n + 1];
@@ -47,11 +47,11 @@ impl Csr {
                 next[column] += 1;
             }
         }
-        Columns { starts, rows, values }
+        Csc { starts, rows, values }
     }
 
     /// Converts from compressed columns.
-    fn of_columns(matrix: &Columns) -> Self {
+    fn of_columns(matrix: &Csc) -> Self {
         let n = matrix.starts.len() - 1;
         let mut starts = vec![0; n + 1];
         matrix.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);

@@ -10,14 +10,14 @@
 mod colours;
 mod slots;
 
-use crate::device::cpu::{Buffer, Plain};
+use crate::device::cpu::{Buffer, PlainNumber};
 use crate::mesh::partition::{Chunk, Partition};
 use crate::mesh::{Facet, Mesh};
 use crate::space::Space;
 use crate::space::constraint::Constraints;
 use crate::support::parallel::*;
 use kernels_gen::element::Lagrange;
-pub use slots::{Number, SlotsError};
+pub use slots::{NodeNumber, SlotsError};
 use std::ops::Range;
 
 /// Marks a constrained degree of freedom in [`Batches::dofs`].
@@ -220,7 +220,7 @@ impl Batches {
     }
 
     /// Builds a table `[batch][entry][lane]` with `entries` entries per cell, written by `row`.
-    pub fn table<T: Plain>(
+    pub fn table<T: PlainNumber>(
         &self,
         entries: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
@@ -230,7 +230,7 @@ impl Batches {
 
     /// Builds a table with `each` entries per node of an element, in the node order of rotated cells; `row` writes them
     /// in the cell's own order.
-    pub fn of_nodes<T: Plain>(
+    pub fn of_nodes<T: PlainNumber>(
         &self,
         element: Lagrange,
         each: usize,
@@ -277,7 +277,11 @@ impl Batches {
     }
 
     /// Builds a table `[batch][entry][lane]`; `row` is called for each lane.
-    fn rows<T: Plain>(&self, entries: usize, row: impl Fn(usize, &mut [T]) + Sync) -> Buffer<T> {
+    fn rows<T: PlainNumber>(
+        &self,
+        entries: usize,
+        row: impl Fn(usize, &mut [T]) + Sync,
+    ) -> Buffer<T> {
         let lanes = self.lanes;
         let mut table = Buffer::zeroed(self.len() * entries * lanes);
         if table.is_empty() {

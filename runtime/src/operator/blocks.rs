@@ -1,15 +1,15 @@
-//! Kernels of an operator with their cells and input tables ([`Blocks`]).
+//! Kernels of an operator with their cells and input tables ([`KernelBlocks`]).
 //!
-//! A block contains the cells of one class in batches of one width, with the tables that its kernels read. A [`Run`] is
-//! a kernel over its block; a [`Pass`] is a set of runs that sum into one vector.
+//! A block contains the cells of one class in batches of one width, with the tables that its kernels read. A
+//! [`KernelRun`] is a kernel over its block; a [`KernelPass`] is a set of runs that sum into one vector.
 
-use super::engine::{Array, Engine};
-use super::matrix::Fixed;
-use super::shelf::{Made, Shelf};
-use super::tables::{self, Key};
-use super::{BuildError, CellKernel, Class, Part};
+use super::engine::{Engine, EngineArray};
+use super::matrix::UnitEntries;
+use super::table_cache::{TableCache, TableKey};
+use super::tables::{self, TableKind};
+use super::{BuildError, CellClass, CellKernel, CellSubset};
 use crate::algebra::vector::{Precision, Vector};
-use crate::device::{DeviceError, Layout};
+use crate::device::{DeviceError, VectorLayout};
 use crate::mesh::partition::Partition;
 use crate::operator::batch::{Batches, constrained_cells};
 use crate::solve::OperatorError;
@@ -22,8 +22,8 @@ use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
 
 /// Cells of one class in batches of one width, with their tables.
-pub(super) struct Block {
-    class: Class,
+pub(super) struct CellBlock {
+    class: CellClass,
     /// Slots of a batch for each field, for kernels of thread groups; empty otherwise.
     slots: Vec<Slots>,
     pub(super) batches: Arc<Batches>,
@@ -31,15 +31,15 @@ pub(super) struct Block {
     rack: usize,
     /// Number of cells; 0 for facets.
     cells: usize,
-    tables: BTreeMap<Key, Arc<Array>>,
+    tables: BTreeMap<TableKind, Arc<EngineArray>>,
     /// Output of [`Task::Linearise`].
-    stored: Option<Array>,
+    stored: Option<EngineArray>,
     /// Output of [`Task::Matrix`].
-    matrices: Option<Array>,
+    matrices: Option<EngineArray>,
 }
 
 /// A kernel assigned to a block.
-pub(super) struct Work {
+pub(super) struct AssignedKernel {
     pub(super) kernel: CellKernel,
     pub(super) abi: KernelAbi,
     /// Index among the kernels of the engine.
@@ -50,7 +50,7 @@ pub(super) struct Work {
 
 /// Input vectors of a pass.
 #[derive(Clone, Copy, Default)]
-pub(super) struct Inputs<'a> {
+pub(super) struct PassInputs<'a> {
     pub(super) state: Option<&'a Vector>,
     pub(super) direction: Option<&'a Vector>,
     /// Vector of a finer space.
@@ -58,61 +58,61 @@ pub(super) struct Inputs<'a> {
 }
 
 /// Kernels of an operator with all their inputs except vectors.
-pub(super) struct Blocks {
+pub(super) struct KernelBlocks {
     pub(super) on: Arc<Discretisation>,
     pub(super) precision: Precision,
     /// In summation order: cells without constrained degrees of freedom, other cells, facets.
-    works: Vec<Work>,
-    blocks: Vec<Block>,
+    works: Vec<AssignedKernel>,
+    blocks: Vec<CellBlock>,
     /// Kernels of [`Task::Flux`], which process ranges of cells ([`super::fluxes`]); their blocks are empty.
-    fluxes: Vec<Work>,
+    fluxes: Vec<AssignedKernel>,
     /// Time and parameters.
-    pub(super) params: Array,
+    pub(super) params: EngineArray,
     /// Nodal auxiliary data.
-    aux: BTreeMap<usize, Arc<Array>>,
+    aux: BTreeMap<usize, Arc<EngineArray>>,
     /// Nodal data copied from vectors.
-    taken: BTreeMap<usize, Taken>,
+    taken: BTreeMap<usize, NodalEntries>,
     /// Table cache shared with other operators.
-    pub(super) shelf: Shelf,
+    pub(super) table_cache: TableCache,
     /// Number of tables built.
     pub(super) made: usize,
 }
 
 /// Entries of vectors that become nodal data.
-struct Taken {
-    which: Fixed,
+struct NodalEntries {
+    which: UnitEntries,
     count: usize,
     /// True if the data is currently 0.
     zero: bool,
 }
 
 /// Value of a read argument.
-pub(super) enum Given<'a> {
+pub(super) enum ArgumentValue<'a> {
     /// An array of the operator.
-    Array(&'a Array),
+    Array(&'a EngineArray),
     /// The degrees of freedom of a field.
     Unknowns(&'a Vector, usize),
     /// A whole vector.
-    Whole(&'a Vector),
+    WholeVector(&'a Vector),
 }
 
 /// A kernel over its block, with its inputs.
 #[derive(Clone, Copy)]
-pub(super) struct Run<'a> {
-    pub(super) work: &'a Work,
-    pub(super) block: &'a Block,
-    pub(super) blocks: &'a Blocks,
-    inputs: Inputs<'a>,
+pub(super) struct KernelRun<'a> {
+    pub(super) work: &'a AssignedKernel,
+    pub(super) block: &'a CellBlock,
+    pub(super) blocks: &'a KernelBlocks,
+    inputs: PassInputs<'a>,
 }
 
 /// Kernels that sum into one vector.
 #[derive(Clone, Copy)]
-pub(super) struct Pass<'a> {
-    pub(super) blocks: &'a Blocks,
+pub(super) struct KernelPass<'a> {
+    pub(super) blocks: &'a KernelBlocks,
     task: Task,
-    inputs: Inputs<'a>,
+    inputs: PassInputs<'a>,
     /// Restriction to some parts of the cells.
-    parts: Option<&'a [Part]>,
+    parts: Option<&'a [CellSubset]>,
 }
 
 /// Returns the batches of a class in the chunks of a partition, with slots for the nodes of each field if there are
@@ -120,14 +120,14 @@ pub(super) struct Pass<'a> {
 pub(super) fn in_chunks(
     on: &Discretisation,
     partition: &Partition,
-    (class, lanes, slots): (Class, usize, &[Slots]),
-    parts: &[Part],
+    (class, lanes, slots): (CellClass, usize, &[Slots]),
+    parts: &[CellSubset],
 ) -> Result<Batches, BuildError> {
     let keep = kept(on, class, parts);
     Ok(match class {
-        Class::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
-        Class::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
-        Class::Cells(..) => {
+        CellClass::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
+        CellClass::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
+        CellClass::Cells(..) => {
             let fields = on.fields.iter().map(|field| &*field.space);
             let fields: Vec<_> = fields.zip(slots.iter().copied()).collect();
             Batches::in_slots(partition, lanes, &fields, keep)?
@@ -136,15 +136,16 @@ pub(super) fn in_chunks(
 }
 
 /// Returns the part of each cell.
-fn parts_of_cells(on: &Discretisation) -> Vec<Part> {
+fn parts_of_cells(on: &Discretisation) -> Vec<CellSubset> {
     let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
-    let free = |constrained: bool| if constrained { Part::Constrained } else { Part::Free };
+    let free =
+        |constrained: bool| if constrained { CellSubset::Constrained } else { CellSubset::Free };
     match on.mesh.hanging() {
         None => constrained.into_iter().map(free).collect(),
         Some(words) => {
             let part = |(&word, constrained)| match word {
                 0 => free(constrained),
-                _ => Part::Hanging,
+                _ => CellSubset::Hanging,
             };
             words.par_iter().zip(constrained).map(part).listed()
         }
@@ -154,12 +155,12 @@ fn parts_of_cells(on: &Discretisation) -> Vec<Part> {
 /// Returns the predicate of the cells of a class.
 pub(super) fn kept<'a>(
     on: &Discretisation,
-    class: Class,
-    parts: &'a [Part],
+    class: CellClass,
+    parts: &'a [CellSubset],
 ) -> impl Fn(usize) -> bool + use<'a> {
     let (part, region) = match class {
-        Class::Cells(part, integral) => (Some(part), on.cells_of(integral)),
-        Class::Facets(_) => (None, None),
+        CellClass::Cells(part, integral) => (Some(part), on.cells_of(integral)),
+        CellClass::Facets(_) => (None, None),
     };
     let inside = region.map(|cells| {
         let mut inside = vec![false; on.mesh.n_cells()];
@@ -188,16 +189,18 @@ fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
 fn at_nodes(
     engine: &dyn Engine,
     values: &[AuxValues],
-    shelf: &mut Shelf,
-) -> Result<BTreeMap<usize, Arc<Array>>, DeviceError> {
+    table_cache: &mut TableCache,
+) -> Result<BTreeMap<usize, Arc<EngineArray>>, DeviceError> {
     let at_nodes = values.iter().enumerate().filter_map(|(index, values)| match values {
         AuxValues::Nodes(_, values) => Some((index, values)),
         AuxValues::Cells(_) | AuxValues::Points(_) => None,
     });
-    at_nodes.map(|(index, values)| Ok((index, shelf.data(values, |v| engine.reals(v))?))).collect()
+    at_nodes
+        .map(|(index, values)| Ok((index, table_cache.data(values, |v| engine.reals(v))?)))
+        .collect()
 }
 
-impl Blocks {
+impl KernelBlocks {
     /// Builds the tables for an engine's kernels, given in the engine's order.
     pub(super) fn new(
         engine: &dyn Engine,
@@ -205,18 +208,18 @@ impl Blocks {
         kernels: Vec<(CellKernel, KernelAbi)>,
         precision: Precision,
         params: &[f64],
-        mut shelf: Shelf,
+        mut table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let parts: Arc<[Part]> = parts_of_cells(&on).into();
-        shelf.keep_parts(&parts);
-        let parted = !parts.contains(&Part::Constrained) && !shares(&on, &kernels);
-        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux, &mut shelf)?);
+        let parts: Arc<[CellSubset]> = parts_of_cells(&on).into();
+        table_cache.keep_parts(&parts);
+        let parted = !parts.contains(&CellSubset::Constrained) && !shares(&on, &kernels);
+        let (params, aux) = (engine.reals(params)?, at_nodes(engine, &on.aux, &mut table_cache)?);
         let (works, blocks, fluxes) = (Vec::new(), Vec::new(), Vec::new());
         let taken = BTreeMap::new();
         let mut all =
-            Self { on, precision, works, blocks, fluxes, params, aux, taken, shelf, made: 0 };
+            Self { on, precision, works, blocks, fluxes, params, aux, taken, table_cache, made: 0 };
         let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
-            Class::Cells(Part::All, integral) => Some((kernel.task, integral)),
+            CellClass::Cells(CellSubset::All, integral) => Some((kernel.task, integral)),
             _ => None,
         });
         let of_all: Vec<(Task, usize)> = of_all.collect();
@@ -228,22 +231,23 @@ impl Blocks {
             if kernel.task == Task::Flux {
                 let block = all.blocks.len();
                 let none = Arc::new(Batches::none(abi.lanes));
-                all.blocks.push(Block::of(kernel.class, none, usize::MAX));
-                all.fluxes.push(Work { kernel, abi, number, block });
+                all.blocks.push(CellBlock::of(kernel.class, none, usize::MAX));
+                all.fluxes.push(AssignedKernel { kernel, abi, number, block });
                 continue;
             }
-            if let Class::Cells(Part::Free | Part::Constrained, integral) = kernel.class
+            if let CellClass::Cells(CellSubset::Free | CellSubset::Constrained, integral) =
+                kernel.class
                 && of_all.contains(&(kernel.task, integral))
             {
                 continue;
             }
             let own = || (vec![kernel.class], Arc::clone(&parts));
-            let known = all.shelf.parted(kernel.class).filter(|_| parted);
+            let known = all.table_cache.parted(kernel.class).filter(|_| parted);
             let (classes, parts) = known.unwrap_or_else(own);
             for class in classes {
                 let block = all.block_of(engine, class, &abi, &parts)?;
                 let (kernel, abi) = (kernel.clone(), abi.clone());
-                all.works.push(Work { kernel, abi, number, block });
+                all.works.push(AssignedKernel { kernel, abi, number, block });
             }
         }
         all.works.sort_by_key(|work| work.kernel.class);
@@ -256,13 +260,13 @@ impl Blocks {
     fn block_of(
         &mut self,
         engine: &dyn Engine,
-        class: Class,
+        class: CellClass,
         abi: &KernelAbi,
-        parts: &[Part],
+        parts: &[CellSubset],
     ) -> Result<usize, BuildError> {
         // Facet kernels do not combine the facets of a batch.
         let slots = if class.is_of_facets() { &[][..] } else { &abi.slots };
-        let same = |block: &Block| {
+        let same = |block: &CellBlock| {
             (block.class, block.batches.lanes(), &block.slots[..]) == (class, abi.lanes, slots)
         };
         if let Some(known) = self.blocks.iter().position(same) {
@@ -270,26 +274,26 @@ impl Blocks {
         }
         let batches = engine.batches(&self.on, (class, abi.lanes, slots), parts)?;
         let cells = match class {
-            Class::Facets(_) => 0,
+            CellClass::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),
         };
-        let (rack, batches) = self.shelf.rack(batches, slots);
+        let (rack, batches) = self.table_cache.rack(batches, slots);
         let slots = slots.to_vec();
-        self.blocks.push(Block { slots, cells, ..Block::of(class, batches, rack) });
+        self.blocks.push(CellBlock { slots, cells, ..CellBlock::of(class, batches, rack) });
         Ok(self.blocks.len() - 1)
     }
 
     /// Builds the tables that a kernel's ABI lists.
     fn make_tables(&mut self, engine: &dyn Engine, work: usize) -> Result<(), BuildError> {
         let (on, precision, work) = (&self.on, self.precision, &self.works[work]);
-        let shelf = Some(&mut self.shelf);
-        self.made += self.blocks[work.block].fill(engine, on, precision, work, shelf)?;
+        let table_cache = Some(&mut self.table_cache);
+        self.made += self.blocks[work.block].fill(engine, on, precision, work, table_cache)?;
         Ok(())
     }
 
     /// Computes the geometry at quadrature points, if a kernel reads it.
     fn make_metric(&mut self, engine: &dyn Engine, reader: usize) -> Result<(), BuildError> {
-        let Work { kernel, abi, block, .. } = &self.works[reader];
+        let AssignedKernel { kernel, abi, block, .. } = &self.works[reader];
         let Some(stored) = tables::computed(kernel.geometry, &abi.arguments) else { return Ok(()) };
         let block = *block;
         if self.blocks[block].tables.contains_key(&stored) {
@@ -303,7 +307,7 @@ impl Blocks {
         let extent = arguments.find(|argument| argument.role == Role::Stored);
         let len = extent.map_or(0, |argument| argument.extent) * self.blocks[block].batches.len();
         let mut table = engine.zeros(len)?;
-        engine.store(self.run(metric, Inputs::default()), &mut table)?;
+        engine.store(self.run(metric, PassInputs::default()), &mut table)?;
         self.blocks[block].tables.insert(stored, Arc::new(table));
         Ok(())
     }
@@ -315,13 +319,13 @@ impl Blocks {
         state: &Vector,
     ) -> Result<(), OperatorError> {
         for work in 0..self.works.len() {
-            let Work { kernel, block, .. } = &self.works[work];
+            let AssignedKernel { kernel, block, .. } = &self.works[work];
             let block = *block;
             if kernel.task != Task::Linearise {
                 continue;
             }
             let Some(mut stored) = self.blocks[block].stored.take() else { continue };
-            let inputs = Inputs { state: Some(state), ..Inputs::default() };
+            let inputs = PassInputs { state: Some(state), ..PassInputs::default() };
             let done = engine.store(self.run(&self.works[work], inputs), &mut stored);
             self.blocks[block].stored = Some(stored);
             done?;
@@ -344,7 +348,7 @@ impl Blocks {
                 let unknowns = from();
                 let count = unknowns.len();
                 let which = engine.listed(unknowns, len)?;
-                vacant.insert(Taken { which, count, zero: false })
+                vacant.insert(NodalEntries { which, count, zero: false })
             }
         };
         if x.is_none() && taken.zero {
@@ -369,15 +373,17 @@ impl Blocks {
         engine: &dyn Engine,
         values: &[AuxValues],
     ) -> Result<(), BuildError> {
-        self.shelf.forget_data();
-        self.aux.extend(at_nodes(engine, values, &mut self.shelf)?);
+        self.table_cache.forget_data();
+        self.aux.extend(at_nodes(engine, values, &mut self.table_cache)?);
         // All data is new, including zeroed data.
         self.taken.values_mut().for_each(|taken| taken.zero = false);
         let mut done = BTreeSet::new();
         for work in &self.works {
             let block = &mut self.blocks[work.block];
             for argument in &work.abi.arguments {
-                let Some(key) = Key::of(argument.role, work.kernel.geometry) else { continue };
+                let Some(key) = TableKind::of(argument.role, work.kernel.geometry) else {
+                    continue;
+                };
                 if !done.insert((work.block, key)) {
                     continue;
                 }
@@ -397,18 +403,18 @@ impl Blocks {
             let block = &self.blocks[work.block];
             let array = |argument: &abi::Argument| block.array(argument.role, work.kernel.geometry);
             let arrays = work.abi.arguments.iter().filter_map(array);
-            engine.streamed(work, block) + arrays.map(Array::bytes).sum::<usize>()
+            engine.streamed(work, block) + arrays.map(EngineArray::bytes).sum::<usize>()
         });
         bytes.sum()
     }
 
     /// Iterates over all kernels with their blocks.
-    pub(super) fn works(&self) -> impl Iterator<Item = (&Work, &Block)> {
+    pub(super) fn works(&self) -> impl Iterator<Item = (&AssignedKernel, &CellBlock)> {
         self.works.iter().map(|work| (work, &self.blocks[work.block]))
     }
 
     /// Returns the kernels of [`Task::Flux`].
-    pub(super) fn fluxes(&self) -> &[Work] {
+    pub(super) fn fluxes(&self) -> &[AssignedKernel] {
         &self.fluxes
     }
 
@@ -416,28 +422,30 @@ impl Blocks {
     pub(super) fn flux(
         &self,
         engine: &dyn Engine,
-        work: &Work,
+        work: &AssignedKernel,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Arc<Batches>, Array), BuildError> {
-        let mut block = Block::of(work.kernel.class, Arc::new(batches), usize::MAX);
+    ) -> Result<(Arc<Batches>, EngineArray), BuildError> {
+        let mut block = CellBlock::of(work.kernel.class, Arc::new(batches), usize::MAX);
         block.fill(engine, &self.on, self.precision, work, None)?;
         let mut arguments = work.abi.arguments.iter();
         let stored = arguments.find(|argument| argument.role == Role::Stored);
         let len = stored.map_or(0, |stored| stored.extent * block.batches.len());
         let mut stored = engine.zeros(len)?;
-        let inputs = Inputs { state: Some(state), ..Inputs::default() };
-        engine.store(Run { work, block: &block, blocks: self, inputs }, &mut stored)?;
+        let inputs = PassInputs { state: Some(state), ..PassInputs::default() };
+        engine.store(KernelRun { work, block: &block, blocks: self, inputs }, &mut stored)?;
         Ok((block.batches, stored))
     }
 
     /// Iterates over the kernels of a task.
-    fn works_of(&self, task: Task) -> impl Iterator<Item = &Work> {
+    fn works_of(&self, task: Task) -> impl Iterator<Item = &AssignedKernel> {
         self.works.iter().filter(move |work| work.kernel.task == task)
     }
 
     /// Iterates over the kernels of element matrices, with index and block.
-    pub(super) fn matrix_works(&self) -> impl Iterator<Item = (usize, &Work, &Block)> {
+    pub(super) fn matrix_works(
+        &self,
+    ) -> impl Iterator<Item = (usize, &AssignedKernel, &CellBlock)> {
         let works = self.works.iter().enumerate();
         let works = works.filter(|(_, work)| work.kernel.task == Task::Matrix);
         works.map(|(number, work)| (number, work, &self.blocks[work.block]))
@@ -447,8 +455,8 @@ impl Blocks {
     pub(super) fn matrix_runs<'a>(
         &'a self,
         state: Option<&'a Vector>,
-    ) -> impl Iterator<Item = (usize, Run<'a>)> {
-        let inputs = Inputs { state, ..Inputs::default() };
+    ) -> impl Iterator<Item = (usize, KernelRun<'a>)> {
+        let inputs = PassInputs { state, ..PassInputs::default() };
         self.matrix_works().map(move |(number, work, _)| (number, self.run(work, inputs)))
     }
 
@@ -475,7 +483,7 @@ impl Blocks {
     }
 
     /// Takes the element matrices of a kernel.
-    pub(super) fn take_matrices(&mut self, work: usize) -> Option<Array> {
+    pub(super) fn take_matrices(&mut self, work: usize) -> Option<EngineArray> {
         self.blocks[self.works[work].block].matrices.take()
     }
 
@@ -486,13 +494,13 @@ impl Blocks {
         state: Option<&Vector>,
     ) -> Result<(), OperatorError> {
         for work in 0..self.works.len() {
-            let Work { kernel, block, .. } = &self.works[work];
+            let AssignedKernel { kernel, block, .. } = &self.works[work];
             let block = *block;
             if kernel.task != Task::Matrix {
                 continue;
             }
             let Some(mut matrices) = self.blocks[block].matrices.take() else { continue };
-            let inputs = Inputs { state, ..Inputs::default() };
+            let inputs = PassInputs { state, ..PassInputs::default() };
             let done = engine.store(self.run(&self.works[work], inputs), &mut matrices);
             self.blocks[block].matrices = Some(matrices);
             done?;
@@ -506,19 +514,19 @@ impl Blocks {
     }
 
     /// Returns a kernel over its block.
-    fn run<'a>(&'a self, work: &'a Work, inputs: Inputs<'a>) -> Run<'a> {
-        Run { work, block: &self.blocks[work.block], blocks: self, inputs }
+    fn run<'a>(&'a self, work: &'a AssignedKernel, inputs: PassInputs<'a>) -> KernelRun<'a> {
+        KernelRun { work, block: &self.blocks[work.block], blocks: self, inputs }
     }
 
     /// Returns all kernels of a task as a pass.
-    pub(super) fn pass<'a>(&'a self, task: Task, inputs: Inputs<'a>) -> Pass<'a> {
-        Pass { blocks: self, task, inputs, parts: None }
+    pub(super) fn pass<'a>(&'a self, task: Task, inputs: PassInputs<'a>) -> KernelPass<'a> {
+        KernelPass { blocks: self, task, inputs, parts: None }
     }
 }
 
-impl Block {
+impl CellBlock {
     /// Creates a block without tables, with its index in the shared cache.
-    fn of(class: Class, batches: Arc<Batches>, rack: usize) -> Self {
+    fn of(class: CellClass, batches: Arc<Batches>, rack: usize) -> Self {
         let (slots, tables) = (Vec::new(), BTreeMap::new());
         Self { class, slots, batches, rack, cells: 0, tables, stored: None, matrices: None }
     }
@@ -529,32 +537,34 @@ impl Block {
         engine: &dyn Engine,
         on: &Discretisation,
         precision: Precision,
-        work: &Work,
-        mut shelf: Option<&mut Shelf>,
+        work: &AssignedKernel,
+        mut table_cache: Option<&mut TableCache>,
     ) -> Result<usize, BuildError> {
         let mut count = 0;
-        let plain = Layout::plain(1);
+        let plain = VectorLayout::plain(1);
         let layout = engine.arithmetic().map_or(&plain, |arithmetic| arithmetic.layout());
         for argument in &work.abi.arguments {
             if argument.role == Role::Stored && work.kernel.task == Task::Linearise {
                 self.stored = Some(engine.zeros(argument.extent * self.batches.len())?);
             }
-            let Some(key) = Key::of(argument.role, work.kernel.geometry) else { continue };
+            let Some(key) = TableKind::of(argument.role, work.kernel.geometry) else { continue };
             if self.tables.contains_key(&key) {
                 continue;
             }
             let (extent, batches, slots) = (argument.extent, &self.batches, &self.slots);
-            let of = shelf.as_ref().and_then(|_| Made::new(key, extent, on, layout));
-            let known = shelf.as_ref().zip(of.as_ref());
-            if let Some(known) = known.and_then(|(shelf, of)| shelf.table(self.rack, of)) {
+            let of = table_cache.as_ref().and_then(|_| TableKey::new(key, extent, on, layout));
+            let known = table_cache.as_ref().zip(of.as_ref());
+            if let Some(known) =
+                known.and_then(|(table_cache, of)| table_cache.table(self.rack, of))
+            {
                 self.tables.insert(key, known);
                 continue;
             }
             let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
             if let Some(table) = made {
                 let table = Arc::new(engine.array(table)?);
-                if let Some((shelf, of)) = shelf.as_mut().zip(of) {
-                    shelf.keep_table(self.rack, of, &table);
+                if let Some((table_cache, of)) = table_cache.as_mut().zip(of) {
+                    table_cache.keep_table(self.rack, of, &table);
                 }
                 self.tables.insert(key, table);
                 count += 1;
@@ -564,24 +574,24 @@ impl Block {
     }
 
     /// Returns a table, or data stored at quadrature points.
-    pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&Array> {
+    pub(super) fn array(&self, role: Role, geometry: Geometry) -> Option<&EngineArray> {
         match role {
             Role::Stored => self.stored.as_ref(),
             Role::CellMatrix => self.matrices.as_ref(),
-            role => self.tables.get(&Key::of(role, geometry)?).map(|table| &**table),
+            role => self.tables.get(&TableKind::of(role, geometry)?).map(|table| &**table),
         }
     }
 }
 
-impl<'a> Pass<'a> {
+impl<'a> KernelPass<'a> {
     /// Iterates over its runs in summation order.
-    pub(super) fn runs(self) -> impl Iterator<Item = Run<'a>> {
+    pub(super) fn runs(self) -> impl Iterator<Item = KernelRun<'a>> {
         let works = self.blocks.works_of(self.task).filter(move |work| self.takes(work));
         works.map(move |work| self.blocks.run(work, self.inputs))
     }
 
     /// Restricts the pass to the cells of some parts.
-    pub(super) fn of(self, parts: &'a [Part]) -> Self {
+    pub(super) fn of(self, parts: &'a [CellSubset]) -> Self {
         Self { parts: Some(parts), ..self }
     }
 
@@ -590,10 +600,10 @@ impl<'a> Pass<'a> {
         self.parts.is_none()
     }
 
-    fn takes(self, work: &Work) -> bool {
+    fn takes(self, work: &AssignedKernel) -> bool {
         self.parts.is_none_or(|parts| match work.kernel.class {
-            Class::Cells(part, _) => parts.contains(&part),
-            Class::Facets(_) => false,
+            CellClass::Cells(part, _) => parts.contains(&part),
+            CellClass::Facets(_) => false,
         })
     }
 
@@ -603,7 +613,7 @@ impl<'a> Pass<'a> {
         let mut any = false;
         for run in self.runs() {
             any = true;
-            if let Class::Cells(_, integral) = run.work.kernel.class {
+            if let CellClass::Cells(_, integral) = run.work.kernel.class {
                 *found.entry(integral).or_insert(0) += run.block.cells;
             }
         }
@@ -614,16 +624,16 @@ impl<'a> Pass<'a> {
     }
 }
 
-impl<'a> Run<'a> {
+impl<'a> KernelRun<'a> {
     /// Returns the input of the kernel in a role.
-    pub(super) fn read(self, role: Role) -> Option<Given<'a>> {
+    pub(super) fn read(self, role: Role) -> Option<ArgumentValue<'a>> {
         Some(match role {
-            Role::State(field) => Given::Unknowns(self.inputs.state?, field),
-            Role::Direction(field) => Given::Unknowns(self.inputs.direction?, field),
-            Role::Fine => Given::Whole(self.inputs.fine?),
-            Role::Params => Given::Array(&self.blocks.params),
-            Role::AuxNodes(aux) => Given::Array(self.blocks.aux.get(&aux)?),
-            role => Given::Array(self.block.array(role, self.work.kernel.geometry)?),
+            Role::State(field) => ArgumentValue::Unknowns(self.inputs.state?, field),
+            Role::Direction(field) => ArgumentValue::Unknowns(self.inputs.direction?, field),
+            Role::Fine => ArgumentValue::WholeVector(self.inputs.fine?),
+            Role::Params => ArgumentValue::Array(&self.blocks.params),
+            Role::AuxNodes(aux) => ArgumentValue::Array(self.blocks.aux.get(&aux)?),
+            role => ArgumentValue::Array(self.block.array(role, self.work.kernel.geometry)?),
         })
     }
 
@@ -632,7 +642,7 @@ impl<'a> Run<'a> {
         self,
         mut argument: impl FnMut(&abi::Argument) -> Option<T>,
     ) -> Result<Vec<T>, OperatorError> {
-        let Work { kernel, abi, .. } = self.work;
+        let AssignedKernel { kernel, abi, .. } = self.work;
         let wanted = abi.arguments.iter().filter(|wanted| wanted.role != Role::Tables);
         let lacks = |role| format!("`{}` lacks its argument {role:?}", kernel.name);
         wanted

@@ -12,11 +12,11 @@
 //! With affine constraints u = C u + g, e is 0 in dependent degrees of freedom, and the residual uses Cᵀ w.
 
 use super::Operator;
-use super::blocks::Inputs;
-use super::engine::{Affine, Oblique, Rows};
+use super::blocks::PassInputs;
+use super::engine::{AffineTreatment, ConstrainedRows, ObliqueTreatment};
 use crate::algebra::vector::Vector;
 use crate::operator::functional::weights;
-use crate::solve::{Entries, LinearOperator as _, NullSpace, OperatorError};
+use crate::solve::{ConstantEntries, LinearOperator as _, NullSpace, OperatorError};
 use kernels_gen::plan::Task;
 use std::sync::OnceLock;
 
@@ -28,21 +28,21 @@ pub(super) struct Constants {
     /// True if J e and eᵀ J vanish only up to quadrature errors.
     pub(super) inexact: bool,
     /// Weights, computed on first use.
-    weights: OnceLock<Vec<Weights>>,
+    weights: OnceLock<Vec<ConstantWeights>>,
 }
 
 /// Result of [`Operator::imbalance`].
 pub(crate) type Imbalance = (Vec<(usize, [f64; 2])>, f64);
 
 /// ∫ φ_i dx of a component.
-struct Weights {
+struct ConstantWeights {
     own: Vector,
     /// Cᵀ w, with affine constraints.
     closed: Option<Vector>,
     volume: f64,
 }
 
-impl Weights {
+impl ConstantWeights {
     fn of_rows(&self) -> &Vector {
         self.closed.as_ref().unwrap_or(&self.own)
     }
@@ -59,7 +59,7 @@ impl Operator {
                 let given = on.affine.unknowns().iter().copied();
                 let without = given.filter(|unknown| range.contains(&(*unknown as usize)));
                 of.push((number, component, mean));
-                all.push(Entries {
+                all.push(ConstantEntries {
                     first: range.start + component,
                     end: range.end,
                     step: field.space.components(),
@@ -89,25 +89,28 @@ impl Operator {
     /// Computes R(u) − l, without projection.
     pub(crate) fn raw_residual(&self, u: &Vector, r: &mut Vector) -> Result<(), OperatorError> {
         let at = |u: &Vector, r: &mut Vector| {
-            let inputs = Inputs { state: Some(u), ..Inputs::default() };
-            self.pass(Task::Residual, inputs, Rows::Zero, r)?;
+            let inputs = PassInputs { state: Some(u), ..PassInputs::default() };
+            self.pass(Task::Residual, inputs, ConstrainedRows::Zero, r)?;
             self.load.iter().for_each(|load| r.axpy(-1.0, load));
             Ok(())
         };
         let Some(combined) = &self.combined else { return at(u, r) };
         if combined.is_affine {
             at(&*self.held(combined, u, true)?, r)?;
-            self.engine.close(Affine::Transposed(Rows::Zero), r)?;
+            self.engine.close(AffineTreatment::Transposed(ConstrainedRows::Zero), r)?;
         } else {
             at(u, r)?;
         }
         match combined.is_oblique {
-            true => self.engine.hold(Oblique::Nothing, r),
+            true => self.engine.hold(ObliqueTreatment::Homogeneous, r),
             false => Ok(()),
         }
     }
 
-    fn weights_of<'a>(&self, constants: &'a Constants) -> Result<&'a [Weights], OperatorError> {
+    fn weights_of<'a>(
+        &self,
+        constants: &'a Constants,
+    ) -> Result<&'a [ConstantWeights], OperatorError> {
         if let Some(known) = constants.weights.get() {
             return Ok(known);
         }
@@ -130,14 +133,15 @@ impl Operator {
                 true => None,
                 false => {
                     let mut closed = own.clone();
-                    self.engine.close(Affine::Transposed(Rows::Zero), &mut closed)?;
+                    self.engine
+                        .close(AffineTreatment::Transposed(ConstrainedRows::Zero), &mut closed)?;
                     Some(closed)
                 }
             };
             let mut all_ones = constant.ones.like();
             all_ones.fill(1.0);
             let volume = own.dot(&all_ones);
-            all.push(Weights { own, closed, volume });
+            all.push(ConstantWeights { own, closed, volume });
         }
         Ok(constants.weights.get_or_init(|| all))
     }
@@ -194,7 +198,7 @@ impl Operator {
             let found = weights.own.dot(u) / weights.volume;
             u.axpy(mean - found, &constant.ones);
         }
-        self.engine.close(Affine::Values, u)
+        self.engine.close(AffineTreatment::Values, u)
     }
 
     /// Returns for each field with a mean-value constraint: its index, the sum eᵀ R(u) of its residual rows, and the

@@ -11,20 +11,22 @@
 
 mod owners;
 
-use super::blocks::{Block, Blocks, Given, Pass, Run, Work, in_chunks, kept};
-use super::engine::{Affine, Array, Engine, Oblique, Rows};
-use super::matrix::lists::Lists;
-use super::matrix::{Fixed, Lies, Matrix, Vendor};
-use super::shelf::Shelf;
-use super::tables::Table;
-use super::{BuildError, Class, Part, affine, oblique};
-use crate::algebra::vector::{Precision, Vector};
-use crate::device::acoo::{Acoo, Elements};
-use crate::device::{
-    self, Arithmetic, Combined, Device, DeviceError, Joint, Kernel, Layout, Listed, Module, Places,
-    places,
+use super::blocks::{
+    ArgumentValue, AssignedKernel, CellBlock, KernelBlocks, KernelPass, KernelRun, in_chunks, kept,
 };
-use crate::kernels::compile::CompiledForDevice;
+use super::engine::{AffineTreatment, ConstrainedRows, Engine, EngineArray, ObliqueTreatment};
+use super::matrix::lists::SummationLists;
+use super::matrix::{AssembledMatrix, StorageFormat, UnitEntries, VendorMatrix};
+use super::table_cache::TableCache;
+use super::tables::HostTable;
+use super::{BuildError, CellClass, CellSubset, affine, oblique};
+use crate::algebra::vector::{Precision, Vector};
+use crate::device::acoo::{AcooAssembly, ElementPositions};
+use crate::device::{
+    self, Arithmetic, Device, DeviceCombinations, DeviceError, DeviceLists, EntrySelection, Kernel,
+    Module, SharedEntries, VectorLayout, places,
+};
+use crate::kernels::compile::DeviceKernels;
 use crate::mesh::partition::Partition;
 use crate::operator::batch::Batches;
 use crate::solve::OperatorError;
@@ -35,7 +37,7 @@ use kernels_gen::dialect::Generated;
 use kernels_gen::dialect::c::sum::{ALONE, NAME, UNKNOWNS, sum_of_cells, sum_of_cells_alone};
 use kernels_gen::dialect::c::{Words, rows, slices};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
-use owners::Owners;
+use owners::OwnerSums;
 use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -45,7 +47,7 @@ const CHUNK: usize = 1 << 16;
 
 /// Selection of a kernel's cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Side {
+enum CellSelection {
     /// All cells.
     All,
     /// Cells in parts adjacent to other processes.
@@ -54,7 +56,7 @@ enum Side {
     Inner,
 }
 
-impl Side {
+impl CellSelection {
     /// Returns the range of batches; the first `outer` parts are the outer ones.
     fn of(self, batches: &Batches, outer: usize) -> Range<usize> {
         let parts = batches.parts();
@@ -68,66 +70,72 @@ impl Side {
 }
 
 /// A device with its kernels.
-pub(super) struct OnDevice {
+pub(super) struct DeviceEngine {
     arithmetic: Arc<Arithmetic>,
-    compiled: Arc<CompiledForDevice>,
+    compiled: Arc<DeviceKernels>,
     /// True if each class has one launch per colour.
     coloured: bool,
     partition: Arc<Partition>,
     n_dofs: usize,
-    constrained: Places,
+    constrained: EntrySelection,
     /// Constrained degrees of freedom whose rows this process sets; `None` if it sets all.
-    own_rows: Option<Places>,
+    own_rows: Option<EntrySelection>,
     /// Oblique conditions.
-    oblique: Combined,
+    oblique: DeviceCombinations,
     /// Affine constraints, if there are any.
-    affine: Option<GivenByOthers>,
+    affine: Option<DeviceAffineConstraints>,
     /// Owner summation, if kernels use it.
-    owners: Option<Owners>,
+    owners: Option<OwnerSums>,
     /// Kernels of matrix sums and products, loaded on demand.
     sums: OnceLock<Module>,
     sums_alone: OnceLock<Module>,
     products: OnceLock<Module>,
     products_by_slices: OnceLock<Module>,
     /// Merges element entries into rows, if requested.
-    acoo: Option<Acoo>,
+    acoo: Option<AcooAssembly>,
 }
 
 /// Affine constraints: see [`affine`].
-struct GivenByOthers {
-    direction: Listed,
-    fixed: Option<Listed>,
-    transposed: Listed,
-    unknowns: Places,
+struct DeviceAffineConstraints {
+    direction: DeviceLists,
+    fixed: Option<DeviceLists>,
+    transposed: DeviceLists,
+    unknowns: EntrySelection,
 }
 
-impl GivenByOthers {
-    fn new(arithmetic: &Arithmetic, len: usize, sums: &affine::Sums) -> Result<Self, DeviceError> {
-        let listed = |lists: &device::Lists| Listed::new(arithmetic, len, lists);
+impl DeviceAffineConstraints {
+    fn new(
+        arithmetic: &Arithmetic,
+        len: usize,
+        sums: &affine::ConstraintRows,
+    ) -> Result<Self, DeviceError> {
+        let listed = |lists: &device::EntryLists| DeviceLists::new(arithmetic, len, lists);
         let unknowns = sums.given.iter().map(|&place| (place as usize, 0.0));
         Ok(Self {
             direction: listed(&sums.direction)?,
             fixed: sums.fixed.as_ref().map(listed).transpose()?,
             transposed: listed(&sums.transposed)?,
-            unknowns: Places::new(arithmetic, len, unknowns)?,
+            unknowns: EntrySelection::new(arithmetic, len, unknowns)?,
         })
     }
 
     fn close(
         &self,
         on: &Arithmetic,
-        what: Affine<'_>,
+        what: AffineTreatment<'_>,
         y: &mut device::Array,
     ) -> Result<(), DeviceError> {
         match what {
-            Affine::Direction => self.direction.sum(on, 0.0, 0.0, y),
-            Affine::Values => self.fixed.as_ref().unwrap_or(&self.direction).sum(on, 0.0, 1.0, y),
-            Affine::Transposed(rows) => {
+            AffineTreatment::Direction => self.direction.sum(on, 0.0, 0.0, y),
+            AffineTreatment::Values => {
+                self.fixed.as_ref().unwrap_or(&self.direction).sum(on, 0.0, 1.0, y)
+            }
+            AffineTreatment::Transposed(rows) => {
                 self.transposed.sum(on, 1.0, 0.0, y)?;
                 match rows {
-                    Rows::Zero => self.unknowns.fill(on, y, 0.0),
-                    Rows::One => self.unknowns.fill(on, y, 1.0),
-                    Rows::Of(x) => {
+                    ConstrainedRows::Zero => self.unknowns.fill(on, y, 0.0),
+                    ConstrainedRows::One => self.unknowns.fill(on, y, 1.0),
+                    ConstrainedRows::Identity(x) => {
                         self.unknowns.copy(on, remote(x).ok_or(DeviceError::Foreign)?, y)
                     }
                 }
@@ -136,12 +144,12 @@ impl GivenByOthers {
     }
 }
 
-impl OnDevice {
+impl DeviceEngine {
     /// Creates the engine of the kernels loaded by a device.
     pub(super) fn new(
         on: &Discretisation,
-        compiled: Arc<CompiledForDevice>,
-        shelf: &mut Shelf,
+        compiled: Arc<DeviceKernels>,
+        table_cache: &mut TableCache,
     ) -> Result<Self, BuildError> {
         let (device, precision) = (Arc::clone(&compiled.device), compiled.precision);
         let stores_inside = |(_, loaded): (_, &Kernel)| loaded.abi().stores_inside;
@@ -149,23 +157,27 @@ impl OnDevice {
         let tiled = compiled.plans.iter().any(|plan| plan.tiles);
         places(&fields.collect::<Vec<_>>(), tiled)?;
         let apart = compiled.kernels().any(stores_inside);
-        let layout = layout(on, &compiled.plans, apart, shelf);
-        shelf.keep_places(&on.fields, &layout);
-        let arithmetic = shelf.arithmetic(&device, precision, &layout)?;
+        let layout = layout(on, &compiled.plans, apart, table_cache);
+        table_cache.keep_places(&on.fields, &layout);
+        let arithmetic = table_cache.arithmetic(&device, precision, &layout)?;
         let constraints = on.conditions().map(|(dof, value)| (layout.place(dof), value));
         let constraints: Vec<(usize, f64)> = constraints.collect();
         let chunks = || Arc::new(Partition::for_device(&on.mesh, CHUNK));
-        let partition = shelf.partition.get_or_insert_with(chunks);
+        let partition = table_cache.partition.get_or_insert_with(chunks);
         let len = layout.len(on.n_dofs());
         let own_rows = on.sharing().map(|sharing| {
             let own = on.conditions().filter(|(dof, _)| !sharing.is_of_others(*dof));
-            Places::new(&arithmetic, len, own.map(|(dof, value)| (layout.place(dof), value)))
+            EntrySelection::new(
+                &arithmetic,
+                len,
+                own.map(|(dof, value)| (layout.place(dof), value)),
+            )
         });
         let oblique = oblique::combinations(on, |dof| layout.place(dof));
         Ok(Self {
-            oblique: Combined::new(&arithmetic, len, &oblique)?,
+            oblique: DeviceCombinations::new(&arithmetic, len, &oblique)?,
             own_rows: own_rows.transpose()?,
-            constrained: Places::new(&arithmetic, len, constraints.into_iter())?,
+            constrained: EntrySelection::new(&arithmetic, len, constraints.into_iter())?,
             coloured: compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured),
             partition: Arc::clone(partition),
             n_dofs: on.n_dofs(),
@@ -189,15 +201,17 @@ impl OnDevice {
     /// positions of matrix entries.
     fn launch<'a>(
         &'a self,
-        run: Run<'a>,
+        run: KernelRun<'a>,
         own: &dyn Fn(Role) -> Option<&'a device::Array>,
-        side: Side,
+        side: CellSelection,
     ) -> Result<(), OperatorError> {
         let arguments = run.arguments(|wanted| match run.read(wanted.role) {
             _ if wanted.written || wanted.role == Role::Entries => own(wanted.role),
-            Some(Given::Array(array)) => array.there(),
+            Some(ArgumentValue::Array(array)) => array.there(),
             // Indices contain the offset of the field.
-            Some(Given::Unknowns(vector, _) | Given::Whole(vector)) => remote(vector),
+            Some(ArgumentValue::Unknowns(vector, _) | ArgumentValue::WholeVector(vector)) => {
+                remote(vector)
+            }
             None => None,
         })?;
         let (work, batches) = (run.work, &run.block.batches);
@@ -226,7 +240,12 @@ impl OnDevice {
     }
 
     /// Adds the contributions of a kernel to a vector.
-    fn add(&self, run: Run<'_>, y: &device::Array, side: Side) -> Result<(), OperatorError> {
+    fn add(
+        &self,
+        run: KernelRun<'_>,
+        y: &device::Array,
+        side: CellSelection,
+    ) -> Result<(), OperatorError> {
         let stores = |role: Role| matches!(role, Role::CellResult(_));
         let owners = self.owners.as_ref().filter(|_| writes(run.work, stores));
         let Some(owners) = owners else { return self.launch(run, &|_| Some(y), side) };
@@ -235,20 +254,26 @@ impl OnDevice {
                 Role::CellResult(field) => numbers.get(field),
                 _ => None,
             };
-            self.launch(run, &own, Side::All)
+            self.launch(run, &own, CellSelection::All)
         })
     }
 
     /// Adds the contributions of all kernels of a pass. Kernels of different parts run concurrently, since the smaller
     /// ones would not fill a device. Facets follow, as they add to stored values.
-    fn add_all(&self, pass: Pass<'_>, y: &device::Array, side: Side) -> Result<(), OperatorError> {
-        let of_facets = |run: &Run<'_>| run.work.kernel.class.is_of_facets();
-        let (facets, cells): (Vec<Run<'_>>, Vec<Run<'_>>) = pass.runs().partition(of_facets);
-        let integral = |run: &Run<'_>| run.work.kernel.class.integral();
+    fn add_all(
+        &self,
+        pass: KernelPass<'_>,
+        y: &device::Array,
+        side: CellSelection,
+    ) -> Result<(), OperatorError> {
+        let of_facets = |run: &KernelRun<'_>| run.work.kernel.class.is_of_facets();
+        let (facets, cells): (Vec<KernelRun<'_>>, Vec<KernelRun<'_>>) =
+            pass.runs().partition(of_facets);
+        let integral = |run: &KernelRun<'_>| run.work.kernel.class.integral();
         let one = cells.iter().all(|run| integral(run) == integral(&cells[0]));
-        let add = |runs: &[Run<'_>]| runs.iter().try_for_each(|&run| self.add(run, y, side));
+        let add = |runs: &[KernelRun<'_>]| runs.iter().try_for_each(|&run| self.add(run, y, side));
         if cells.len() > 1 && one && !self.coloured && self.owners.is_none() {
-            let lanes = |run: &Run<'_>| run.block.batches.cells().len();
+            let lanes = |run: &KernelRun<'_>| run.block.batches.cells().len();
             let mut cells = cells;
             cells.sort_by_key(lanes);
             let (small, large) = cells.split_at(cells.len() - 1);
@@ -266,22 +291,22 @@ impl OnDevice {
     /// it: their messages are faster than another launch.
     fn add_in_common(
         &self,
-        pass: Pass<'_>,
+        pass: KernelPass<'_>,
         y: &device::Array,
-        joint: &Joint,
+        joint: &SharedEntries,
     ) -> Result<(), OperatorError> {
         let near = self.device().group().is_some_and(|devices| devices.is_near());
         let apart = !near && !self.coloured && self.owners.is_none();
-        self.add_all(pass, y, if apart { Side::Outer } else { Side::All })?;
+        self.add_all(pass, y, if apart { CellSelection::Outer } else { CellSelection::All })?;
         let done = joint.exchange(&self.arithmetic, y, true, &mut || match apart {
-            true => Ok(self.add_all(pass, y, Side::Inner)?),
+            true => Ok(self.add_all(pass, y, CellSelection::Inner)?),
             false => Ok(()),
         });
         done.map_err(|error| OperatorError::new(error.to_string()))
     }
 
     /// Returns the first entry that the kernels of a pass add to; they store all earlier ones.
-    fn added(&self, pass: Pass<'_>) -> Option<usize> {
+    fn added(&self, pass: KernelPass<'_>) -> Option<usize> {
         let mut works = pass.runs().map(|run| run.work);
         let stored = works.all(|work| work.kernel.class.is_of_facets() || work.abi.stores_inside);
         self.arithmetic.layout().entries_on_borders().filter(|_| stored && pass.is_whole())
@@ -290,25 +315,31 @@ impl OnDevice {
 
 /// Returns the layout of an operator's vectors: that of earlier operators if possible, otherwise one adapted to the
 /// threads of these plans; `apart` separates the entries that kernels store inside cells.
-fn layout(on: &Discretisation, plans: &[Plan], apart: bool, shelf: &Shelf) -> Layout {
+fn layout(
+    on: &Discretisation,
+    plans: &[Plan],
+    apart: bool,
+    table_cache: &TableCache,
+) -> VectorLayout {
     // With several fields, components keep their tiles, whatever they had alone.
     let several = on.fields.len() > 1;
     let tiled = |field: &Field| plans.iter().any(|plan| plan.tiles) && field.space.components() > 1;
     let known = |field: &Field| {
-        let known = shelf.places(field);
+        let known = table_cache.places(field);
         known.filter(|part| several || part.is_tiled() == tiled(field))
     };
     let own = |field: &Field| {
-        let layout = known(field).map(Layout::like);
+        let layout = known(field).map(VectorLayout::like);
         (layout.unwrap_or_else(|| layout_of(field, on, plans, apart)), field.space.n_dofs())
     };
-    Layout::joined(on.fields.iter().map(own))
+    VectorLayout::joined(on.fields.iter().map(own))
 }
 
-fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], apart: bool) -> Layout {
+fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], apart: bool) -> VectorLayout {
     let (space, components) = (&field.space, field.space.components());
     let tiled = plans.iter().any(|plan| plan.tiles);
-    let layout = if tiled { Layout::tiles(components) } else { Layout::plain(components) };
+    let layout =
+        if tiled { VectorLayout::tiles(components) } else { VectorLayout::plain(components) };
     let action = plans.iter().find(|plan| plan.task == Task::Action).or(plans.first());
     if !on.mesh.cell().is_tensor() {
         return layout;
@@ -325,11 +356,11 @@ fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], apart: bool) ->
 }
 
 /// Returns whether a kernel writes such an argument.
-fn writes(work: &Work, what: impl Fn(Role) -> bool) -> bool {
+fn writes(work: &AssignedKernel, what: impl Fn(Role) -> bool) -> bool {
     work.abi.arguments.iter().any(|argument| argument.written && what(argument.role))
 }
 
-fn there(array: &Array) -> Result<&device::Array, DeviceError> {
+fn there(array: &EngineArray) -> Result<&device::Array, DeviceError> {
     array.there().ok_or(DeviceError::Foreign)
 }
 
@@ -337,16 +368,16 @@ fn remote(vector: &Vector) -> Option<&device::Array> {
     vector.array().map(|(_, array)| array)
 }
 
-impl Engine for OnDevice {
+impl Engine for DeviceEngine {
     fn batches(
         &self,
         on: &Discretisation,
-        (class, lanes, slots): (Class, usize, &[Slots]),
-        parts: &[Part],
+        (class, lanes, slots): (CellClass, usize, &[Slots]),
+        parts: &[CellSubset],
     ) -> Result<Batches, BuildError> {
         let keep = kept(on, class, parts);
         Ok(match (class, self.coloured) {
-            (Class::Facets(integral), true) => {
+            (CellClass::Facets(integral), true) => {
                 Batches::facets_coloured(&on.mesh, lanes, on.facets_of(integral))
             }
             (_, true) => Batches::coloured(&on.mesh, lanes, keep),
@@ -354,55 +385,60 @@ impl Engine for OnDevice {
         })
     }
 
-    fn array(&self, table: Table) -> Result<Array, DeviceError> {
+    fn array(&self, table: HostTable) -> Result<EngineArray, DeviceError> {
         let device = self.device();
-        Ok(Array::There(match &table {
-            Table::F64(buffer) => device.upload::<f64>(buffer)?,
-            Table::F32(buffer) => device.upload::<f32>(buffer)?,
-            Table::U32(buffer) => device.upload::<u32>(buffer)?,
+        Ok(EngineArray::Device(match &table {
+            HostTable::F64(buffer) => device.upload::<f64>(buffer)?,
+            HostTable::F32(buffer) => device.upload::<f32>(buffer)?,
+            HostTable::U32(buffer) => device.upload::<u32>(buffer)?,
         }))
     }
 
-    fn reals(&self, values: &[f64]) -> Result<Array, DeviceError> {
-        Ok(Array::There(self.arithmetic.upload(values)?))
+    fn reals(&self, values: &[f64]) -> Result<EngineArray, DeviceError> {
+        Ok(EngineArray::Device(self.arithmetic.upload(values)?))
     }
 
-    fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError> {
+    fn numbers<'a>(&self, array: &'a EngineArray) -> Result<Cow<'a, [f64]>, DeviceError> {
         let array = array.there().ok_or(DeviceError::Foreign)?;
         self.device().download(array).map(Cow::Owned)
     }
 
-    fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError> {
+    fn integers<'a>(&self, array: &'a EngineArray) -> Result<Cow<'a, [u32]>, DeviceError> {
         let array = array.there().ok_or(DeviceError::Foreign)?;
         let numbers = self.device().download(array)?;
         Ok(numbers.into_iter().map(|number| number as u32).collect())
     }
 
-    fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
-        Ok(Array::There(self.arithmetic.zeros(len)?))
+    fn zeros(&self, len: usize) -> Result<EngineArray, DeviceError> {
+        Ok(EngineArray::Device(self.arithmetic.zeros(len)?))
     }
 
-    fn overwrite(&self, array: &mut Array, values: &[f64]) -> Result<(), DeviceError> {
+    fn overwrite(&self, array: &mut EngineArray, values: &[f64]) -> Result<(), DeviceError> {
         match array {
-            Array::There(array) => self.arithmetic.overwrite(array, 0, values),
-            Array::Here(_) => Err(DeviceError::Foreign),
+            EngineArray::Device(array) => self.arithmetic.overwrite(array, 0, values),
+            EngineArray::Host(_) => Err(DeviceError::Foreign),
         }
     }
 
     /// Builds the lists of owner summation, if kernels use it.
-    fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
+    fn prepare(&mut self, blocks: &KernelBlocks) -> Result<(), BuildError> {
         let (layout, fields) = (self.arithmetic.layout(), &blocks.on.fields);
         let kernels = blocks.works().map(|(work, block)| (&work.abi, work.block, &*block.batches));
-        self.owners = Owners::new(self.device(), blocks.precision, layout, fields, kernels)?;
+        self.owners = OwnerSums::new(self.device(), blocks.precision, layout, fields, kernels)?;
         Ok(())
     }
 
-    fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError> {
+    fn store(&self, run: KernelRun<'_>, into: &mut EngineArray) -> Result<(), OperatorError> {
         let into = &*into;
-        self.launch(run, &|_| into.there(), Side::All)
+        self.launch(run, &|_| into.there(), CellSelection::All)
     }
 
-    fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn sum(
+        &self,
+        pass: KernelPass<'_>,
+        rows: ConstrainedRows<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
         let (arithmetic, constrained) = (&*self.arithmetic, &self.constrained);
         arithmetic.check()?;
         let joint = y.joint().cloned();
@@ -410,39 +446,39 @@ impl Engine for OnDevice {
         let added = self.added(pass).map_or(y.len(), |added| added.max(constrained.end()));
         match rows {
             // Rows of several processes are summed.
-            Rows::Of(x) => {
+            ConstrainedRows::Identity(x) => {
                 let own = self.own_rows.as_ref().unwrap_or(constrained);
                 own.begin(arithmetic, remote(x).ok_or(DeviceError::Foreign)?, y, added)?;
             }
             // By a kernel: the driver's fill may take twice as long (NVIDIA's OpenCL).
-            Rows::Zero | Rows::One => arithmetic.clear(y, added)?,
+            ConstrainedRows::Zero | ConstrainedRows::One => arithmetic.clear(y, added)?,
         }
         match joint {
             Some(joint) => self.add_in_common(pass, y, &joint)?,
-            None => self.add_all(pass, y, Side::All)?,
+            None => self.add_all(pass, y, CellSelection::All)?,
         }
-        if let Rows::One = rows {
+        if let ConstrainedRows::One = rows {
             constrained.fill(arithmetic, y, 1.0)?;
         }
         Ok(())
     }
 
-    fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
+    fn spread(&self, pass: KernelPass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
         self.arithmetic.check()?;
         let fine = fine.array().map(|(_, array)| array).ok_or(DeviceError::Foreign)?;
-        pass.runs().try_for_each(|run| self.launch(run, &|_| Some(fine), Side::All))
+        pass.runs().try_for_each(|run| self.launch(run, &|_| Some(fine), CellSelection::All))
     }
 
-    fn indices(&self, indices: Vec<u32>, _: usize, _: usize) -> Result<Array, DeviceError> {
-        Ok(Array::There(self.device().upload::<u32>(&indices)?))
+    fn indices(&self, indices: Vec<u32>, _: usize, _: usize) -> Result<EngineArray, DeviceError> {
+        Ok(EngineArray::Device(self.device().upload::<u32>(&indices)?))
     }
 
     fn add_entries(
         &self,
-        runs: &[(Run<'_>, &Array)],
-        entries: &mut Array,
+        runs: &[(KernelRun<'_>, &EngineArray)],
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError> {
-        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
+        let EngineArray::Device(entries) = entries else { return Err(DeviceError::Foreign.into()) };
         self.arithmetic.check()?;
         self.device().clear(entries)?;
         let entries = &*entries;
@@ -451,17 +487,17 @@ impl Engine for OnDevice {
                 Role::Entries => places.there(),
                 _ => Some(entries),
             };
-            self.launch(*run, &own, Side::All)?;
+            self.launch(*run, &own, CellSelection::All)?;
         }
         Ok(())
     }
 
     fn sum_entries(
         &self,
-        stored: &[(&Array, &Lists)],
-        entries: &mut Array,
+        stored: &[(&EngineArray, &SummationLists)],
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError> {
-        let Array::There(entries) = entries else { return Err(DeviceError::Foreign.into()) };
+        let EngineArray::Device(entries) = entries else { return Err(DeviceError::Foreign.into()) };
         let device = self.device();
         let sums = self.written(&self.sums, sum_of_cells)?;
         let mut kernel = sums.kernel(NAME).map_err(DeviceError::from)?;
@@ -481,21 +517,25 @@ impl Engine for OnDevice {
         Ok(())
     }
 
-    fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
+    fn prepare_elements(
+        &mut self,
+        elements: &ElementPositions,
+        len: usize,
+    ) -> Result<(), DeviceError> {
         let (device, precision) = (self.arithmetic.device(), self.arithmetic.precision());
         let rows = len.next_multiple_of(rows::ROWS);
-        self.acoo = Some(Acoo::new(device, precision, elements, (len, rows))?);
+        self.acoo = Some(AcooAssembly::new(device, precision, elements, (len, rows))?);
         Ok(())
     }
 
     fn merge_elements(
         &self,
-        elements: &Elements,
-        first: Array,
-        others: Vec<(usize, Array)>,
+        elements: &ElementPositions,
+        first: EngineArray,
+        others: Vec<(usize, EngineArray)>,
         _: usize,
-    ) -> Result<[Array; 3], OperatorError> {
-        let (Some(acoo), Array::There(mut cells)) = (&self.acoo, first) else {
+    ) -> Result<[EngineArray; 3], OperatorError> {
+        let (Some(acoo), EngineArray::Device(mut cells)) = (&self.acoo, first) else {
             return Err(DeviceError::Foreign.into());
         };
         for (first, own) in &others {
@@ -505,27 +545,27 @@ impl Engine for OnDevice {
         acoo.ones(&mut cells, elements.works.last().map_or(0, |work| work.first))?;
         drop(others);
         let made = acoo.assemble(cells)?;
-        Ok([made.starts, made.columns, made.entries].map(Array::There))
+        Ok([made.starts, made.columns, made.entries].map(EngineArray::Device))
     }
 
-    fn fixed(&self, which: Vec<u32>, n: usize) -> Result<Fixed, DeviceError> {
-        Ok(Fixed::There(Places::listed(&self.arithmetic, n, &which)?))
+    fn fixed(&self, which: Vec<u32>, n: usize) -> Result<UnitEntries, DeviceError> {
+        Ok(UnitEntries::Device(EntrySelection::listed(&self.arithmetic, n, &which)?))
     }
 
-    fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<Fixed, DeviceError> {
+    fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<UnitEntries, DeviceError> {
         let layout = self.arithmetic.layout();
         let places = unknowns.into_iter().map(|at| layout.place(at as usize) as u32);
         let places: Vec<u32> = places.collect();
-        Ok(Fixed::There(Places::listed(&self.arithmetic, layout.len(len), &places)?))
+        Ok(UnitEntries::Device(EntrySelection::listed(&self.arithmetic, layout.len(len), &places)?))
     }
 
     fn take_listed(
         &self,
-        which: &Fixed,
+        which: &UnitEntries,
         x: &Vector,
-        into: &mut Array,
+        into: &mut EngineArray,
     ) -> Result<(), OperatorError> {
-        let (Fixed::There(which), Array::There(into)) = (which, into) else {
+        let (UnitEntries::Device(which), EngineArray::Device(into)) = (which, into) else {
             return Err(DeviceError::Foreign.into());
         };
         let x = remote(x).ok_or(DeviceError::Foreign)?;
@@ -534,11 +574,11 @@ impl Engine for OnDevice {
 
     fn set_entries(
         &self,
-        which: &Fixed,
+        which: &UnitEntries,
         value: f64,
-        entries: &mut Array,
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError> {
-        let (Fixed::There(which), Array::There(entries)) = (which, entries) else {
+        let (UnitEntries::Device(which), EngineArray::Device(entries)) = (which, entries) else {
             return Err(DeviceError::Foreign.into());
         };
         Ok(which.fill(&self.arithmetic, entries, value)?)
@@ -546,20 +586,25 @@ impl Engine for OnDevice {
 
     fn vendor(
         &self,
-        starts: &Array,
-        columns: &Array,
-        entries: &Array,
+        starts: &EngineArray,
+        columns: &EngineArray,
+        entries: &EngineArray,
         len: usize,
-    ) -> Result<Option<Vendor>, DeviceError> {
+    ) -> Result<Option<VendorMatrix>, DeviceError> {
         let arrays = [there(starts)?, there(columns)?, there(entries)?];
         Ok(self.device().sparse_in_place(len, arrays)?.map(Mutex::new))
     }
 
-    fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+    fn multiply(
+        &self,
+        matrix: &AssembledMatrix,
+        x: &Vector,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
         self.arithmetic.check()?;
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         let x = remote(x).ok_or(DeviceError::Foreign)?;
-        if let Lies::Rows(rows) = &matrix.lies
+        if let StorageFormat::Rows(rows) = &matrix.lies
             && let Some(vendor) = &rows.vendor
         {
             let vendor = vendor.lock().unwrap_or_else(PoisonError::into_inner);
@@ -570,11 +615,11 @@ impl Engine for OnDevice {
             self.arithmetic.clear(y, y.len())?;
         }
         let (module, name, own, of_group) = match &matrix.lies {
-            Lies::Rows(own) => {
+            StorageFormat::Rows(own) => {
                 let module = self.written(&self.products, rows::rows_times_vector)?;
                 (module, rows::NAME, [&own.starts, &own.columns, &own.entries], rows::ROWS)
             }
-            Lies::Slices(own) => {
+            StorageFormat::Slices(own) => {
                 let module = self.written(&self.products_by_slices, slices::slices_times_vector)?;
                 let arrays = [&own.starts, &own.columns, &own.entries];
                 (module, slices::NAME, arrays, slices::SLICES)
@@ -590,14 +635,14 @@ impl Engine for OnDevice {
         !self.oblique.is_empty()
     }
 
-    fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn hold(&self, what: ObliqueTreatment<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         let (arithmetic, own) = (&*self.arithmetic, &self.oblique);
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         Ok(match what {
-            Oblique::Nothing => own.hold(arithmetic, y, false),
-            Oblique::Values => own.hold(arithmetic, y, true),
-            Oblique::Even => own.even(arithmetic, y),
-            Oblique::As { diagonal, x } => {
+            ObliqueTreatment::Homogeneous => own.hold(arithmetic, y, false),
+            ObliqueTreatment::Values => own.hold(arithmetic, y, true),
+            ObliqueTreatment::Even => own.even(arithmetic, y),
+            ObliqueTreatment::Diagonal { diagonal, x } => {
                 let d = remote(diagonal).ok_or(DeviceError::Foreign)?;
                 own.hold_as(arithmetic, d, remote(x).ok_or(DeviceError::Foreign)?, y)
             }
@@ -609,14 +654,14 @@ impl Engine for OnDevice {
             true => None,
             false => {
                 let (layout, n) = (self.arithmetic.layout(), self.n_dofs);
-                let sums = affine::Sums::new(affine, |dof| layout.place(dof));
-                Some(GivenByOthers::new(&self.arithmetic, layout.len(n), &sums)?)
+                let sums = affine::ConstraintRows::new(affine, |dof| layout.place(dof));
+                Some(DeviceAffineConstraints::new(&self.arithmetic, layout.len(n), &sums)?)
             }
         };
         Ok(())
     }
 
-    fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn close(&self, what: AffineTreatment<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         let Some(affine) = &self.affine else { return Ok(()) };
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
         Ok(affine.close(&self.arithmetic, what, y)?)
@@ -635,7 +680,7 @@ impl Engine for OnDevice {
         Ok(self.oblique.hold(&self.arithmetic, u, true)?)
     }
 
-    fn streamed(&self, work: &Work, block: &Block) -> usize {
+    fn streamed(&self, work: &AssignedKernel, block: &CellBlock) -> usize {
         let owners = self.owners.as_ref();
         owners.map_or(0, |owners| owners.bytes(work.block, &work.abi, &block.batches))
     }

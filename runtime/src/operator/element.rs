@@ -3,8 +3,8 @@
 //! The vectors have separate degrees of freedom for every cell. One action on the j-th unit vector of all cells of a
 //! chunk then gives the j-th columns of their element matrices. A chunk's data stays in cache.
 
-use super::blocks::{Given, Inputs, Run};
-use super::tables::Table;
+use super::blocks::{ArgumentValue, KernelRun, PassInputs};
+use super::tables::HostTable;
 use super::{Operator, refused};
 use crate::device::cpu::{Argument, Buffer, IndexArray, Module};
 use crate::operator::geometry;
@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// Degrees of freedom of a field, separate for each cell.
-struct Part {
+struct CellwiseField {
     /// Number per cell.
     n: usize,
     /// Index of the first one among those of all fields.
     first: usize,
     /// Index arrays of the kernel.
-    maps: BTreeMap<Indices, Table>,
+    maps: BTreeMap<Indices, HostTable>,
     /// Degree of freedom at each position of the kernel's index arrays.
     order: Vec<usize>,
     state: Option<Buffer<f64>>,
@@ -30,10 +30,10 @@ struct Part {
 }
 
 /// A kernel with its inputs and outputs.
-struct Apart<'o> {
+struct CellwiseKernel<'o> {
     module: &'o Module,
-    run: Run<'o>,
-    parts: Vec<Part>,
+    run: KernelRun<'o>,
+    parts: Vec<CellwiseField>,
     coordinates: Option<Buffer<f64>>,
 }
 
@@ -49,9 +49,9 @@ impl Operator {
     ) -> Result<(), OperatorError> {
         let why = "element matrices are made of kernels that run on the processor";
         let module = self.engine.module().ok_or_else(|| OperatorError::new(why))?;
-        let runs = self.blocks.pass(Task::Action, Inputs::default()).runs();
+        let runs = self.blocks.pass(Task::Action, PassInputs::default()).runs();
         let kernels = runs.map(|run| self.apart(module, run));
-        let mut kernels: Vec<Apart<'_>> = kernels.collect::<Result<_, _>>()?;
+        let mut kernels: Vec<CellwiseKernel<'_>> = kernels.collect::<Result<_, _>>()?;
         let fields = self.blocks.on.fields.iter();
         let n: usize =
             fields.map(|field| field.space.nodes_per_cell() * field.space.components()).sum();
@@ -70,7 +70,7 @@ impl Operator {
     /// Computes the columns of a chunk's element matrices, for the cells of one kernel.
     fn columns(
         &self,
-        apart: &mut Apart<'_>,
+        apart: &mut CellwiseKernel<'_>,
         number: usize,
         n: usize,
         matrices: &mut [f64],
@@ -110,22 +110,26 @@ impl Operator {
     }
 
     /// Prepares a kernel with cell-separate vectors.
-    fn apart<'o>(&'o self, module: &'o Module, run: Run<'o>) -> Result<Apart<'o>, OperatorError> {
-        let mut parts: Vec<Part> = Vec::new();
+    fn apart<'o>(
+        &'o self,
+        module: &'o Module,
+        run: KernelRun<'o>,
+    ) -> Result<CellwiseKernel<'o>, OperatorError> {
+        let mut parts: Vec<CellwiseField> = Vec::new();
         for field in 0..self.blocks.on.fields.len() {
             let first = parts.last().map_or(0, |part| part.first + part.n);
             parts.push(self.own_unknowns(run, field, first)?);
         }
         // Vertices are gathered by the same map.
-        Ok(Apart { module, run, parts, coordinates: self.cell_by_cell(&run.work.abi) })
+        Ok(CellwiseKernel { module, run, parts, coordinates: self.cell_by_cell(&run.work.abi) })
     }
 
     fn own_unknowns(
         &self,
-        run: Run<'_>,
+        run: KernelRun<'_>,
         field: usize,
         first: usize,
-    ) -> Result<Part, OperatorError> {
+    ) -> Result<CellwiseField, OperatorError> {
         let batches = &run.block.batches;
         let space = &self.blocks.on.fields[field].space;
         let (nodes, components) = (space.nodes_per_cell(), space.components());
@@ -166,7 +170,7 @@ impl Operator {
             };
             let lanes = batches.lanes();
             let map = IndexArray::new(map, argument.extent / lanes, lanes);
-            maps.insert(indices, Table::U32(map));
+            maps.insert(indices, HostTable::U32(map));
         }
         let cells = self.blocks.on.mesh.n_cells();
         let zeros = || Buffer::<f64>::zeroed(cells * n + 64);
@@ -181,7 +185,7 @@ impl Operator {
             }
             own
         });
-        Ok(Part { n, first, maps, order, state, x: zeros(), y: zeros() })
+        Ok(CellwiseField { n, first, maps, order, state, x: zeros(), y: zeros() })
     }
 
     /// Returns the vertex coordinates, separate for each cell; `None` if the kernel does not gather them.
@@ -195,12 +199,12 @@ impl Operator {
     }
 }
 
-impl Apart<'_> {
+impl CellwiseKernel<'_> {
     /// Applies the kernel to the vectors of all cells of a chunk.
     fn act(&mut self, chunk: usize) -> Result<(), OperatorError> {
         let Self { module, run, parts, coordinates } = self;
         let (mut read, mut written) = (Vec::new(), Vec::new());
-        for Part { x, y, maps, state, .. } in parts {
+        for CellwiseField { x, y, maps, state, .. } in parts {
             read.push((&*x, &*maps, state.as_ref()));
             written.push(Some(Argument::write(y)));
         }
@@ -209,12 +213,12 @@ impl Apart<'_> {
             Role::State(field) => read.get(field)?.2.map(|state| Argument::read(state)),
             Role::Result(field) => written.get_mut(field)?.take(),
             Role::Map(Owner::Field(field), indices) => {
-                read.get(field)?.1.get(&indices).map(Table::read)
+                read.get(field)?.1.get(&indices).map(HostTable::read)
             }
             Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
             role => match run.read(role)? {
-                Given::Array(array) => array.here().map(Table::read),
-                Given::Unknowns(..) | Given::Whole(_) => None,
+                ArgumentValue::Array(array) => array.here().map(HostTable::read),
+                ArgumentValue::Unknowns(..) | ArgumentValue::WholeVector(_) => None,
             },
         })?;
         let loaded = module.kernel(&run.work.kernel.name).map_err(refused)?;
@@ -223,7 +227,7 @@ impl Apart<'_> {
     }
 }
 
-impl Part {
+impl CellwiseField {
     /// Sets one local entry of each cell.
     fn unit(&mut self, cells: &Range<usize>, place: usize, value: f64) {
         let unknowns = &mut self.x[cells.start * self.n..cells.end * self.n];

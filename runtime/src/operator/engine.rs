@@ -3,13 +3,13 @@
 //! An engine determines batches, allocates arrays and runs kernels over batches; [`super::blocks`] selects kernels,
 //! cells and arguments. The host traverses the chunks of the mesh, a device its layout, kernel by kernel.
 
-use super::blocks::{Block, Blocks, Pass, Run, Work};
-use super::matrix::lists::Lists;
-use super::matrix::{Fixed, Matrix, Vendor};
-use super::tables::Table;
-use super::{BuildError, Class, Part};
+use super::blocks::{AssignedKernel, CellBlock, KernelBlocks, KernelPass, KernelRun};
+use super::matrix::lists::SummationLists;
+use super::matrix::{AssembledMatrix, UnitEntries, VendorMatrix};
+use super::tables::HostTable;
+use super::{BuildError, CellClass, CellSubset};
 use crate::algebra::vector::Vector;
-use crate::device::acoo::Elements;
+use crate::device::acoo::ElementPositions;
 use crate::device::cpu::Module;
 use crate::device::{self, Arithmetic, DeviceError};
 use crate::operator::batch::Batches;
@@ -22,67 +22,67 @@ use std::sync::Arc;
 
 /// An array in host or device memory.
 #[derive(Debug)]
-pub(super) enum Array {
+pub(super) enum EngineArray {
     /// In host memory.
-    Here(Table),
+    Host(HostTable),
     /// In device memory.
-    There(device::Array),
+    Device(device::Array),
 }
 
-impl Array {
+impl EngineArray {
     /// Returns the array if it is in host memory.
-    pub(super) fn here(&self) -> Option<&Table> {
+    pub(super) fn here(&self) -> Option<&HostTable> {
         match self {
-            Self::Here(table) => Some(table),
-            Self::There(_) => None,
+            Self::Host(table) => Some(table),
+            Self::Device(_) => None,
         }
     }
 
     /// Returns the array if it is in device memory.
     pub(super) fn there(&self) -> Option<&device::Array> {
         match self {
-            Self::There(array) => Some(array),
-            Self::Here(_) => None,
+            Self::Device(array) => Some(array),
+            Self::Host(_) => None,
         }
     }
 
     /// Returns the number of elements.
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Here(table) => table.len(),
-            Self::There(array) => array.len(),
+            Self::Host(table) => table.len(),
+            Self::Device(array) => array.len(),
         }
     }
 
     /// Returns the size in bytes.
     pub(super) fn bytes(&self) -> usize {
         match self {
-            Self::Here(table) => table.bytes(),
-            Self::There(array) => array.bytes(),
+            Self::Host(table) => table.bytes(),
+            Self::Device(array) => array.bytes(),
         }
     }
 }
 
 /// Values of a result in the rows of constrained degrees of freedom.
 #[derive(Clone, Copy)]
-pub(super) enum Rows<'a> {
+pub(super) enum ConstrainedRows<'a> {
     /// 0, for residuals.
     Zero,
     /// 1, for diagonals.
     One,
     /// Identity rows, for an action on this vector.
-    Of(&'a Vector),
+    Identity(&'a Vector),
 }
 
 /// Treatment of oblique conditions: see [`super::oblique`].
 #[derive(Clone, Copy)]
-pub(super) enum Oblique<'a> {
+pub(super) enum ObliqueTreatment<'a> {
     /// P y.
-    Nothing,
+    Homogeneous,
     /// P y + g.
     Values,
     /// P y + D N x.
-    As {
+    Diagonal {
         /// D.
         diagonal: &'a Vector,
         /// x.
@@ -94,13 +94,13 @@ pub(super) enum Oblique<'a> {
 
 /// Treatment of affine constraints: see [`super::affine`].
 #[derive(Clone, Copy)]
-pub(super) enum Affine<'a> {
+pub(super) enum AffineTreatment<'a> {
     /// C y.
     Direction,
     /// C y + g.
     Values,
     /// Cᵀ y, with these values in dependent rows.
-    Transposed(Rows<'a>),
+    Transposed(ConstrainedRows<'a>),
 }
 
 /// Target of an operator: host or device.
@@ -110,40 +110,45 @@ pub(super) trait Engine: Send + Sync {
     fn batches(
         &self,
         on: &Discretisation,
-        class: (Class, usize, &[Slots]),
-        parts: &[Part],
+        class: (CellClass, usize, &[Slots]),
+        parts: &[CellSubset],
     ) -> Result<Batches, BuildError>;
 
     /// Creates an array from a table.
-    fn array(&self, table: Table) -> Result<Array, DeviceError>;
+    fn array(&self, table: HostTable) -> Result<EngineArray, DeviceError>;
 
     /// Creates an array of reals.
-    fn reals(&self, values: &[f64]) -> Result<Array, DeviceError>;
+    fn reals(&self, values: &[f64]) -> Result<EngineArray, DeviceError>;
 
     /// Returns the numbers of an array of reals; borrowed from host memory in double precision.
-    fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError>;
+    fn numbers<'a>(&self, array: &'a EngineArray) -> Result<Cow<'a, [f64]>, DeviceError>;
 
     /// Returns the numbers of an array of indices.
-    fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError>;
+    fn integers<'a>(&self, array: &'a EngineArray) -> Result<Cow<'a, [u32]>, DeviceError>;
 
     /// Creates an array of zeros.
-    fn zeros(&self, len: usize) -> Result<Array, DeviceError>;
+    fn zeros(&self, len: usize) -> Result<EngineArray, DeviceError>;
 
     /// Overwrites an array of reals.
-    fn overwrite(&self, array: &mut Array, values: &[f64]) -> Result<(), DeviceError>;
+    fn overwrite(&self, array: &mut EngineArray, values: &[f64]) -> Result<(), DeviceError>;
 
     /// Prepares the engine for all kernels and tables before the first pass.
-    fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError>;
+    fn prepare(&mut self, blocks: &KernelBlocks) -> Result<(), BuildError>;
 
     /// Runs a kernel that writes `into` at the quadrature points of its cells.
-    fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError>;
+    fn store(&self, run: KernelRun<'_>, into: &mut EngineArray) -> Result<(), OperatorError>;
 
     /// Computes y as the sum of the kernels of a pass over all processes, with the given rows of constrained degrees of
     /// freedom.
-    fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+    fn sum(
+        &self,
+        pass: KernelPass<'_>,
+        rows: ConstrainedRows<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError>;
 
     /// Adds the results of a pass to a vector of a finer space.
-    fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError>;
+    fn spread(&self, pass: KernelPass<'_>, fine: &mut Vector) -> Result<(), OperatorError>;
 
     /// Creates an array of indices with `entries` · `lanes` per batch; both are 1 for arrays without batches.
     fn indices(
@@ -151,10 +156,14 @@ pub(super) trait Engine: Send + Sync {
         indices: Vec<u32>,
         entries: usize,
         lanes: usize,
-    ) -> Result<Array, DeviceError>;
+    ) -> Result<EngineArray, DeviceError>;
 
     /// Prepares kernels that add to the `n` entries of a matrix; each comes with the positions of its entries.
-    fn prepare_entries(&mut self, runs: &[(Run<'_>, &Array)], n: usize) -> Result<(), BuildError> {
+    fn prepare_entries(
+        &mut self,
+        runs: &[(KernelRun<'_>, &EngineArray)],
+        n: usize,
+    ) -> Result<(), BuildError> {
         let _ = (runs, n);
         Ok(())
     }
@@ -162,19 +171,23 @@ pub(super) trait Engine: Send + Sync {
     /// Computes the entries of a matrix from kernels that add to them; each comes with the positions of its entries.
     fn add_entries(
         &self,
-        runs: &[(Run<'_>, &Array)],
-        entries: &mut Array,
+        runs: &[(KernelRun<'_>, &EngineArray)],
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError>;
 
     /// Computes the entries of a matrix as sums of stored element entries.
     fn sum_entries(
         &self,
-        stored: &[(&Array, &Lists)],
-        entries: &mut Array,
+        stored: &[(&EngineArray, &SummationLists)],
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError>;
 
     /// Prepares the merge of elements, for vectors of length `len`.
-    fn prepare_elements(&mut self, elements: &Elements, len: usize) -> Result<(), DeviceError> {
+    fn prepare_elements(
+        &mut self,
+        elements: &ElementPositions,
+        len: usize,
+    ) -> Result<(), DeviceError> {
         let _ = (elements, len);
         Ok(())
     }
@@ -183,56 +196,65 @@ pub(super) trait Engine: Send + Sync {
     /// capacity for all, `others` those of the others.
     fn merge_elements(
         &self,
-        elements: &Elements,
-        first: Array,
-        others: Vec<(usize, Array)>,
+        elements: &ElementPositions,
+        first: EngineArray,
+        others: Vec<(usize, EngineArray)>,
         len: usize,
-    ) -> Result<[Array; 3], OperatorError>;
+    ) -> Result<[EngineArray; 3], OperatorError>;
 
     /// Creates a list of matrix entries (of `n`) for repeated use.
-    fn fixed(&self, which: Vec<u32>, n: usize) -> Result<Fixed, DeviceError>;
+    fn fixed(&self, which: Vec<u32>, n: usize) -> Result<UnitEntries, DeviceError>;
 
     /// Creates a list of degrees of freedom for repeated use.
-    fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<Fixed, DeviceError>;
+    fn listed(&self, unknowns: Vec<u32>, len: usize) -> Result<UnitEntries, DeviceError>;
 
     /// Gathers the listed entries of a vector.
-    fn take_listed(&self, which: &Fixed, x: &Vector, into: &mut Array)
-    -> Result<(), OperatorError>;
+    fn take_listed(
+        &self,
+        which: &UnitEntries,
+        x: &Vector,
+        into: &mut EngineArray,
+    ) -> Result<(), OperatorError>;
 
     /// Sets the listed entries of a matrix to a value.
     fn set_entries(
         &self,
-        which: &Fixed,
+        which: &UnitEntries,
         value: f64,
-        entries: &mut Array,
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError>;
 
     /// Creates a matrix handle of the vendor's library, if there is one.
     fn vendor(
         &self,
-        starts: &Array,
-        columns: &Array,
-        entries: &Array,
+        starts: &EngineArray,
+        columns: &EngineArray,
+        entries: &EngineArray,
         len: usize,
-    ) -> Result<Option<Vendor>, DeviceError> {
+    ) -> Result<Option<VendorMatrix>, DeviceError> {
         let _ = (starts, columns, entries, len);
         Ok(None)
     }
 
     /// Computes y = A x.
-    fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError>;
+    fn multiply(
+        &self,
+        matrix: &AssembledMatrix,
+        x: &Vector,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError>;
 
     /// Returns whether there are oblique conditions.
     fn is_oblique(&self) -> bool;
 
     /// Applies oblique conditions to a vector.
-    fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+    fn hold(&self, what: ObliqueTreatment<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// Replaces the affine constraints.
     fn constrain(&mut self, affine: &AffineConstraints) -> Result<(), DeviceError>;
 
     /// Applies affine constraints to a vector.
-    fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError>;
+    fn close(&self, what: AffineTreatment<'_>, y: &mut Vector) -> Result<(), OperatorError>;
 
     /// Sets the values of the essential conditions, in the order of [`Discretisation::conditions`], then those of
     /// oblique conditions, three per node.
@@ -242,7 +264,7 @@ pub(super) trait Engine: Send + Sync {
     fn impose(&self, u: &mut Vector) -> Result<(), OperatorError>;
 
     /// Returns the bytes that a kernel streams in addition to tables and vectors.
-    fn streamed(&self, work: &Work, block: &Block) -> usize {
+    fn streamed(&self, work: &AssignedKernel, block: &CellBlock) -> usize {
         let _ = (work, block);
         0
     }

@@ -4,9 +4,9 @@
 //! memory does not grow with the mesh. Contributions of several integrals in a cell are summed; results on a device are
 //! downloaded range by range.
 
-use super::blocks::{Work, kept};
-use super::engine::Array;
-use super::{BuildError, Class, Operator, Part};
+use super::blocks::{AssignedKernel, kept};
+use super::engine::EngineArray;
+use super::{BuildError, CellClass, CellSubset, Operator};
 use crate::algebra::vector::Vector;
 use crate::operator::batch::Batches;
 use crate::support::parallel::*;
@@ -21,7 +21,7 @@ const PART: usize = 8;
 
 /// Selection of integrands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Asked {
+pub struct FluxSelection {
     /// Number of values per point.
     pub numbers: usize,
     /// For each integral of a form, the index of each of its tested values ([`kernels_gen::plan::tested`]) among these.
@@ -31,7 +31,7 @@ pub struct Asked {
 }
 
 /// Output of a kernel at the points of its cells.
-struct Stored<'a> {
+struct KernelOutput<'a> {
     /// Values and points per cell.
     numbers: usize,
     points: usize,
@@ -40,9 +40,9 @@ struct Stored<'a> {
     values: Cow<'a, [f64]>,
 }
 
-impl<'a> Stored<'a> {
+impl<'a> KernelOutput<'a> {
     /// Wraps the output of a kernel with a number of values per point.
-    fn new(work: &Work, numbers: usize, values: Cow<'a, [f64]>) -> Self {
+    fn new(work: &AssignedKernel, numbers: usize, values: Cow<'a, [f64]>) -> Self {
         let extent = work.abi.arguments.iter().find(|argument| argument.role == Role::Stored);
         let (lanes, target) = (work.abi.lanes, work.kernel.target);
         let points = extent.map_or(0, |of| of.extent) / (lanes * numbers).max(1);
@@ -50,7 +50,7 @@ impl<'a> Stored<'a> {
     }
 
     /// Adds an integral's values in the cell of a lane to `[value][point]`.
-    fn add(&self, lane: usize, asked: &Asked, integral: usize, into: &mut [f64]) {
+    fn add(&self, lane: usize, asked: &FluxSelection, integral: usize, into: &mut [f64]) {
         let (of_number, of_point) = match self.target {
             Target::Vectors => (1, self.numbers),
             Target::Threads => (self.points, 1),
@@ -79,7 +79,7 @@ impl Operator {
     pub fn fluxes<E: From<BuildError>>(
         &self,
         state: &Vector,
-        asked: &Asked,
+        asked: &FluxSelection,
         most: usize,
         mut each: impl FnMut(Range<usize>, &[f64]) -> Result<(), E>,
     ) -> Result<(), E> {
@@ -89,12 +89,13 @@ impl Operator {
         let hanging = |cell: usize| words.is_some_and(|words| words[cell] != 0);
         let works = self.blocks.fluxes().iter();
         let of_cells = works.filter_map(|work| match work.kernel.class {
-            Class::Cells(part, integral) => {
-                let inside = kept(on, Class::Cells(Part::All, integral), &[]);
-                let own = move |cell| hanging(cell) == (part == Part::Hanging) && inside(cell);
+            CellClass::Cells(part, integral) => {
+                let inside = kept(on, CellClass::Cells(CellSubset::All, integral), &[]);
+                let own =
+                    move |cell| hanging(cell) == (part == CellSubset::Hanging) && inside(cell);
                 Some((work, integral, own))
             }
-            Class::Facets(_) => None,
+            CellClass::Facets(_) => None,
         });
         let of_cells: Vec<_> = of_cells.collect();
         let (n, mut numbers) = (on.mesh.n_cells(), Vec::new());
@@ -110,7 +111,7 @@ impl Operator {
                 }
                 let (batches, array) = self.stored(work, batches, state)?;
                 let values = self.engine.numbers(&array).map_err(BuildError::from)?;
-                let stored = Stored::new(work, asked.places[*integral].len(), values);
+                let stored = KernelOutput::new(work, asked.places[*integral].len(), values);
                 let length = asked.numbers * stored.points;
                 numbers.resize(range.len() * length, 0.0);
                 let mut lane_of = vec![usize::MAX; range.len()];
@@ -139,19 +140,19 @@ impl Operator {
     pub fn fluxes_on_facets(
         &self,
         state: &Vector,
-        asked: &Asked,
+        asked: &FluxSelection,
         integral: usize,
     ) -> Result<Vec<f64>, BuildError> {
         self.fits(state)?;
         let mut works = self.blocks.fluxes().iter();
-        let work = works.find(|work| work.kernel.class == Class::Facets(integral));
+        let work = works.find(|work| work.kernel.class == CellClass::Facets(integral));
         let Some(work) = work else { return Ok(Vec::new()) };
         let facets = self.blocks.on.facets_of(integral).iter();
         let facets = facets.map(|facet| (facet.cell, Some(facet.local)));
         let batches = Batches::listed(work.abi.lanes, PART, facets);
         let (batches, array) = self.stored(work, batches, state)?;
         let count = asked.places[integral].len();
-        let stored = Stored::new(work, count, self.engine.numbers(&array)?);
+        let stored = KernelOutput::new(work, count, self.engine.numbers(&array)?);
         let length = asked.numbers * stored.points;
         let mut numbers = vec![0.0; length * lanes(&batches).count()];
         for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
@@ -163,10 +164,10 @@ impl Operator {
     /// Runs a kernel on some batches and returns its output.
     fn stored(
         &self,
-        work: &Work,
+        work: &AssignedKernel,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Arc<Batches>, Array), BuildError> {
+    ) -> Result<(Arc<Batches>, EngineArray), BuildError> {
         let done = self.blocks.flux(&*self.engine, work, batches, state)?;
         self.finish()?;
         Ok(done)

@@ -29,7 +29,7 @@ use std::borrow::Cow;
 const BLOCK: usize = 32;
 
 /// A nodal quantity at the points of a block of cells.
-struct Evaluated {
+struct PointValues {
     /// `[component][point]`.
     value: Vec<Vec<f64>>,
     /// `[component · dim + direction][point]`, in physical space.
@@ -37,23 +37,23 @@ struct Evaluated {
 }
 
 /// The points of a block of cells.
-struct Block {
+struct PointBlock {
     cells: Vec<usize>,
     points_per_cell: usize,
     weight: Vec<f64>,
     x: Vec<[f64; 3]>,
-    quantities: Vec<Evaluated>,
+    quantities: Vec<PointValues>,
 }
 
 /// A nodal quantity: its space and its values.
-type Nodal<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
+type NodalQuantity<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
 /// Computes `count` integrals over all cells with a rule; `integrand` returns the sums of a block.
 fn integrate(
     on: &Discretisation,
     (rule, count): (Rule, usize),
-    nodal: &[Nodal<'_>],
-    integrand: impl Fn(&Block) -> Vec<f64> + Sync,
+    nodal: &[NodalQuantity<'_>],
+    integrand: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>, ElementError> {
     let sums = block_by_block(on, &rule.points(), &rule.weights(), nodal, integrand)?;
     // A process may have no cells.
@@ -70,8 +70,8 @@ fn block_by_block<T: Send>(
     on: &Discretisation,
     points: &[[f64; 3]],
     weights: &[f64],
-    nodal: &[Nodal<'_>],
-    work: impl Fn(&Block) -> T + Sync,
+    nodal: &[NodalQuantity<'_>],
+    work: impl Fn(&PointBlock) -> T + Sync,
 ) -> Result<Vec<T>, ElementError> {
     let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
     let geometry = tabulate(geometry, points);
@@ -83,9 +83,12 @@ fn block_by_block<T: Send>(
 }
 
 /// Returns the fields and nodal auxiliary data, and the index of each datum among them.
-fn all_nodal<'a>(on: &'a Discretisation, u: &'a [f64]) -> (Vec<Nodal<'a>>, Vec<Option<usize>>) {
+fn all_nodal<'a>(
+    on: &'a Discretisation,
+    u: &'a [f64],
+) -> (Vec<NodalQuantity<'a>>, Vec<Option<usize>>) {
     let own = |(number, field): (usize, &'a Field)| field.space.resolved(&u[on.dofs_of(number)]);
-    let mut nodal: Vec<Nodal<'a>> = on.fields.iter().enumerate().map(own).collect();
+    let mut nodal: Vec<NodalQuantity<'a>> = on.fields.iter().enumerate().map(own).collect();
     let mut place = vec![None; on.aux.len()];
     for (index, aux) in on.aux.iter().enumerate() {
         if let AuxValues::Nodes(space, values) = aux {
@@ -101,19 +104,19 @@ fn block(
     cells: &[usize],
     weights: &[f64],
     geometry: &Tabulation,
-    nodal: &[Nodal<'_>],
+    nodal: &[NodalQuantity<'_>],
     tables: &[Tabulation],
-) -> Block {
+) -> PointBlock {
     let dim = on.mesh.dim();
     let count = cells.len() * weights.len();
-    let mut block = Block {
+    let mut block = PointBlock {
         cells: cells.to_vec(),
         points_per_cell: weights.len(),
         weight: Vec::with_capacity(count),
         x: Vec::with_capacity(count),
         quantities: nodal
             .iter()
-            .map(|(space, _)| Evaluated {
+            .map(|(space, _)| PointValues {
                 value: vec![Vec::with_capacity(count); space.components()],
                 gradient: vec![Vec::with_capacity(count); space.components() * dim],
             })
@@ -336,7 +339,7 @@ fn norms(
     of: (usize, Rule),
     u: &[f64],
     values: usize,
-    known: impl Fn(&Block) -> Vec<f64> + Sync,
+    known: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let plain = squares(on, of, u, values, 1.0, &known)?;
     let mut norms = [0.0; 2];
@@ -355,7 +358,7 @@ fn squares(
     u: &[f64],
     values: usize,
     factor: f64,
-    known: impl Fn(&Block) -> Vec<f64> + Sync,
+    known: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
     let sums = integrate(on, (rule, 2), &[own], |block| {
@@ -428,7 +431,7 @@ pub fn energy<'a>(
 }
 
 /// Returns one slot of an evaluated quantity.
-fn part(quantity: &Evaluated, dim: usize, slot: Slot) -> &[f64] {
+fn part(quantity: &PointValues, dim: usize, slot: Slot) -> &[f64] {
     match slot.part {
         Part::Value => &quantity.value[slot.component],
         Part::Derivative(j) => &quantity.gradient[slot.component * dim + j],
@@ -437,7 +440,7 @@ fn part(quantity: &Evaluated, dim: usize, slot: Slot) -> &[f64] {
 
 fn fill(
     on: &Discretisation,
-    block: &Block,
+    block: &PointBlock,
     place: &[Option<usize>],
     parameters: &Parameters,
     input: Input,

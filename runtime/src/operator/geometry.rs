@@ -4,7 +4,7 @@
 //! x_i.
 
 use crate::algebra::vector::Real;
-use crate::device::Layout;
+use crate::device::VectorLayout;
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
 use crate::operator::batch::Batches;
@@ -152,7 +152,11 @@ pub fn coordinates_along<T: Real>(
 
 /// Returns the coordinates of the nodes of a space of degree 1 in the positions of a tiled vector; the space has at
 /// least as many components as there are directions.
-pub fn coordinates_in_tiles<T: Real>(mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+pub fn coordinates_in_tiles<T: Real>(
+    mesh: &Mesh,
+    space: &Space,
+    layout: &VectorLayout,
+) -> Buffer<T> {
     let dim = mesh.dim();
     let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
     for cell in with_corners(mesh) {

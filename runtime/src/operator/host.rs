@@ -11,17 +11,17 @@
 //! Neighbouring chunks add to common degrees of freedom in an order that depends on the mesh only. Results are
 //! therefore bitwise independent of the number of threads.
 
-use super::blocks::{Blocks, Given, Pass, Run, in_chunks, kept};
-use super::engine::{Affine, Array, Engine, Oblique, Rows};
-use super::matrix::lists::Lists;
-use super::matrix::{Fixed, Lies, Matrix, Rows as MatrixRows};
-use super::tables::Table;
-use super::{BuildError, Class, Part, refused};
+use super::blocks::{ArgumentValue, KernelBlocks, KernelPass, KernelRun, in_chunks, kept};
+use super::engine::{AffineTreatment, ConstrainedRows, Engine, EngineArray, ObliqueTreatment};
+use super::matrix::lists::SummationLists;
+use super::matrix::{AssembledMatrix, CompressedRows as MatrixRows, StorageFormat, UnitEntries};
+use super::tables::HostTable;
+use super::{BuildError, CellClass, CellSubset, refused};
 use super::{affine, oblique};
 use crate::algebra::vector::{Precision, Real, Vector};
 use crate::device::DeviceError;
-use crate::device::acoo::Elements;
-use crate::device::cpu::{Argument, Buffer, IndexArray, Launch, Module, Schedule, Writes};
+use crate::device::acoo::ElementPositions;
+use crate::device::cpu::{Argument, BatchWrites, Buffer, IndexArray, Launch, Module, Schedule};
 use crate::operator::batch::Batches;
 use crate::operator::matrix::acoo;
 use crate::solve::OperatorError;
@@ -38,7 +38,7 @@ use std::sync::Arc;
 const LISTED: usize = 1 << 14;
 
 /// Host engine.
-pub(super) struct Host {
+pub(super) struct HostEngine {
     module: Arc<Module>,
     precision: Precision,
     /// Proven conflict-free schedule of chunks.
@@ -48,16 +48,16 @@ pub(super) struct Host {
     /// Their values.
     values: Vec<f64>,
     /// Oblique conditions.
-    oblique: oblique::Oblique,
+    oblique: oblique::ObliqueConditions,
     /// Affine constraints, if there are any.
-    affine: Option<affine::Sums>,
+    affine: Option<affine::ConstraintRows>,
     /// Schedule of chunks that add to matrix entries.
     entries: Option<Schedule>,
     /// Schedule of chunks that add to a finer space.
     fine: Option<Schedule>,
 }
 
-impl Host {
+impl HostEngine {
     /// Creates the engine of a module's kernels.
     pub(super) fn new(
         on: &Discretisation,
@@ -66,7 +66,7 @@ impl Host {
     ) -> Result<Self, BuildError> {
         let schedule = Schedule::new(&on.partition, 0, Vec::new(), &[])?;
         let (constrained, values) = on.conditions().unzip();
-        let oblique = oblique::Oblique(oblique::combinations(on, |dof| dof));
+        let oblique = oblique::ObliqueConditions(oblique::combinations(on, |dof| dof));
         let (affine, entries, fine) = (None, None, None);
         Ok(Self {
             module,
@@ -84,7 +84,7 @@ impl Host {
     /// Binds a kernel to its arguments; `written` returns the written ones.
     fn bind<'a>(
         &'a self,
-        run: Run<'a>,
+        run: KernelRun<'a>,
         mut written: impl FnMut(Role) -> Option<Argument<'a>>,
     ) -> Result<Launch<'a>, OperatorError> {
         let arguments = run.arguments(|wanted| match wanted.written {
@@ -95,17 +95,17 @@ impl Host {
     }
 
     /// Returns the input of a kernel in a role.
-    fn read<'a>(&self, run: Run<'a>, role: Role) -> Option<Argument<'a>> {
+    fn read<'a>(&self, run: KernelRun<'a>, role: Role) -> Option<Argument<'a>> {
         match run.read(role)? {
-            Given::Array(array) => array.here().map(Table::read),
-            Given::Unknowns(vector, field) => part(&run.blocks.on, vector, field),
-            Given::Whole(vector) => entries(vector, 0..vector.len()),
+            ArgumentValue::Array(array) => array.here().map(HostTable::read),
+            ArgumentValue::Unknowns(vector, field) => part(&run.blocks.on, vector, field),
+            ArgumentValue::WholeVector(vector) => entries(vector, 0..vector.len()),
         }
     }
 
     fn bind_to<'a>(
         &'a self,
-        run: Run<'a>,
+        run: KernelRun<'a>,
         arguments: Vec<Argument<'a>>,
     ) -> Result<Launch<'a>, OperatorError> {
         let name = &run.work.kernel.name;
@@ -117,13 +117,17 @@ impl Host {
         Ok(bound)
     }
 
-    fn hold_in<T: Real>(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn hold_in<T: Real>(
+        &self,
+        what: ObliqueTreatment<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
         let (own, y) = (&self.oblique, y.entries_mut::<T>().ok_or_else(wrong)?);
         match what {
-            Oblique::Nothing => own.hold(y, false),
-            Oblique::Values => own.hold(y, true),
-            Oblique::Even => own.even(y),
-            Oblique::As { diagonal, x } => {
+            ObliqueTreatment::Homogeneous => own.hold(y, false),
+            ObliqueTreatment::Values => own.hold(y, true),
+            ObliqueTreatment::Even => own.even(y),
+            ObliqueTreatment::Diagonal { diagonal, x } => {
                 let d = diagonal.entries::<T>().ok_or_else(wrong)?;
                 own.hold_as(y, d, x.entries::<T>().ok_or_else(wrong)?);
             }
@@ -131,13 +135,17 @@ impl Host {
         Ok(())
     }
 
-    fn close_in<T: Real>(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn close_in<T: Real>(
+        &self,
+        what: AffineTreatment<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
         let Some(sums) = &self.affine else { return Ok(()) };
         let y = y.entries_mut::<T>().ok_or_else(wrong)?;
         match what {
-            Affine::Direction => affine::sum(&sums.direction, 0.0, 0.0, y),
-            Affine::Values => affine::sum(sums.valued(), 0.0, 1.0, y),
-            Affine::Transposed(rows) => {
+            AffineTreatment::Direction => affine::sum(&sums.direction, 0.0, 0.0, y),
+            AffineTreatment::Values => affine::sum(sums.valued(), 0.0, 1.0, y),
+            AffineTreatment::Transposed(rows) => {
                 affine::sum(&sums.transposed, 1.0, 0.0, y);
                 let given = sums.given.iter().map(|&unknown| unknown as usize);
                 set_rows(given, rows, y)?;
@@ -149,7 +157,7 @@ impl Host {
     /// Runs kernels that add to the entries of a matrix.
     fn add_to<T: Real>(
         &self,
-        runs: &[(Run<'_>, &Array)],
+        runs: &[(KernelRun<'_>, &EngineArray)],
         entries: &mut [T],
     ) -> Result<(), OperatorError> {
         let Some(schedule) = &self.entries else { return Err(wrong()) };
@@ -160,7 +168,7 @@ impl Host {
         for &(run, places) in runs {
             let arguments = run.arguments(|wanted| match wanted.role {
                 Role::Matrix => Some(shared.part(all.clone())),
-                Role::Entries => places.here().map(Table::read),
+                Role::Entries => places.here().map(HostTable::read),
                 _ => self.read(run, wanted.role),
             })?;
             launches.push(self.bind_to(run, arguments)?);
@@ -170,8 +178,8 @@ impl Host {
 
     fn sum_of<T: Real>(
         &self,
-        pass: Pass<'_>,
-        rows: Rows<'_>,
+        pass: KernelPass<'_>,
+        rows: ConstrainedRows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         let sharing = y.sharing().cloned();
@@ -197,7 +205,7 @@ impl Host {
     /// Runs the kernels of a pass in some chunks.
     fn run_chunks<T: Real>(
         &self,
-        pass: Pass<'_>,
+        pass: KernelPass<'_>,
         chunks: Range<usize>,
         entries: &mut [T],
     ) -> Result<(), OperatorError> {
@@ -214,9 +222,9 @@ impl Host {
     }
 }
 
-impl Host {
+impl HostEngine {
     /// Proves the schedule for vectors of a finer space.
-    fn prepare_fine(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
+    fn prepare_fine(&mut self, blocks: &KernelBlocks) -> Result<(), BuildError> {
         let Some(targets) = &blocks.on.targets else { return Ok(()) };
         let mut writes = Vec::new();
         for (work, block) in blocks.works().filter(|(work, _)| work.kernel.task == Task::Prolong) {
@@ -224,16 +232,20 @@ impl Host {
             let at = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
             let (Some(map), Some(array)) = (at(Role::Targets), at(Role::Fine)) else { continue };
             let table = block.array(Role::Targets, work.kernel.geometry);
-            let Some(Table::U32(indices)) = table.and_then(Array::here) else { continue };
+            let Some(HostTable::U32(indices)) = table.and_then(EngineArray::here) else { continue };
             let parts = block.batches.parts();
-            writes.push(Writes { abi, map, array, indices, parts, first: 0 });
+            writes.push(BatchWrites { abi, map, array, indices, parts, first: 0 });
         }
         let partition = &blocks.on.partition;
         self.fine = Some(Schedule::new(partition, targets.len, Vec::new(), &writes)?);
         Ok(())
     }
 
-    fn spread_to<T: Real>(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
+    fn spread_to<T: Real>(
+        &self,
+        pass: KernelPass<'_>,
+        fine: &mut Vector,
+    ) -> Result<(), OperatorError> {
         let entries = fine.entries_mut::<T>().ok_or_else(wrong)?;
         let Some(schedule) = &self.fine else { return Err(wrong()) };
         let all = 0..entries.len();
@@ -248,13 +260,13 @@ impl Host {
 /// Sets some rows of a vector.
 fn set_rows<T: Real>(
     which: impl Iterator<Item = usize>,
-    rows: Rows<'_>,
+    rows: ConstrainedRows<'_>,
     y: &mut [T],
 ) -> Result<(), OperatorError> {
     match rows {
-        Rows::Zero => which.for_each(|i| y[i] = T::from_f64(0.0)),
-        Rows::One => which.for_each(|i| y[i] = T::from_f64(1.0)),
-        Rows::Of(x) => {
+        ConstrainedRows::Zero => which.for_each(|i| y[i] = T::from_f64(0.0)),
+        ConstrainedRows::One => which.for_each(|i| y[i] = T::from_f64(1.0)),
+        ConstrainedRows::Identity(x) => {
             let x = x.entries::<T>().ok_or_else(wrong)?;
             which.for_each(|i| y[i] = x[i]);
         }
@@ -265,19 +277,19 @@ fn set_rows<T: Real>(
 /// Minimum number of rows or entries of a matrix per task.
 const GRAIN: usize = 1 << 10;
 
-fn numbers(array: &Array) -> Result<&[u32], OperatorError> {
+fn numbers(array: &EngineArray) -> Result<&[u32], OperatorError> {
     match array.here() {
-        Some(Table::U32(indices)) => Ok(indices),
+        Some(HostTable::U32(indices)) => Ok(indices),
         _ => Err(wrong()),
     }
 }
 
 /// Concatenates all elements: appends the others to the first, and 1 for constrained degrees of freedom.
 fn put_in_line<'a, T: Real>(
-    elements: &Elements,
+    elements: &ElementPositions,
     cells: &mut [T],
-    others: &'a [(usize, Array)],
-    values: impl Fn(&'a Table) -> Option<&'a Buffer<T>>,
+    others: &'a [(usize, EngineArray)],
+    values: impl Fn(&'a HostTable) -> Option<&'a Buffer<T>>,
 ) -> Result<(), OperatorError> {
     for (first, own) in others {
         let own = own.here().and_then(&values).ok_or_else(wrong)?;
@@ -290,9 +302,9 @@ fn put_in_line<'a, T: Real>(
 
 /// Computes entries as sums of stored elements.
 fn sum_in<'a, T: Real>(
-    stored: &[(&'a Array, &'a Lists)],
+    stored: &[(&'a EngineArray, &'a SummationLists)],
     entries: &mut [T],
-    values: impl Fn(&'a Array) -> Option<&'a Buffer<T>>,
+    values: impl Fn(&'a EngineArray) -> Option<&'a Buffer<T>>,
 ) -> Result<(), OperatorError> {
     let mut sources = Vec::new();
     for (array, lists) in stored {
@@ -349,16 +361,16 @@ fn entries(vector: &Vector, range: Range<usize>) -> Option<Argument<'_>> {
     }
 }
 
-impl Engine for Host {
+impl Engine for HostEngine {
     fn batches(
         &self,
         on: &Discretisation,
-        class: (Class, usize, &[Slots]),
-        parts: &[Part],
+        class: (CellClass, usize, &[Slots]),
+        parts: &[CellSubset],
     ) -> Result<Batches, BuildError> {
         // A SIMD batch does the work that any of its lanes needs: sort by hanging class. Device threads lose more
         // without neighbours.
-        if let ((Class::Cells(Part::Hanging, _), lanes, _), Some(words)) =
+        if let ((CellClass::Cells(CellSubset::Hanging, _), lanes, _), Some(words)) =
             (class, on.mesh.hanging())
         {
             let (keep, key) = (kept(on, class.0, parts), |cell: usize| hanging::class(words[cell]));
@@ -367,45 +379,47 @@ impl Engine for Host {
         in_chunks(on, &on.partition, class, parts)
     }
 
-    fn array(&self, table: Table) -> Result<Array, DeviceError> {
-        Ok(Array::Here(table))
+    fn array(&self, table: HostTable) -> Result<EngineArray, DeviceError> {
+        Ok(EngineArray::Host(table))
     }
 
-    fn reals(&self, values: &[f64]) -> Result<Array, DeviceError> {
-        Ok(Array::Here(Table::reals(values, self.precision)))
+    fn reals(&self, values: &[f64]) -> Result<EngineArray, DeviceError> {
+        Ok(EngineArray::Host(HostTable::reals(values, self.precision)))
     }
 
-    fn numbers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [f64]>, DeviceError> {
-        array.here().and_then(Table::numbers).ok_or(DeviceError::Foreign)
+    fn numbers<'a>(&self, array: &'a EngineArray) -> Result<Cow<'a, [f64]>, DeviceError> {
+        array.here().and_then(HostTable::numbers).ok_or(DeviceError::Foreign)
     }
 
-    fn integers<'a>(&self, array: &'a Array) -> Result<Cow<'a, [u32]>, DeviceError> {
+    fn integers<'a>(&self, array: &'a EngineArray) -> Result<Cow<'a, [u32]>, DeviceError> {
         numbers(array).map(Cow::Borrowed).map_err(|_| DeviceError::Foreign)
     }
 
-    fn zeros(&self, len: usize) -> Result<Array, DeviceError> {
-        Ok(Array::Here(Table::zeros(len, self.precision)))
+    fn zeros(&self, len: usize) -> Result<EngineArray, DeviceError> {
+        Ok(EngineArray::Host(HostTable::zeros(len, self.precision)))
     }
 
-    fn overwrite(&self, array: &mut Array, values: &[f64]) -> Result<(), DeviceError> {
+    fn overwrite(&self, array: &mut EngineArray, values: &[f64]) -> Result<(), DeviceError> {
         *array = self.reals(values)?;
         Ok(())
     }
 
     /// Proves that concurrent chunks add to different degrees of freedom.
-    fn prepare(&mut self, blocks: &Blocks) -> Result<(), BuildError> {
+    fn prepare(&mut self, blocks: &KernelBlocks) -> Result<(), BuildError> {
         let (on, mut writes) = (&blocks.on, Vec::new());
         for (work, block) in blocks.works() {
             let abi = &work.abi;
             for (map, argument) in abi.arguments.iter().enumerate() {
                 let table = block.array(argument.role, work.kernel.geometry);
-                let Some(Table::U32(indices)) = table.and_then(Array::here) else { continue };
+                let Some(HostTable::U32(indices)) = table.and_then(EngineArray::here) else {
+                    continue;
+                };
                 for (array, written) in abi.arguments.iter().enumerate() {
                     let indexed = |reach: &Reach| (reach.map, reach.array) == (map, array);
                     let Role::Result(field) = written.role else { continue };
                     if abi.reaches.iter().any(indexed) {
                         let (first, parts) = (on.dofs_of(field).start, block.batches.parts());
-                        writes.push(Writes { abi, map, array, indices, parts, first });
+                        writes.push(BatchWrites { abi, map, array, indices, parts, first });
                     }
                 }
             }
@@ -424,23 +438,28 @@ impl Engine for Host {
         self.prepare_fine(blocks)
     }
 
-    fn store(&self, run: Run<'_>, into: &mut Array) -> Result<(), OperatorError> {
+    fn store(&self, run: KernelRun<'_>, into: &mut EngineArray) -> Result<(), OperatorError> {
         let mut written = match into {
-            Array::Here(table) => Some(table.write()),
-            Array::There(_) => None,
+            EngineArray::Host(table) => Some(table.write()),
+            EngineArray::Device(_) => None,
         };
         let mut launch = self.bind(run, |_| written.take())?;
         launch.run_apart(run.block.batches.parts()).map_err(refused)
     }
 
-    fn sum(&self, pass: Pass<'_>, rows: Rows<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn sum(
+        &self,
+        pass: KernelPass<'_>,
+        rows: ConstrainedRows<'_>,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
         match self.precision {
             Precision::F64 => self.sum_of::<f64>(pass, rows, y),
             Precision::F32 => self.sum_of::<f32>(pass, rows, y),
         }
     }
 
-    fn spread(&self, pass: Pass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
+    fn spread(&self, pass: KernelPass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {
         match self.precision {
             Precision::F64 => self.spread_to::<f64>(pass, fine),
             Precision::F32 => self.spread_to::<f32>(pass, fine),
@@ -452,7 +471,7 @@ impl Engine for Host {
         indices: Vec<u32>,
         entries: usize,
         lanes: usize,
-    ) -> Result<Array, DeviceError> {
+    ) -> Result<EngineArray, DeviceError> {
         let numbers = Buffer::from_slice(&indices);
         let alone = (entries, lanes) == (1, 1);
         let array = if alone {
@@ -460,18 +479,22 @@ impl Engine for Host {
         } else {
             IndexArray::new(numbers, entries, lanes)
         };
-        Ok(Array::Here(Table::U32(array)))
+        Ok(EngineArray::Host(HostTable::U32(array)))
     }
 
     /// Proves that concurrent chunks add to different entries.
-    fn prepare_entries(&mut self, runs: &[(Run<'_>, &Array)], n: usize) -> Result<(), BuildError> {
+    fn prepare_entries(
+        &mut self,
+        runs: &[(KernelRun<'_>, &EngineArray)],
+        n: usize,
+    ) -> Result<(), BuildError> {
         let mut writes = Vec::new();
         for (run, places) in runs {
             let abi = &run.work.abi;
             let at = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
             let (Some(map), Some(array)) = (at(Role::Entries), at(Role::Matrix)) else { continue };
-            let Some(Table::U32(indices)) = places.here() else { continue };
-            writes.push(Writes {
+            let Some(HostTable::U32(indices)) = places.here() else { continue };
+            writes.push(BatchWrites {
                 abi,
                 map,
                 array,
@@ -487,77 +510,81 @@ impl Engine for Host {
 
     fn add_entries(
         &self,
-        runs: &[(Run<'_>, &Array)],
-        entries: &mut Array,
+        runs: &[(KernelRun<'_>, &EngineArray)],
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError> {
         match entries {
-            Array::Here(Table::F64(values)) => self.add_to(runs, values),
-            Array::Here(Table::F32(values)) => self.add_to(runs, values),
+            EngineArray::Host(HostTable::F64(values)) => self.add_to(runs, values),
+            EngineArray::Host(HostTable::F32(values)) => self.add_to(runs, values),
             _ => Err(wrong()),
         }
     }
 
     fn sum_entries(
         &self,
-        stored: &[(&Array, &Lists)],
-        entries: &mut Array,
+        stored: &[(&EngineArray, &SummationLists)],
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError> {
         match entries {
-            Array::Here(Table::F64(values)) => sum_in(stored, values, |array| match array.here() {
-                Some(Table::F64(values)) => Some(values),
-                _ => None,
-            }),
-            Array::Here(Table::F32(values)) => sum_in(stored, values, |array| match array.here() {
-                Some(Table::F32(values)) => Some(values),
-                _ => None,
-            }),
+            EngineArray::Host(HostTable::F64(values)) => {
+                sum_in(stored, values, |array| match array.here() {
+                    Some(HostTable::F64(values)) => Some(values),
+                    _ => None,
+                })
+            }
+            EngineArray::Host(HostTable::F32(values)) => {
+                sum_in(stored, values, |array| match array.here() {
+                    Some(HostTable::F32(values)) => Some(values),
+                    _ => None,
+                })
+            }
             _ => Err(wrong()),
         }
     }
 
     fn merge_elements(
         &self,
-        elements: &Elements,
-        first: Array,
-        others: Vec<(usize, Array)>,
+        elements: &ElementPositions,
+        first: EngineArray,
+        others: Vec<(usize, EngineArray)>,
         len: usize,
-    ) -> Result<[Array; 3], OperatorError> {
-        let Array::Here(mut cells) = first else { return Err(wrong()) };
+    ) -> Result<[EngineArray; 3], OperatorError> {
+        let EngineArray::Host(mut cells) = first else { return Err(wrong()) };
         let (starts, columns, entries) = match &mut cells {
-            Table::F64(cells) => {
+            HostTable::F64(cells) => {
                 put_in_line(elements, cells, &others, |table| match table {
-                    Table::F64(own) => Some(own),
+                    HostTable::F64(own) => Some(own),
                     _ => None,
                 })?;
                 let (starts, columns, entries) = acoo::merge(elements, cells, len);
-                (starts, columns, Table::F64(Buffer::from_slice(&entries)))
+                (starts, columns, HostTable::F64(Buffer::from_slice(&entries)))
             }
-            Table::F32(cells) => {
+            HostTable::F32(cells) => {
                 put_in_line(elements, cells, &others, |table| match table {
-                    Table::F32(own) => Some(own),
+                    HostTable::F32(own) => Some(own),
                     _ => None,
                 })?;
                 let (starts, columns, entries) = acoo::merge(elements, cells, len);
-                (starts, columns, Table::F32(Buffer::from_slice(&entries)))
+                (starts, columns, HostTable::F32(Buffer::from_slice(&entries)))
             }
-            Table::U32(_) => return Err(wrong()),
+            HostTable::U32(_) => return Err(wrong()),
         };
-        Ok([self.indices(starts, 1, 1)?, self.indices(columns, 1, 1)?, Array::Here(entries)])
+        Ok([self.indices(starts, 1, 1)?, self.indices(columns, 1, 1)?, EngineArray::Host(entries)])
     }
 
-    fn fixed(&self, which: Vec<u32>, _: usize) -> Result<Fixed, DeviceError> {
-        Ok(Fixed::Here(which))
+    fn fixed(&self, which: Vec<u32>, _: usize) -> Result<UnitEntries, DeviceError> {
+        Ok(UnitEntries::Host(which))
     }
 
-    fn listed(&self, unknowns: Vec<u32>, _: usize) -> Result<Fixed, DeviceError> {
-        Ok(Fixed::Here(unknowns))
+    fn listed(&self, unknowns: Vec<u32>, _: usize) -> Result<UnitEntries, DeviceError> {
+        Ok(UnitEntries::Host(unknowns))
     }
 
     fn take_listed(
         &self,
-        which: &Fixed,
+        which: &UnitEntries,
         x: &Vector,
-        into: &mut Array,
+        into: &mut EngineArray,
     ) -> Result<(), OperatorError> {
         fn take<T: Real>(which: &[u32], x: &Vector, into: &mut [T]) -> Result<(), OperatorError> {
             let x = x.entries::<T>().ok_or_else(wrong)?;
@@ -567,35 +594,42 @@ impl Engine for Host {
             });
             Ok(())
         }
-        let Fixed::Here(which) = which else { return Err(wrong()) };
+        let UnitEntries::Host(which) = which else { return Err(wrong()) };
         match into {
-            Array::Here(Table::F64(into)) => take::<f64>(which, x, into),
-            Array::Here(Table::F32(into)) => take::<f32>(which, x, into),
+            EngineArray::Host(HostTable::F64(into)) => take::<f64>(which, x, into),
+            EngineArray::Host(HostTable::F32(into)) => take::<f32>(which, x, into),
             _ => Err(wrong()),
         }
     }
 
     fn set_entries(
         &self,
-        which: &Fixed,
+        which: &UnitEntries,
         value: f64,
-        entries: &mut Array,
+        entries: &mut EngineArray,
     ) -> Result<(), OperatorError> {
-        let Fixed::Here(which) = which else { return Err(wrong()) };
+        let UnitEntries::Host(which) = which else { return Err(wrong()) };
         let which = which.iter().map(|&at| at as usize);
         match entries {
-            Array::Here(Table::F64(values)) => which.for_each(|at| values[at] = value),
-            Array::Here(Table::F32(values)) => which.for_each(|at| values[at] = value as f32),
+            EngineArray::Host(HostTable::F64(values)) => which.for_each(|at| values[at] = value),
+            EngineArray::Host(HostTable::F32(values)) => {
+                which.for_each(|at| values[at] = value as f32)
+            }
             _ => return Err(wrong()),
         }
         Ok(())
     }
 
-    fn multiply(&self, matrix: &Matrix, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
-        let Lies::Rows(rows) = &matrix.lies else { return Err(wrong()) };
+    fn multiply(
+        &self,
+        matrix: &AssembledMatrix,
+        x: &Vector,
+        y: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let StorageFormat::Rows(rows) = &matrix.lies else { return Err(wrong()) };
         match rows.entries.here() {
-            Some(Table::F64(values)) => multiply_in::<f64>(rows, values, x, y),
-            Some(Table::F32(values)) => multiply_in::<f32>(rows, values, x, y),
+            Some(HostTable::F64(values)) => multiply_in::<f64>(rows, values, x, y),
+            Some(HostTable::F32(values)) => multiply_in::<f32>(rows, values, x, y),
             _ => Err(wrong()),
         }
     }
@@ -604,7 +638,7 @@ impl Engine for Host {
         !self.oblique.0.dofs.is_empty()
     }
 
-    fn hold(&self, what: Oblique<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn hold(&self, what: ObliqueTreatment<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         match self.precision {
             Precision::F64 => self.hold_in::<f64>(what, y),
             Precision::F32 => self.hold_in::<f32>(what, y),
@@ -612,11 +646,11 @@ impl Engine for Host {
     }
 
     fn constrain(&mut self, affine: &AffineConstraints) -> Result<(), DeviceError> {
-        self.affine = (!affine.is_empty()).then(|| affine::Sums::new(affine, |dof| dof));
+        self.affine = (!affine.is_empty()).then(|| affine::ConstraintRows::new(affine, |dof| dof));
         Ok(())
     }
 
-    fn close(&self, what: Affine<'_>, y: &mut Vector) -> Result<(), OperatorError> {
+    fn close(&self, what: AffineTreatment<'_>, y: &mut Vector) -> Result<(), OperatorError> {
         match self.precision {
             Precision::F64 => self.close_in::<f64>(what, y),
             Precision::F32 => self.close_in::<f32>(what, y),
@@ -637,7 +671,7 @@ impl Engine for Host {
     fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         let conditions = self.constrained.iter().zip(&self.values);
         conditions.for_each(|(&unknown, &value)| u.set_entry(unknown, value));
-        self.hold(Oblique::Values, u)
+        self.hold(ObliqueTreatment::Values, u)
     }
 
     fn module(&self) -> Option<&Module> {

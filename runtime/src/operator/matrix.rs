@@ -15,78 +15,78 @@ pub(super) mod lists;
 pub(super) mod slices;
 mod sparsity;
 
-use super::blocks::{Block, Inputs, Work};
-use super::engine::{self, Array};
+use super::blocks::{AssignedKernel, CellBlock, PassInputs};
+use super::engine::{self, EngineArray};
 use super::{BuildError, Operator};
 use crate::algebra::csr::{self, Csr};
 use crate::algebra::vector::Vector;
-use crate::device::acoo::Elements;
-use crate::device::{DeviceError, Places, SparseMatrix};
+use crate::device::acoo::ElementPositions;
+use crate::device::{DeviceError, EntrySelection, SparseMatrix};
 use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::batch::Batches;
 use crate::solve::OperatorError;
-use crate::support::memory::{Room, TooMuch};
+use crate::support::memory::{InsufficientMemory, MemoryBudget};
 use kernels_gen::abi::Role;
 use kernels_gen::dialect::c::rows::ROWS;
 use kernels_gen::dialect::c::slices::SLICE;
 use kernels_gen::plan::Task;
 use kernels_gen::plan::cell_matrix::CellMatrix;
-use lists::Lists;
-use slices::{Sliced, Slices};
+use lists::SummationLists;
+use slices::{SlicePositions, SlicedMatrix};
 use sparsity::{NOWHERE, Sparsity};
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
 /// Assembly algorithm.
-pub(super) enum Ways {
+pub(super) enum AssemblyTables {
     /// Positions of the entries of each kernel.
-    Places(BTreeMap<usize, Array>),
+    Positions(BTreeMap<usize, EngineArray>),
     /// Summation lists of each kernel's stored elements.
-    Sums(BTreeMap<usize, Lists>),
+    Sums(BTreeMap<usize, SummationLists>),
     /// Kernels in storage order, and the position of each of their elements.
-    Merged(Vec<usize>, Elements),
+    Merged(Vec<usize>, ElementPositions),
 }
 
 /// A sparse matrix with its assembly algorithm.
-pub(super) struct Matrix {
-    ways: Ways,
+pub(super) struct AssembledMatrix {
+    ways: AssemblyTables,
     /// Diagonal entries of constrained degrees of freedom, if they are not among the elements.
-    fixed: Option<Fixed>,
+    fixed: Option<UnitEntries>,
     /// Length of vectors.
     len: usize,
     /// Number of entries.
     count: usize,
-    pub(super) lies: Lies,
+    pub(super) lies: StorageFormat,
 }
 
 /// Entries that are 1 in every assembly.
-pub(super) enum Fixed {
-    Here(Vec<u32>),
-    There(Places),
+pub(super) enum UnitEntries {
+    Host(Vec<u32>),
+    Device(EntrySelection),
 }
 
 /// Storage format of a matrix.
-pub(super) enum Lies {
+pub(super) enum StorageFormat {
     /// Compressed sparse rows.
-    Rows(Rows),
+    Rows(CompressedRows),
     /// Slices of rows, for adjacent device threads on adjacent rows.
-    Slices(Slices),
+    Slices(SlicedMatrix),
 }
 
 /// A matrix in compressed sparse rows.
-pub(super) struct Rows {
+pub(super) struct CompressedRows {
     /// Offset of each row, and the end of the last.
-    pub(super) starts: Array,
+    pub(super) starts: EngineArray,
     /// Positions of columns in vectors.
-    pub(super) columns: Array,
-    pub(super) entries: Array,
+    pub(super) columns: EngineArray,
+    pub(super) entries: EngineArray,
     /// Vendor library handle, if it multiplies.
-    pub(super) vendor: Option<Vendor>,
+    pub(super) vendor: Option<VendorMatrix>,
 }
 
-impl Lies {
+impl StorageFormat {
     /// Returns the entries.
-    fn entries_mut(&mut self) -> &mut Array {
+    fn entries_mut(&mut self) -> &mut EngineArray {
         match self {
             Self::Rows(rows) => &mut rows.entries,
             Self::Slices(slices) => &mut slices.entries,
@@ -95,7 +95,7 @@ impl Lies {
 }
 
 /// A matrix handle of the vendor's library.
-pub(super) type Vendor = Mutex<Box<dyn SparseMatrix>>;
+pub(super) type VendorMatrix = Mutex<Box<dyn SparseMatrix>>;
 
 /// Size of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -107,15 +107,15 @@ pub struct MatrixSize {
 }
 
 /// Representation of the Jacobian, if it is not matrix-free.
-pub(super) enum Represented {
+pub(super) enum JacobianStorage {
     /// Element matrices.
     Elements(Task),
     /// A sparse matrix.
-    Matrix(Box<Matrix>),
+    Matrix(Box<AssembledMatrix>),
 }
 
 /// Returns whether a kernel stores element matrices instead of adding them.
-fn stores(work: &Work) -> bool {
+fn stores(work: &AssignedKernel) -> bool {
     work.abi.arguments.iter().any(|argument| argument.role == Role::CellMatrix)
 }
 
@@ -143,11 +143,11 @@ impl Operator {
                     self.has_room("the element matrices", bytes)?;
                     self.blocks.make_room_for_matrices(&*self.engine, None)?;
                 }
-                Some(Represented::Elements(product))
+                Some(JacobianStorage::Elements(product))
             }
             Representation::Assembled(assembly) => {
                 self.wants(how.tasks())?;
-                Some(Represented::Matrix(Box::new(self.matrix_of(assembly)?)))
+                Some(JacobianStorage::Matrix(Box::new(self.matrix_of(assembly)?)))
             }
         };
         Ok(())
@@ -172,14 +172,16 @@ impl Operator {
     fn has_room(&self, what: &str, bytes: f64) -> Result<(), BuildError> {
         let n = self.blocks.on.n_dofs();
         let what = || format!("{what} of {n} unknowns");
-        let Some(arithmetic) = self.arithmetic() else { return Ok(Room::check(what, bytes)?) };
+        let Some(arithmetic) = self.arithmetic() else {
+            return Ok(MemoryBudget::check(what, bytes)?);
+        };
         let free = arithmetic.device().free_bytes().filter(|&free| bytes > free);
         match free {
             None => Ok(()),
             Some(free) => {
-                let room = Room { bytes: free, bound: "what the device has" };
+                let room = MemoryBudget { bytes: free, bound: "what the device has" };
                 let remedy = "the matrix-free operator, fewer cells or a lower degree";
-                Err(TooMuch { what: what(), bytes, room, remedy }.into())
+                Err(InsufficientMemory { what: what(), bytes, room, remedy }.into())
             }
         }
     }
@@ -191,14 +193,14 @@ impl Operator {
         }
     }
 
-    fn matrix_of(&mut self, assembly: Assembly) -> Result<Matrix, BuildError> {
+    fn matrix_of(&mut self, assembly: Assembly) -> Result<AssembledMatrix, BuildError> {
         let (on, engine) = (&self.blocks.on, &*self.engine);
-        let works: Vec<(usize, &Work, &Block)> = self.blocks.matrix_works().collect();
+        let works: Vec<(usize, &AssignedKernel, &CellBlock)> = self.blocks.matrix_works().collect();
         let stored = works.iter().all(|(_, work, _)| stores(work));
         if stored == matches!(assembly, Assembly::Pattern | Assembly::Coloured) {
             return Err(BuildError::OtherAssembly { assembly });
         }
-        let matrix = |work: &Work| work.kernel.matrix.clone().unwrap_or_default();
+        let matrix = |work: &AssignedKernel| work.kernel.matrix.clone().unwrap_or_default();
         let matrices: Vec<CellMatrix> = works.iter().map(|(_, work, _)| matrix(work)).collect();
         let batches = works.iter().map(|(_, _, block)| &*block.batches);
         let parts: Vec<(&CellMatrix, &Batches)> = matrices.iter().zip(batches).collect();
@@ -225,15 +227,16 @@ impl Operator {
             let order = order.into_iter().map(|i| works[i].0).collect();
             let none = |length: usize| engine.indices(vec![0; length], 1, 1);
             let (starts, columns, entries) = (none(1)?, none(0)?, engine.zeros(0)?);
-            let lies = Lies::Rows(Rows { starts, columns, entries, vendor: None });
+            let lies =
+                StorageFormat::Rows(CompressedRows { starts, columns, entries, vendor: None });
             self.engine.prepare_elements(&elements, len)?;
-            let ways = Ways::Merged(order, elements);
-            return Ok(Matrix { ways, fixed: None, len, count: 0, lies });
+            let ways = AssemblyTables::Merged(order, elements);
+            return Ok(AssembledMatrix { ways, fixed: None, len, count: 0, lies });
         }
         let mut sparsity = Sparsity::new(on, &parts, len, place)
             .map_err(|entries| BuildError::TooManyEntries { entries })?;
         let n = sparsity.entries();
-        let slices = layout.and_then(|_| Sliced::new(&sparsity.starts));
+        let slices = layout.and_then(|_| SlicePositions::new(&sparsity.starts));
         if let Some(sliced) = &slices {
             sparsity.lie(on, SLICE as u32, |dof| sliced.place(place(dof), 0));
         }
@@ -258,20 +261,21 @@ impl Operator {
             (number, places, (matrix.entries, block.batches.lanes()))
         });
         let ways = if stored {
-            let lists =
-                places.map(|(number, places, _)| Ok((number, Lists::new(engine, sums, &places)?)));
-            Ways::Sums(lists.collect::<Result<_, DeviceError>>()?)
+            let lists = places.map(|(number, places, _)| {
+                Ok((number, SummationLists::new(engine, sums, &places)?))
+            });
+            AssemblyTables::Sums(lists.collect::<Result<_, DeviceError>>()?)
         } else {
             let tables = places.map(|(number, places, (entries, lanes))| {
                 Ok((number, engine.indices(places, entries, lanes)?))
             });
-            Ways::Places(tables.collect::<Result<_, DeviceError>>()?)
+            AssemblyTables::Positions(tables.collect::<Result<_, DeviceError>>()?)
         };
         let fixed = Some(engine.fixed(fixed, sums)?);
         let lies = match slices {
             Some(sliced) => {
                 let columns = sliced.columns(&sparsity.starts, &sparsity.columns);
-                Lies::Slices(Slices {
+                StorageFormat::Slices(SlicedMatrix {
                     starts: engine.indices(sliced.starts(), 1, 1)?,
                     columns: engine.indices(columns, 1, 1)?,
                     entries: engine.zeros(sums)?,
@@ -286,10 +290,10 @@ impl Operator {
                 let columns = engine.indices(sparsity.columns, 1, 1)?;
                 let entries = engine.zeros(n)?;
                 let vendor = engine.vendor(&starts, &columns, &entries, len)?;
-                Lies::Rows(Rows { starts, columns, entries, vendor })
+                StorageFormat::Rows(CompressedRows { starts, columns, entries, vendor })
             }
         };
-        if let Ways::Places(places) = &ways {
+        if let AssemblyTables::Positions(places) = &ways {
             let runs = self.blocks.matrix_runs(None);
             let runs: Vec<_> =
                 runs.filter_map(|(number, run)| Some((run, places.get(&number)?))).collect();
@@ -297,7 +301,7 @@ impl Operator {
         } else {
             self.blocks.make_room_for_matrices(&*self.engine, None)?;
         }
-        Ok(Matrix { ways, fixed, len, count: n, lies })
+        Ok(AssembledMatrix { ways, fixed, len, count: n, lies })
     }
 
     /// Computes the element matrices at the linearisation state, and assembles them.
@@ -308,21 +312,28 @@ impl Operator {
         made
     }
 
-    fn assemble_in(&mut self, represented: &mut Represented) -> Result<(), OperatorError> {
+    fn assemble_in(&mut self, represented: &mut JacobianStorage) -> Result<(), OperatorError> {
         let (engine, state) = (&*self.engine, self.state.as_ref());
         match represented {
-            Represented::Elements(Task::StoredProduct) => self.blocks.make_matrices(engine, state),
-            Represented::Elements(_) => Ok(()),
-            Represented::Matrix(matrix) => {
-                let Matrix { ways, fixed, len, count, lies } = &mut **matrix;
+            JacobianStorage::Elements(Task::StoredProduct) => {
+                self.blocks.make_matrices(engine, state)
+            }
+            JacobianStorage::Elements(_) => Ok(()),
+            JacobianStorage::Matrix(matrix) => {
+                let AssembledMatrix { ways, fixed, len, count, lies } = &mut **matrix;
                 match ways {
-                    Ways::Merged(order, elements) => {
+                    AssemblyTables::Merged(order, elements) => {
                         let Some(&first) = order.first() else { return Ok(()) };
                         // Frees the old matrix first.
                         let none = engine.indices(vec![0], 1, 1)?;
                         let columns = engine.indices(Vec::new(), 1, 1)?;
                         let entries = engine.zeros(0)?;
-                        *lies = Lies::Rows(Rows { starts: none, columns, entries, vendor: None });
+                        *lies = StorageFormat::Rows(CompressedRows {
+                            starts: none,
+                            columns,
+                            entries,
+                            vendor: None,
+                        });
                         let room = Some((first, elements.count));
                         self.blocks.make_room_for_matrices(engine, room)?;
                         self.blocks.make_matrices(engine, state)?;
@@ -336,16 +347,21 @@ impl Operator {
                         let [starts, columns, entries] = made;
                         let vendor = engine.vendor(&starts, &columns, &entries, *len)?;
                         *count = entries.len();
-                        *lies = Lies::Rows(Rows { starts, columns, entries, vendor });
+                        *lies = StorageFormat::Rows(CompressedRows {
+                            starts,
+                            columns,
+                            entries,
+                            vendor,
+                        });
                     }
-                    Ways::Places(places) => {
+                    AssemblyTables::Positions(places) => {
                         let runs = self.blocks.matrix_runs(state);
                         let runs: Vec<_> = runs
                             .filter_map(|(number, run)| Some((run, places.get(&number)?)))
                             .collect();
                         engine.add_entries(&runs, lies.entries_mut())?;
                     }
-                    Ways::Sums(lists) => {
+                    AssemblyTables::Sums(lists) => {
                         self.blocks.make_matrices(engine, state)?;
                         let stored = self.blocks.matrix_runs(state).filter_map(|(number, run)| {
                             Some((
@@ -369,14 +385,14 @@ impl Operator {
     pub(super) fn act(
         &self,
         x: &Vector,
-        rows: engine::Rows<'_>,
+        rows: engine::ConstrainedRows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
-        let inputs = Inputs { direction: Some(x), ..self.linearised() };
+        let inputs = PassInputs { direction: Some(x), ..self.linearised() };
         match &self.represented {
             None => self.pass(Task::Action, inputs, rows, y),
-            Some(Represented::Elements(task)) => self.pass(*task, inputs, rows, y),
-            Some(Represented::Matrix(matrix)) => {
+            Some(JacobianStorage::Elements(task)) => self.pass(*task, inputs, rows, y),
+            Some(JacobianStorage::Matrix(matrix)) => {
                 self.fits(x)?;
                 self.fits(y)?;
                 self.engine.multiply(matrix, x, y)?;
@@ -390,7 +406,7 @@ impl Operator {
     /// Returns the size of the matrix, or of the element matrices.
     pub fn matrix_size(&self) -> MatrixSize {
         let entries = match &self.represented {
-            Some(Represented::Matrix(matrix)) => matrix.count,
+            Some(JacobianStorage::Matrix(matrix)) => matrix.count,
             _ => 0,
         };
         MatrixSize { elements: self.stored_elements(), entries }
@@ -404,12 +420,12 @@ impl Operator {
     ///
     /// A device failure.
     pub fn assembled(&self) -> Result<Option<Csr>, OperatorError> {
-        let Some(Represented::Matrix(matrix)) = &self.represented else { return Ok(None) };
+        let Some(JacobianStorage::Matrix(matrix)) = &self.represented else { return Ok(None) };
         let place = self.arithmetic().map(|arithmetic| arithmetic.layout());
         let place = |dof: usize| place.map_or(dof, |layout| layout.place(dof));
         let (starts, columns, values) = match &matrix.lies {
-            Lies::Rows(Rows { starts, columns, entries, .. })
-            | Lies::Slices(Slices { starts, columns, entries }) => (
+            StorageFormat::Rows(CompressedRows { starts, columns, entries, .. })
+            | StorageFormat::Slices(SlicedMatrix { starts, columns, entries }) => (
                 self.engine.integers(starts)?,
                 self.engine.integers(columns)?,
                 self.engine.numbers(entries)?,
@@ -418,16 +434,18 @@ impl Operator {
         let mut dofs = vec![NOWHERE; matrix.len];
         let n = self.blocks.on.n_dofs();
         (0..n).for_each(|dof| dofs[place(dof)] = dof as u32);
-        let fill = |dof: usize, row: &mut Vec<(u32, f64)>, rows: &mut csr::Rows| {
+        let fill = |dof: usize, row: &mut Vec<(u32, f64)>, rows: &mut csr::RowBuilder| {
             let own = place(dof);
             row.clear();
             match &matrix.lies {
-                Lies::Rows(_) => {
+                StorageFormat::Rows(_) => {
                     let range = starts[own] as usize..starts[own + 1] as usize;
                     let columns = columns[range.clone()].iter().copied();
                     row.extend(columns.zip(values[range].iter().copied()));
                 }
-                Lies::Slices(_) => row.extend(slices::row(&starts, &columns, &values, own)),
+                StorageFormat::Slices(_) => {
+                    row.extend(slices::row(&starts, &columns, &values, own))
+                }
             }
             row.iter_mut().for_each(|(column, _)| *column = dofs[*column as usize]);
             row.sort_unstable_by_key(|(column, _)| *column);

@@ -10,16 +10,19 @@
 //! the unconstrained directions. It also scales the rows of N like adjacent rows, as factorisations require.
 
 use crate::algebra::vector::Real;
-use crate::device::{Combinations, NONE, WIDTH};
+use crate::device::{CombinationTables, NONE, WIDTH};
 use crate::space::discretisation::Discretisation;
 
 /// Oblique conditions of host vectors.
-pub(super) struct Oblique(pub(super) Combinations);
+pub(super) struct ObliqueConditions(pub(super) CombinationTables);
 
 /// Collects the oblique conditions of a discretisation; `place` maps degrees of freedom to positions in a vector.
 /// Individually constrained ones are excluded.
-pub(super) fn combinations(on: &Discretisation, place: impl Fn(usize) -> usize) -> Combinations {
-    let mut tables = Combinations::default();
+pub(super) fn combinations(
+    on: &Discretisation,
+    place: impl Fn(usize) -> usize,
+) -> CombinationTables {
+    let mut tables = CombinationTables::default();
     for (number, field) in on.fields.iter().enumerate() {
         let (start, components) = (on.dofs_of(number).start, field.space.components());
         for own in field.constraints.oblique() {
@@ -37,7 +40,7 @@ pub(super) fn combinations(on: &Discretisation, place: impl Fn(usize) -> usize) 
     tables
 }
 
-impl Oblique {
+impl ObliqueConditions {
     /// Computes y ← P y, plus g if `values` is true.
     pub(super) fn hold<T: Real>(&self, y: &mut [T], values: bool) {
         for ((dofs, given), value) in self.0.dofs.iter().zip(&self.0.given).zip(&self.0.values) {

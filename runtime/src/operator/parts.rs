@@ -1,8 +1,8 @@
 //! Parts of an operator's cells, for benchmarks: their batches, and products restricted to them.
 
-use super::blocks::{Block, Inputs, Work};
-use super::engine::Rows;
-use super::{Class, Operator, Part};
+use super::blocks::{AssignedKernel, CellBlock, PassInputs};
+use super::engine::ConstrainedRows;
+use super::{CellClass, CellSubset, Operator};
 use crate::algebra::vector::Vector;
 use crate::solve::OperatorError;
 use kernels_gen::abi::Role;
@@ -11,34 +11,34 @@ use std::ops::Range;
 
 /// Cells or facets of one class, as batched.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Share {
+pub struct ClassSizes {
     /// Class of cells.
-    pub class: Class,
+    pub class: CellClass,
     /// Number in each chunk; on devices with colouring, in each colour.
     pub sizes: Vec<usize>,
 }
 
-impl Share {
+impl ClassSizes {
     /// Returns the total number.
     pub fn count(&self) -> usize {
         self.sizes.iter().sum()
     }
 
     /// Returns whether these are cells of one of some parts.
-    pub fn is_of(&self, parts: &[Part]) -> bool {
-        matches!(self.class, Class::Cells(part, _) if parts.contains(&part))
+    pub fn is_of(&self, parts: &[CellSubset]) -> bool {
+        matches!(self.class, CellClass::Cells(part, _) if parts.contains(&part))
     }
 }
 
 impl Operator {
     /// Returns the cells and facets of a task's kernels, in summation order.
-    pub fn shares(&self, task: Task) -> Vec<Share> {
+    pub fn shares(&self, task: Task) -> Vec<ClassSizes> {
         let works = self.blocks.works().filter(|(work, _)| work.kernel.task == task);
-        let share = |(work, block): (&Work, &Block)| {
+        let share = |(work, block): (&AssignedKernel, &CellBlock)| {
             let active = block.batches.active();
             let size = |part: &Range<usize>| active[part.clone()].iter().map(|&n| n as usize).sum();
             let sizes = block.batches.parts().iter().map(size).collect();
-            Share { class: work.kernel.class, sizes }
+            ClassSizes { class: work.kernel.class, sizes }
         };
         works.map(share).collect()
     }
@@ -51,15 +51,15 @@ impl Operator {
     /// As for a product.
     pub fn apply_to(
         &self,
-        parts: &[Part],
+        parts: &[CellSubset],
         x: &Vector,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         self.fits(x)?;
         self.fits(y)?;
-        let inputs = Inputs { direction: Some(x), ..self.linearised() };
+        let inputs = PassInputs { direction: Some(x), ..self.linearised() };
         let pass = self.blocks.pass(Task::Action, inputs).of(parts);
-        self.engine.sum(pass, Rows::Of(x), y)
+        self.engine.sum(pass, ConstrainedRows::Identity(x), y)
     }
 
     /// Returns whether a product with the Jacobian requires a linearisation that has not happened yet.
@@ -67,7 +67,7 @@ impl Operator {
         let products = [Task::Action, Task::Diagonal];
         let mut works =
             self.blocks.works().filter(|(work, _)| products.contains(&work.kernel.task));
-        let reads = |work: &Work| {
+        let reads = |work: &AssignedKernel| {
             let mut roles = work.abi.arguments.iter().map(|argument| argument.role);
             roles.any(|role| matches!(role, Role::State(_) | Role::Stored))
         };

@@ -2,8 +2,8 @@
 
 use super::BuildError;
 use crate::algebra::vector::{Precision, Real};
-use crate::device::Layout;
-use crate::device::cpu::{Argument, Buffer, IndexArray, Plain};
+use crate::device::VectorLayout;
+use crate::device::cpu::{Argument, Buffer, IndexArray, PlainNumber};
 use crate::mesh::Mesh;
 use crate::operator::batch::{Batches, CONSTRAINED};
 use crate::operator::geometry;
@@ -18,7 +18,7 @@ use std::borrow::Cow;
 
 /// An array of one of the types that kernels read, in host memory.
 #[derive(Clone, Debug)]
-pub(super) enum Table {
+pub(super) enum HostTable {
     /// Double precision.
     F64(Buffer<f64>),
     /// Single precision.
@@ -27,7 +27,7 @@ pub(super) enum Table {
     U32(IndexArray),
 }
 
-impl Table {
+impl HostTable {
     /// Creates an array of reals.
     pub(super) fn reals(values: &[f64], precision: Precision) -> Self {
         match precision {
@@ -102,7 +102,7 @@ impl Table {
 
 /// Key of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Key {
+pub(super) enum TableKind {
     Map(Owner, Indices),
     Lines(Owner, Indices, usize),
     Slots(usize, Indices),
@@ -119,7 +119,7 @@ pub(super) enum Key {
     AuxPoints(usize),
 }
 
-impl Key {
+impl TableKind {
     /// Returns the same key for all tables with the same numbers: node positions do not depend on tiling.
     pub(super) fn by_place(self) -> Self {
         let plain = |indices| match indices {
@@ -190,77 +190,79 @@ impl Key {
 }
 
 /// Returns the table that a kernel of [`kernels_gen::plan::Task::Metric`] computes for readers of this geometry.
-pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Option<Key> {
+pub(super) fn computed(geometry: Geometry, arguments: &[abi::Argument]) -> Option<TableKind> {
     let reads = || arguments.iter().any(|argument| argument.role == Role::Geometry);
-    (geometry == Geometry::Stored && reads()).then_some(Key::Geometry(geometry))
+    (geometry == Geometry::Stored && reads()).then_some(TableKind::Geometry(geometry))
 }
 
 /// Builds a table; `None` for those that a kernel computes. `slots` are those of a batch for each field.
 pub(super) fn make(
-    key: Key,
+    key: TableKind,
     extent: usize,
     on: &Discretisation,
     batches: &Batches,
     precision: Precision,
-    layout: &Layout,
+    layout: &VectorLayout,
     slots: &[Slots],
-) -> Result<Option<Table>, BuildError> {
+) -> Result<Option<HostTable>, BuildError> {
     Ok(Some(match key {
-        Key::Map(owner, indices) => {
-            Table::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
+        TableKind::Map(owner, indices) => {
+            HostTable::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
-        Key::Lines(owner, indices, axis) => {
+        TableKind::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
             let (n, each) = (space.element().degree() + 1, extent / space.nodes_per_cell());
             let turned = by_lines(&map, n, each, (on.mesh.dim(), axis));
-            Table::indices(turned, extent, batches.lanes())
+            HostTable::indices(turned, extent, batches.lanes())
         }
-        Key::Slots(field, indices) => {
+        TableKind::Slots(field, indices) => {
             let slots = slots_of(field, slots)?;
             let table = self::slots(field, indices, on, batches, layout, slots)?;
-            Table::U32(IndexArray::plain(table))
+            HostTable::U32(IndexArray::plain(table))
         }
-        Key::Terms(field) => {
+        TableKind::Terms(field) => {
             let (space, _) = space_of(Owner::Field(field), on)?;
             let number = number(field, layout);
             let terms = batches.terms(space, slots_of(field, slots)?, &number);
-            Table::U32(IndexArray::plain(terms))
+            HostTable::U32(IndexArray::plain(terms))
         }
-        Key::Targets => targets(extent, on, batches)?,
-        Key::Hanging => Table::U32(IndexArray::plain(hanging(&on.mesh, batches))),
-        Key::Hang => {
+        TableKind::Targets => targets(extent, on, batches)?,
+        TableKind::Hanging => HostTable::U32(IndexArray::plain(hanging(&on.mesh, batches))),
+        TableKind::Hang => {
             let (words, dim) = (hanging(&on.mesh, batches), on.mesh.dim());
             let of_batch = |words: &[u32]| of_batch(words.iter().copied(), dim);
-            Table::U32(IndexArray::plain(words.chunks(batches.lanes()).map(of_batch).collect()))
+            HostTable::U32(IndexArray::plain(words.chunks(batches.lanes()).map(of_batch).collect()))
         }
-        Key::Active => Table::U32(IndexArray::plain(Buffer::from_slice(batches.active()))),
-        Key::Geometry(geometry) => {
+        TableKind::Active => {
+            HostTable::U32(IndexArray::plain(Buffer::from_slice(batches.active())))
+        }
+        TableKind::Geometry(geometry) => {
             let (mesh, numbers) = (&on.mesh, extent / batches.lanes());
             let table = match precision {
                 Precision::F64 => {
-                    geometry::table(mesh, batches, geometry, numbers)?.map(Table::F64)
+                    geometry::table(mesh, batches, geometry, numbers)?.map(HostTable::F64)
                 }
                 Precision::F32 => {
-                    geometry::table(mesh, batches, geometry, numbers)?.map(Table::F32)
+                    geometry::table(mesh, batches, geometry, numbers)?.map(HostTable::F32)
                 }
             };
             return Ok(table);
         }
-        Key::Coordinates | Key::Axis(_) => {
+        TableKind::Coordinates | TableKind::Axis(_) => {
             let Some(field) = on.fields.first() else {
                 return Err(BuildError::Field { field: 0 });
             };
             match precision {
-                Precision::F64 => Table::F64(coordinates(key, &on.mesh, &field.space, layout)),
-                Precision::F32 => Table::F32(coordinates(key, &on.mesh, &field.space, layout)),
+                Precision::F64 => HostTable::F64(coordinates(key, &on.mesh, &field.space, layout)),
+                Precision::F32 => HostTable::F32(coordinates(key, &on.mesh, &field.space, layout)),
             }
         }
-        Key::Diameter => match precision {
-            Precision::F64 => Table::F64(geometry::diameters(&on.mesh, batches)),
-            Precision::F32 => Table::F32(geometry::diameters(&on.mesh, batches)),
+        TableKind::Diameter => match precision {
+            Precision::F64 => HostTable::F64(geometry::diameters(&on.mesh, batches)),
+            Precision::F32 => HostTable::F32(geometry::diameters(&on.mesh, batches)),
         },
-        Key::AuxCells(_) | Key::AuxPoints(_) => {
+        TableKind::AuxCells(_) | TableKind::AuxPoints(_) => {
             return of_aux(key, extent, on, &on.aux, batches, precision);
         }
     }))
@@ -268,19 +270,19 @@ pub(super) fn make(
 
 /// Builds the table of auxiliary data on cells or points; `None` for other keys.
 pub(super) fn of_aux(
-    key: Key,
+    key: TableKind,
     extent: usize,
     on: &Discretisation,
     values: &[AuxValues],
     batches: &Batches,
     precision: Precision,
-) -> Result<Option<Table>, BuildError> {
+) -> Result<Option<HostTable>, BuildError> {
     let (aux, numbers, expected) = match key {
-        Key::AuxCells(aux) => match values.get(aux) {
+        TableKind::AuxCells(aux) => match values.get(aux) {
             Some(AuxValues::Cells(numbers)) => (aux, Some(numbers), ""),
             _ => (aux, None, "one value a cell"),
         },
-        Key::AuxPoints(aux) => match values.get(aux) {
+        TableKind::AuxPoints(aux) => match values.get(aux) {
             Some(AuxValues::Points(numbers)) => (aux, Some(numbers), ""),
             _ => (aux, None, "one value a quadrature point"),
         },
@@ -291,7 +293,7 @@ pub(super) fn of_aux(
 }
 
 /// Returns the degrees of freedom of a finer space at the points of the cells.
-fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Table, BuildError> {
+fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<HostTable, BuildError> {
     let (lanes, all) = (batches.lanes(), on.mesh.n_cells());
     let Some(targets) = on.targets.as_ref().filter(|own| own.of_cell * lanes == extent) else {
         return Err(BuildError::NoTargets);
@@ -301,7 +303,7 @@ fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Tabl
     }
     let own = |cell: usize| &targets.unknowns[cell * targets.of_cell..][..targets.of_cell];
     let table = batches.table(targets.of_cell, |cell, row| row.copy_from_slice(own(cell)));
-    Ok(Table::indices(table, extent, lanes))
+    Ok(HostTable::indices(table, extent, lanes))
 }
 
 /// Returns the hanging-node word of each lane's cell, rotated for its facet.
@@ -316,9 +318,14 @@ fn hanging(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
 }
 
 /// Returns the coordinates of the nodes of a space of degree 1, in the layout of its degrees of freedom.
-fn coordinates<T: Real>(key: Key, mesh: &Mesh, space: &Space, layout: &Layout) -> Buffer<T> {
+fn coordinates<T: Real>(
+    key: TableKind,
+    mesh: &Mesh,
+    space: &Space,
+    layout: &VectorLayout,
+) -> Buffer<T> {
     let own = layout.field(0);
-    if let Key::Axis(axis) = key {
+    if let TableKind::Axis(axis) = key {
         return geometry::coordinates_along(mesh, space, axis, |node| own.number(node));
     }
     if own.is_tiled() {
@@ -350,7 +357,7 @@ fn map(
     indices: Indices,
     on: &Discretisation,
     batches: &Batches,
-    layout: &Layout,
+    layout: &VectorLayout,
 ) -> Result<Buffer<u32>, BuildError> {
     let (space, constraints) = space_of(owner, on)?;
     let mut map = match (indices, constraints) {
@@ -367,7 +374,7 @@ fn map(
 }
 
 /// Converts nodes or degrees of freedom of a field to device positions.
-fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
+fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &VectorLayout) {
     if layout.is_plain() {
         return;
     }
@@ -385,7 +392,7 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &Layout) {
 }
 
 /// Returns the device number of a node of a field.
-fn number(field: usize, layout: &Layout) -> impl Fn(u32) -> usize + Sync {
+fn number(field: usize, layout: &VectorLayout) -> impl Fn(u32) -> usize + Sync {
     let own = (!layout.is_plain()).then(|| layout.field(field));
     move |node| own.map_or(node as usize, |own| own.index(node as usize))
 }
@@ -401,7 +408,7 @@ fn slots(
     indices: Indices,
     on: &Discretisation,
     batches: &Batches,
-    layout: &Layout,
+    layout: &VectorLayout,
     slots: Slots,
 ) -> Result<Buffer<u32>, BuildError> {
     let (space, constraints) = space_of(Owner::Field(field), on)?;
@@ -443,13 +450,13 @@ fn rows(
     on: &Discretisation,
     batches: &Batches,
     precision: Precision,
-) -> Result<Table, BuildError> {
+) -> Result<HostTable, BuildError> {
     let entries = extent / batches.lanes();
     let expected = entries * on.mesh.n_cells();
     if values.len() != expected {
         return Err(BuildError::AuxLength { aux, expected, found: values.len() });
     }
-    fn rows<T: Real + Plain>(batches: &Batches, entries: usize, values: &[f64]) -> Buffer<T> {
+    fn rows<T: Real + PlainNumber>(batches: &Batches, entries: usize, values: &[f64]) -> Buffer<T> {
         batches.table(entries, |cell, row| {
             for (entry, &value) in row.iter_mut().zip(&values[cell * entries..]) {
                 *entry = T::from_f64(value);
@@ -457,7 +464,7 @@ fn rows(
         })
     }
     Ok(match precision {
-        Precision::F64 => Table::F64(rows(batches, entries, values)),
-        Precision::F32 => Table::F32(rows(batches, entries, values)),
+        Precision::F64 => HostTable::F64(rows(batches, entries, values)),
+        Precision::F32 => HostTable::F32(rows(batches, entries, values)),
     })
 }

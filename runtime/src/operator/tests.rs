@@ -4,7 +4,7 @@
 use super::*;
 use crate::algebra::vector::Real;
 use crate::device::jit;
-use crate::mesh::{Arrange, Mesh, Parts};
+use crate::mesh::{CellOrdering, Mesh, MeshData};
 use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach, Role};
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::plan::{Geometry, Target};
@@ -13,13 +13,13 @@ use kernels_gen::plan::{Geometry, Target};
 const C: usize = 2;
 const N: usize = 9;
 
-const FREE: Class = Class::Cells(Part::Free, 0);
-const CONSTRAINED: Class = Class::Cells(Part::Constrained, 0);
+const FREE: CellClass = CellClass::Cells(CellSubset::Free, 0);
+const CONSTRAINED: CellClass = CellClass::Cells(CellSubset::Constrained, 0);
 
 /// Creates a distorted grid of n × n squares.
 fn grid(n: usize) -> Mesh {
     let side = n + 1;
-    let mut parts = Parts::default();
+    let mut parts = MeshData::default();
     for i in 0..side * side {
         let (x, y) = ((i % side) as f64, (i / side) as f64);
         parts.points.push([x + 0.2 * (y * 1.3).sin(), y + 0.1 * (x * 0.7).cos(), 0.0]);
@@ -29,7 +29,7 @@ fn grid(n: usize) -> Mesh {
         let side = side as u32;
         parts.nodes.extend([corner, corner + 1, corner + side, corner + side + 1]);
     }
-    Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::AsGiven).expect("a valid mesh")
+    Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Original).expect("a valid mesh")
 }
 
 /// Returns the discretisation of all tests, with auxiliary data and conditions.
@@ -157,7 +157,11 @@ mod {class} {{
 }
 
 /// Kernels of one class, as described by the generator.
-fn kernels(class: Class, lanes: usize, precision: Precision) -> (Vec<KernelAbi>, Vec<CellKernel>) {
+fn kernels(
+    class: CellClass,
+    lanes: usize,
+    precision: Precision,
+) -> (Vec<KernelAbi>, Vec<CellKernel>) {
     let word = if class == FREE { "free" } else { "constrained" };
     let indices = if class == FREE { Indices::Nodes } else { Indices::Dofs };
     let entries = if class == FREE { N } else { N * C };
@@ -241,7 +245,7 @@ const PARAMS: [f64; 2] = [0.0, 0.75];
 fn operator(n: usize, precision: Precision) -> Operator {
     let real = crate::algebra::vector::name(precision);
     let text = source(real, "free", 4, false) + &source(real, "constrained", 2, true);
-    let options = jit::Options { name: "operator_test".into(), ..jit::Options::default() };
+    let options = jit::JitOptions { name: "operator_test".into(), ..jit::JitOptions::default() };
     let library = jit::compile(&text, &options).expect("the kernels compile");
     let (mut abis, mut uses) = kernels(FREE, 4, precision);
     let (more_abis, more_uses) = kernels(CONSTRAINED, 2, precision);

@@ -2,13 +2,13 @@
 //! operator.
 //!
 //! The operator's own vectors belong to the coarser space; those of the finer one belong to another operator, addressed
-//! by [`Targets`](crate::space::discretisation::Targets).
+//! by [`Targets`](crate::space::discretisation::TransferTargets).
 
 use super::Operator;
-use super::blocks::Inputs;
-use super::engine::Rows;
+use super::blocks::PassInputs;
+use super::engine::ConstrainedRows;
 use crate::algebra::vector::Vector;
-use crate::processes::sharing::Sharing;
+use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::OperatorError;
 use kernels_gen::plan::Task;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ impl Operator {
         &self,
         coarse: &Vector,
         fine: &mut Vector,
-        naming: Option<&Arc<Sharing>>,
+        naming: Option<&Arc<InterfaceExchange>>,
     ) -> Result<(), OperatorError> {
         self.holds(coarse)?;
         self.is_finer(fine)?;
-        let inputs = Inputs { direction: Some(coarse), ..Inputs::default() };
+        let inputs = PassInputs { direction: Some(coarse), ..PassInputs::default() };
         self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)?;
         // Exactly one process has written each degree of freedom.
         match naming {
@@ -46,8 +46,8 @@ impl Operator {
     pub fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
         self.holds(coarse)?;
         self.is_finer(fine)?;
-        let inputs = Inputs { fine: Some(fine), ..Inputs::default() };
-        self.engine.sum(self.blocks.pass(Task::Restrict, inputs), Rows::Zero, coarse)
+        let inputs = PassInputs { fine: Some(fine), ..PassInputs::default() };
+        self.engine.sum(self.blocks.pass(Task::Restrict, inputs), ConstrainedRows::Zero, coarse)
     }
 
     /// Checks that a vector belongs to the coarser space, of this operator or of one with the same layout.

@@ -12,22 +12,22 @@
 //! solution values of those leaves. Triangles and tetrahedra are bisected redundantly on every process.
 
 use super::clock::{Clock, Phase, Seconds};
-use super::several::{together, told};
+use super::collective_errors::{together, told};
 use super::step::{Monitor, Step, StepKind};
-use super::{Reached, RunError, Solution, Start, run_started, with_periodic_sides};
+use super::{LastState, RunError, Solution, StartState, run_started, with_periodic_sides};
 use crate::device::Device;
-use crate::estimate::adapt::Adaptive;
-use crate::estimate::{Estimate, Estimator};
+use crate::estimate::adapt::AdaptiveMesh;
+use crate::estimate::{ErrorEstimate, Estimator};
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
-use crate::mesh::cut::Cut;
+use crate::mesh::distributed::PartInterface;
 use crate::mesh::refine::mark::{MarkError, coarsen, mark};
-use crate::processes::{Alone, Group};
+use crate::processes::{ProcessGroup, SingleProcess};
 use crate::solve::Continue;
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
-use crate::support::laps::Laps;
+use crate::support::timers::Timers;
 use fem_dsl::problem::{Adapt, Problem};
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
@@ -39,13 +39,13 @@ pub(super) const STEP: &str = "an adaptive step";
 
 /// Last complete state of an adaptive run whose next step failed.
 #[derive(Debug)]
-pub struct Interrupted {
+pub struct InterruptedRun {
     /// Number of the failed step.
     pub step: usize,
     /// Cause.
     pub source: RunError,
     /// Solution of the previous step.
-    pub last: Reached,
+    pub last: LastState,
 }
 
 /// Solves a problem adaptively and returns the last solution.
@@ -62,10 +62,10 @@ pub(super) fn solve_adaptively(
         Some(cut) => Arc::clone(cut.whole()?),
         None => mesh,
     };
-    let adaptive = Adaptive::new(with_periodic_sides(problem, mesh)?)?;
-    let group = group.unwrap_or_else(|| Arc::new(Alone));
+    let adaptive = AdaptiveMesh::new(with_periodic_sides(problem, mesh)?)?;
+    let group = group.unwrap_or_else(|| Arc::new(SingleProcess));
     let mut next = Some(adaptive.part(&group)?);
-    let mut steps = Steps { problem, adapt, target, device, adaptive, taken: 0, group };
+    let mut steps = AdaptiveLoop { problem, adapt, target, device, adaptive, taken: 0, group };
     let (mut last, mut before): (Option<Solution>, _) = (None, Seconds::default());
     while let Some(mesh) = next.take() {
         match steps.take(mesh, (last.as_ref(), before), monitor) {
@@ -78,8 +78,8 @@ pub(super) fn solve_adaptively(
                     None => source,
                     Some(last) => {
                         let step = steps.taken;
-                        let last = Reached { on: last.on, u: last.u };
-                        RunError::Interrupted(Box::new(Interrupted { step, source, last }))
+                        let last = LastState { on: last.on, u: last.u };
+                        RunError::Interrupted(Box::new(InterruptedRun { step, source, last }))
                     }
                 });
             }
@@ -89,19 +89,19 @@ pub(super) fn solve_adaptively(
 }
 
 /// Adaptive loop.
-struct Steps<'a> {
+struct AdaptiveLoop<'a> {
     problem: &'a Problem,
     adapt: &'a Adapt,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
-    adaptive: Adaptive,
+    adaptive: AdaptiveMesh,
     taken: usize,
-    group: Arc<dyn Group>,
+    group: Arc<dyn ProcessGroup>,
 }
 
 /// Gathers cell values of all subdomains, in leaf order.
 fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
-    let whole = |cut: &Arc<Cut>| -> Result<Vec<u32>, RunError> {
+    let whole = |cut: &Arc<PartInterface>| -> Result<Vec<u32>, RunError> {
         let leaves = cut.whole()?.leaves().unwrap_or_default();
         Ok(cut.cells()?.iter().map(|&cell| leaves[cell as usize]).collect())
     };
@@ -131,13 +131,13 @@ fn by_leaves(mesh: &Mesh, own: &[f64]) -> Result<Vec<f64>, RunError> {
 }
 
 /// Outcome of an adaptive step.
-enum Next {
+enum AdaptiveOutcome {
     Mesh(Arc<Mesh>),
     /// End of the loop, with an optional note.
     End(Option<String>),
 }
 
-impl Steps<'_> {
+impl AdaptiveLoop<'_> {
     /// Takes one step. Returns its solution and the next mesh, if there is one.
     fn take(
         &mut self,
@@ -146,24 +146,25 @@ impl Steps<'_> {
         monitor: &mut dyn Monitor,
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
-        let mut laps = Laps::new(STEP);
-        let start = last.map_or(Start::OfProblem, |last| Start::On(&last.on, &last.u));
+        let mut timers = Timers::new(STEP);
+        let start =
+            last.map_or(StartState::Problem, |last| StartState::OtherMesh(&last.on, &last.u));
         let mut solution = self.solve(mesh, start, monitor)?;
-        laps.tell("it is solved");
+        timers.tell("it is solved");
         let mut clock = Clock::start();
         clock.after(before);
         clock.after(solution.seconds);
         let on = Arc::clone(&solution.on);
         let estimate = together(&on.mesh, self.estimate(&solution.elements, &on, &solution.u))?;
-        laps.tell("its error is estimated");
+        timers.tell("its error is estimated");
         let next = match self.end(&estimate) {
-            Some(note) => Next::End(note),
+            Some(note) => AdaptiveOutcome::End(note),
             None => self.refine(&on, &estimate)?,
         };
-        laps.tell("the next mesh is made");
+        timers.tell("the next mesh is made");
         let next = match next {
-            Next::Mesh(mesh) => Some(mesh),
-            Next::End(note) => {
+            AdaptiveOutcome::Mesh(mesh) => Some(mesh),
+            AdaptiveOutcome::End(note) => {
                 solution.notes.extend(note);
                 None
             }
@@ -183,7 +184,7 @@ impl Steps<'_> {
     fn solve(
         &self,
         mesh: Arc<Mesh>,
-        start: Start<'_>,
+        start: StartState<'_>,
         monitor: &mut dyn Monitor,
     ) -> Result<Solution, RunError> {
         let observe = &mut |now| monitor.iteration(now);
@@ -195,7 +196,7 @@ impl Steps<'_> {
         elements: &Elements,
         on: &Arc<Discretisation>,
         u: &[f64],
-    ) -> Result<Estimate, RunError> {
+    ) -> Result<ErrorEstimate, RunError> {
         let Self { problem, target, device, .. } = *self;
         let form = &problem.form;
         let parameters =
@@ -205,7 +206,7 @@ impl Steps<'_> {
     }
 
     /// Returns `Some` at the last step, with an optional note.
-    fn end(&self, estimate: &Estimate) -> Option<Option<String>> {
+    fn end(&self, estimate: &ErrorEstimate) -> Option<Option<String>> {
         let Adapt { steps, until, .. } = *self.adapt;
         let relative = estimate.relative();
         if until.is_some_and(|until| relative.is_some_and(|found| found <= until)) {
@@ -220,12 +221,18 @@ impl Steps<'_> {
     }
 
     /// Marks cells and builds the next mesh.
-    fn refine(&mut self, on: &Discretisation, estimate: &Estimate) -> Result<Next, RunError> {
+    fn refine(
+        &mut self,
+        on: &Discretisation,
+        estimate: &ErrorEstimate,
+    ) -> Result<AdaptiveOutcome, RunError> {
         let adapt = self.adapt;
         let squares = by_leaves(&on.mesh, &estimate.squares)?;
         let refine = match mark(&squares, adapt.fraction) {
             Ok(refine) => refine,
-            Err(error @ MarkError::Nothing) => return Ok(Next::End(Some(error.to_string()))),
+            Err(error @ MarkError::Nothing) => {
+                return Ok(AdaptiveOutcome::End(Some(error.to_string())));
+            }
             Err(error) => return Err(error.into()),
         };
         let mut coarser = match adapt.coarsen > 0.0 {
@@ -242,11 +249,11 @@ impl Steps<'_> {
         });
         let unknowns: usize = unknowns.sum();
         if adapt.max_dofs.is_some_and(|most| unknowns > most) {
-            return Ok(Next::End(Some(format!(
+            return Ok(AdaptiveOutcome::End(Some(format!(
                 "`adapt` stops: the next step would have {unknowns} unknowns, more than `max_dofs`"
             ))));
         }
         self.adaptive = adaptive;
-        Ok(Next::Mesh(next))
+        Ok(AdaptiveOutcome::Mesh(next))
     }
 }

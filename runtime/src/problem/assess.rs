@@ -5,13 +5,13 @@
 //! the fallback if kernels cannot be compiled.
 
 use super::RunError;
-use super::integrals::{Beside, Integrals};
-use super::reports::State;
+use super::integrals::{Integrals, SharedResources};
+use super::reports::EvaluationState;
 use crate::algebra::vector::{Precision, root_of_squares};
 use crate::device::Device;
 use crate::device::jit::Jit;
 use crate::kernels::compile::{Execution, Target};
-use crate::operator::Shelf;
+use crate::operator::TableCache;
 use crate::operator::functional::{self, measuring_rule, rule_of_data};
 use crate::support::expression::Parameters;
 use fem_dsl::measures;
@@ -27,7 +27,7 @@ const MANY: usize = 1_000_000;
 
 /// Integration backend.
 #[derive(Clone, Copy)]
-pub(super) struct Means<'a> {
+pub(super) struct IntegrationBackend<'a> {
     /// Target of compiled kernels.
     target: &'a Target,
     /// Device that runs them.
@@ -36,13 +36,17 @@ pub(super) struct Means<'a> {
     many: usize,
 }
 
-impl<'a> Means<'a> {
+impl<'a> IntegrationBackend<'a> {
     pub(super) fn new(target: &'a Target, device: Option<&'a Arc<dyn Device>>) -> Self {
         Self { target, device, many: MANY }
     }
 
     /// Returns the target and device of compiled kernels for a rule; `None` selects the interpreter.
-    fn kernels(&self, of: State<'_>, rule: Rule) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
+    fn kernels(
+        &self,
+        of: EvaluationState<'_>,
+        rule: Rule,
+    ) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
         let target = self.target;
         let few = of.on.mesh.cells_in_all() * rule.count() < self.many;
         if few || target.execution == Execution::Interpreted {
@@ -58,23 +62,24 @@ impl<'a> Means<'a> {
     }
 }
 
-/// Returns the errors against known solutions, (field, L2, H1), and the energy if the form has one. `shelf` caches
-/// operator tables.
+/// Returns the errors against known solutions, (field, L2, H1), and the energy if the form has one. `table_cache`
+/// caches operator tables.
 ///
 /// # Errors
 ///
 /// An error that is not finite.
 pub(super) fn assess(
     problem: &Problem,
-    of: State<'_>,
-    means: Means<'_>,
-    shelf: &mut Shelf,
+    of: EvaluationState<'_>,
+    means: IntegrationBackend<'_>,
+    table_cache: &mut TableCache,
 ) -> Result<(Vec<(usize, f64, f64)>, Option<f64>), RunError> {
     let form = of.form;
     // Tables of another precision or device cannot be shared.
-    let mut other = Shelf::default();
-    let shelf = if means.target.precision == Precision::F64 { shelf } else { &mut other };
-    let known = errors(&problem.exact, of, means, shelf)?;
+    let mut other = TableCache::default();
+    let table_cache =
+        if means.target.precision == Precision::F64 { table_cache } else { &mut other };
+    let known = errors(&problem.exact, of, means, table_cache)?;
     for &(field, l2, h1) in &known {
         if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
             let field = form.fields[field].name.clone();
@@ -82,7 +87,7 @@ pub(super) fn assess(
         }
     }
     let energy = match form.integrals.as_slice() {
-        [integral] if integral.symmetric => Some(energy(integral, of, means, shelf)?),
+        [integral] if integral.symmetric => Some(energy(integral, of, means, table_cache)?),
         _ => None,
     };
     Ok((known, energy))
@@ -91,17 +96,18 @@ pub(super) fn assess(
 /// Computes the errors against known solutions.
 fn errors(
     known: &[(usize, Expression)],
-    of: State<'_>,
-    means: Means<'_>,
-    shelf: &mut Shelf,
+    of: EvaluationState<'_>,
+    means: IntegrationBackend<'_>,
+    table_cache: &mut TableCache,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
-    let State { on, u, parameters, .. } = of;
+    let EvaluationState { on, u, parameters, .. } = of;
     if known.is_empty() {
         return Ok(Vec::new());
     }
     let rule = measuring_rule(on, of.elements.rule);
     if let Some((target, device)) = means.kernels(of, rule) {
-        match errors_by_kernels(known, of, Beside { target: &target, device, shelf }) {
+        match errors_by_kernels(known, of, SharedResources { target: &target, device, table_cache })
+        {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("errors are interpreted: {error}"),
         }
@@ -115,11 +121,11 @@ fn errors(
 
 fn errors_by_kernels(
     known: &[(usize, Expression)],
-    of: State<'_>,
-    beside: Beside<'_>,
+    of: EvaluationState<'_>,
+    beside: SharedResources<'_>,
 ) -> Result<Vec<(usize, f64, f64)>, RunError> {
     let form = measures::errors(of.form, known);
-    let State { on, elements, .. } = of;
+    let EvaluationState { on, elements, .. } = of;
     let rule = measuring_rule(on, elements.rule);
     let elements = Elements::new(&form, elements.cell, elements.degree, rule)?;
     let mut integrals = Integrals::new(&form, &elements, of, &scaled(of, 1.0), beside)?;
@@ -140,14 +146,18 @@ fn errors_by_kernels(
 /// Computes the energy at a state minus the energy at 0.
 fn energy(
     integral: &Integral,
-    of: State<'_>,
-    means: Means<'_>,
-    shelf: &mut Shelf,
+    of: EvaluationState<'_>,
+    means: IntegrationBackend<'_>,
+    table_cache: &mut TableCache,
 ) -> Result<f64, RunError> {
-    let State { on, u, elements, parameters, .. } = of;
+    let EvaluationState { on, u, elements, parameters, .. } = of;
     let rule = rule_of_data(on, elements.rule);
     if let Some((target, device)) = means.kernels(of, rule) {
-        match energy_by_kernels(integral, of, Beside { target: &target, device, shelf }) {
+        match energy_by_kernels(
+            integral,
+            of,
+            SharedResources { target: &target, device, table_cache },
+        ) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("the energy is interpreted: {error}"),
         }
@@ -157,8 +167,8 @@ fn energy(
 
 fn energy_by_kernels(
     integral: &Integral,
-    of: State<'_>,
-    beside: Beside<'_>,
+    of: EvaluationState<'_>,
+    beside: SharedResources<'_>,
 ) -> Result<f64, RunError> {
     let Some(form) = measures::energy(of.form) else { return Ok(0.0) };
     let elements = of.elements;
@@ -182,7 +192,7 @@ fn energy_by_kernels(
 }
 
 /// Appends s to the parameter values.
-fn scaled(of: State<'_>, s: f64) -> Vec<f64> {
+fn scaled(of: EvaluationState<'_>, s: f64) -> Vec<f64> {
     let Parameters { values, .. } = of.parameters;
     values.iter().copied().chain([s]).collect()
 }

@@ -1,6 +1,6 @@
 //! Wall clock of a run, split into phases.
 
-use crate::support::laps::seconds_of_kernels;
+use crate::support::timers::seconds_of_kernels;
 use std::time::Instant;
 
 /// Wall-clock seconds of each phase of a run.
@@ -88,7 +88,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::support::laps::MakingKernels;
+    use crate::support::timers::KernelBuildGuard;
     use std::time::Duration;
 
     #[test]
@@ -99,7 +99,7 @@ mod tests {
         wait();
         clock.end(Phase::SetUp);
         {
-            let _making = MakingKernels::begin();
+            let _making = KernelBuildGuard::begin();
             wait();
         }
         clock.end(Phase::Solve);

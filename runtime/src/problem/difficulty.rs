@@ -1,9 +1,9 @@
 //! Diagnosis of a failed Newton solve: the switches of a form at the last iterate, and a remedy by a parameter sweep or
 //! load steps. Runs only after a failure.
 
-use super::solver::System;
-use super::unique::empty_row;
-use super::{Reached, RunError};
+use super::numerical_null_space::empty_row;
+use super::solver::DiscreteProblem;
+use super::{LastState, RunError};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Report, SolveError};
@@ -18,21 +18,21 @@ const PERTURBATION: f64 = 1e-3;
 
 /// Properties of a form that make Newton's method fail.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Difficulty {
+pub struct NewtonDifficulty {
     /// Nonsmooth functions of the solution, as spelled in the language.
     pub switches: Vec<&'static str>,
     /// A parameter for a sweep or load steps, with its value.
     pub param: Option<(String, f64)>,
 }
 
-impl fmt::Display for Difficulty {
+impl fmt::Display for NewtonDifficulty {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<String> = self.switches.iter().map(|name| format!("`{name}`")).collect();
         write!(f, "the form switches with the solution, by {}", names.join(", "))
     }
 }
 
-impl Difficulty {
+impl NewtonDifficulty {
     /// Returns the help text.
     pub fn remedy(&self) -> String {
         match &self.param {
@@ -52,7 +52,7 @@ impl Difficulty {
 
 /// A Jacobian that is singular at the initial state only: an equation has an empty row there, but not at states nearby.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Degenerate {
+pub struct DegenerateJacobian {
     /// Field of the equation.
     pub field: String,
     /// Coordinates of the node.
@@ -61,7 +61,7 @@ pub struct Degenerate {
     pub param: Option<(String, f64, f64)>,
 }
 
-impl fmt::Display for Degenerate {
+impl fmt::Display for DegenerateJacobian {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [x, y, z] = self.place;
         write!(
@@ -72,7 +72,7 @@ impl fmt::Display for Degenerate {
     }
 }
 
-impl Degenerate {
+impl DegenerateJacobian {
     /// Returns the help text.
     pub fn remedy(&self) -> String {
         let field = &self.field;
@@ -88,7 +88,7 @@ impl Degenerate {
     }
 }
 
-impl System<'_> {
+impl DiscreteProblem<'_> {
     /// Returns the report of a converged solve, or the error with its cause; `u` is the last iterate.
     ///
     /// # Errors
@@ -117,7 +117,7 @@ impl System<'_> {
         let param = self
             .param_of_switches()
             .map(|(number, value)| (self.form.params[number].name.clone(), value));
-        let difficulty = Difficulty { switches, param };
+        let difficulty = NewtonDifficulty { switches, param };
         Err(RunError::Difficult { source, difficulty })
     }
 
@@ -126,7 +126,7 @@ impl System<'_> {
         &self,
         operator: &mut Operator,
         u: &Vector,
-    ) -> Result<Option<Degenerate>, RunError> {
+    ) -> Result<Option<DegenerateJacobian>, RunError> {
         operator.linearise(u)?;
         let Some((of, place)) = empty_row(operator, self.on)? else { return Ok(None) };
         let mut beside = u.clone();
@@ -142,7 +142,7 @@ impl System<'_> {
         }
         let field = self.form.fields[of.field].name.clone();
         let param = self.regular_beside(operator, u)?;
-        Ok(Some(Degenerate { field, place, param }))
+        Ok(Some(DegenerateJacobian { field, place, param }))
     }
 
     /// Searches for a parameter value at which the Jacobian is regular at a state; returns name, value and the
@@ -191,7 +191,7 @@ pub(super) fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector)
     match u.iter().all(|value| value.is_finite()) {
         true => RunError::Unconverged {
             source: Box::new(error),
-            reached: Box::new(Reached { on: Arc::clone(on), u }),
+            reached: Box::new(LastState { on: Arc::clone(on), u }),
         },
         false => error,
     }

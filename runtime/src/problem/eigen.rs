@@ -8,27 +8,28 @@ mod shifted;
 
 use super::RunError;
 use super::kernels::compile_for;
-use super::multigrid::Problem as OfLevels;
+use super::multigrid::HierarchyInput as OfLevels;
+use super::numerical_null_space::row_at;
 use super::plan::cost::factorisation_for_modes;
 use super::plan::is_saddle;
-use super::reports::{self, Outcome as Reported, State, ranges};
-use super::solver::{Levels, System};
-use super::unique::row_at;
+use super::reports::{self, EvaluationState, ReportResult as Reported, ranges};
+use super::solver::{DiscreteProblem, MultigridInput};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{
-    self, Continue, EigenSettings, Figures, LinearOperator, Modes, NonlinearSystem, OperatorError,
-    Preconditioner, Progress, Report, Shifted, lobpcg, shift_invert,
+    self, Continue, EigenModes, EigenSettings, LinearOperator, MultigridStatistics,
+    NonlinearSystem, OperatorError, Preconditioner, Progress, Report, ShiftedPencil, lobpcg,
+    shift_invert,
 };
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::point::{Field, PointForm, shifted};
 use fem_dsl::problem::{Eigen, Point, Problem};
 use kernels_gen::plan::Task;
-use shifted::{Definite, Pencil};
+use shifted::{DefiniteInverse, PencilOperators};
 
 /// Default of the relative residual,
 const TOLERANCE: f64 = 1e-8;
@@ -87,24 +88,24 @@ pub fn side_by_side(
 }
 
 /// Result of an eigenvalue solve.
-pub(super) struct Found {
+pub(super) struct EigenResult {
     pub(super) modes: Vec<Mode>,
     pub(super) report: Report,
     /// Number of preconditioner applications.
     pub(super) products: usize,
     /// Multigrid levels of the preconditioner, if it has any.
-    pub(super) multigrid: Vec<Figures>,
+    pub(super) multigrid: Vec<MultigridStatistics>,
     pub(super) notes: Vec<String>,
 }
 
 /// A + σ B.
-struct Sum<'a> {
+struct ShiftedOperator<'a> {
     a: &'a dyn LinearOperator,
     b: &'a dyn LinearOperator,
     shift: f64,
 }
 
-impl Sum<'_> {
+impl ShiftedOperator<'_> {
     fn apply_by(
         &self,
         multiply: Multiply,
@@ -119,7 +120,7 @@ impl Sum<'_> {
     }
 }
 
-impl LinearOperator for Sum<'_> {
+impl LinearOperator for ShiftedOperator<'_> {
     fn size(&self) -> usize {
         self.a.size()
     }
@@ -135,12 +136,12 @@ impl LinearOperator for Sum<'_> {
 
 /// An operator whose vectors have another layout, because its kernels use another strategy: each product passes through
 /// the host.
-struct Elsewhere<'a> {
+struct RelayoutOperator<'a> {
     operator: &'a dyn LinearOperator,
     like: Vector,
 }
 
-impl LinearOperator for Elsewhere<'_> {
+impl LinearOperator for RelayoutOperator<'_> {
     fn size(&self) -> usize {
         self.operator.size()
     }
@@ -156,14 +157,14 @@ impl LinearOperator for Elsewhere<'_> {
 
 /// A preconditioner restricted to the M-orthogonal complement of the constants of fields with a mean-value constraint:
 /// their zero eigenvalues are not computed.
-struct WithoutConstants<'a> {
+struct DeflatedPreconditioner<'a> {
     inner: Preconditioner<'a>,
     /// q and M q, normalised: qᵀ M q = 1.
     constants: Vec<[Vector; 2]>,
     size: usize,
 }
 
-impl<'a> WithoutConstants<'a> {
+impl<'a> DeflatedPreconditioner<'a> {
     /// Returns `None` if no field has a mean-value constraint.
     fn new(
         operator: &Operator,
@@ -192,7 +193,7 @@ impl<'a> WithoutConstants<'a> {
     }
 }
 
-impl LinearOperator for WithoutConstants<'_> {
+impl LinearOperator for DeflatedPreconditioner<'_> {
     fn size(&self) -> usize {
         self.size
     }
@@ -205,8 +206,8 @@ impl LinearOperator for WithoutConstants<'_> {
 }
 
 /// Approximation of J⁻¹.
-enum Inverse {
-    Nothing,
+enum ApproximateInverse {
+    Identity,
     Diagonal(Vector),
     /// The operator's own approximation.
     Approximation,
@@ -221,11 +222,11 @@ pub(super) fn modes(
     problem: &Problem,
     eigen: &Eigen,
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &Vector,
     observe: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<Found, RunError> {
-    let Some(Levels { elements, target, device }) = system.levels else {
+) -> Result<EigenResult, RunError> {
+    let Some(MultigridInput { elements, target, device }) = system.levels else {
         return Err(RunError::Setting("eigenvalues need the problem's elements".to_owned()));
     };
     refuse(system, operator)?;
@@ -234,7 +235,7 @@ pub(super) fn modes(
     let settings = &HierarchySettings::default();
     let of = OfLevels { form, elements, on, parameters, prescribed, target, device, settings };
     let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
-    let (tasks, shelf) = ([Task::Action, Task::Diagonal], operator.shelf());
+    let (tasks, table_cache) = ([Task::Action, Task::Diagonal], operator.table_cache());
     let (mut mass, _) = compile_for(
         &eigen.mass,
         elements,
@@ -243,7 +244,7 @@ pub(super) fn modes(
         &tasks,
         target,
         device.cloned(),
-        shelf,
+        table_cache,
     )?;
     // The mass is linear: the same at all states.
     mass.linearise(&mass.zeros())?;
@@ -256,7 +257,7 @@ pub(super) fn modes(
         max_iterations: eigen.max_iterations,
     };
     let mut notes = Vec::new();
-    let elsewhere = Elsewhere { operator: mass.jacobian(), like: mass.zeros() };
+    let elsewhere = RelayoutOperator { operator: mass.jacobian(), like: mass.zeros() };
     let b = if alike { mass.jacobian() } else { &elsewhere };
     let of = (problem, eigen);
     if free_unknowns(operator)? == 0 {
@@ -264,19 +265,19 @@ pub(super) fn modes(
         return Err(RunError::Setting(message.to_owned()));
     }
     let ways = match eigen.preconditioner.as_deref() {
-        Some("direct") => solve::Factors::First,
-        Some(_) => solve::Factors::Never,
+        Some("direct") => solve::DirectFallback::First,
+        Some(_) => solve::DirectFallback::Never,
         None => factorisation_for_modes(system.on),
     };
     let mut found = None;
-    if ways != solve::Factors::First {
+    if ways != solve::DirectFallback::First {
         with_mass_everywhere(operator, &mass, system)?;
         let made = by_lobpcg(of, (operator, &mass, b), system, settings, &mut notes, observe)?;
         let failed = matches!(
             made.report.outcome,
             solve::Outcome::Stagnated | solve::Outcome::IterationLimit
         );
-        match failed && ways != solve::Factors::Never {
+        match failed && ways != solve::DirectFallback::Never {
             true => notes.push(format!(
                 "lobpcg had not converged after {} iterations; shift and invert was used instead",
                 made.report.iterations
@@ -287,11 +288,11 @@ pub(super) fn modes(
     let found = match found {
         Some(found) => found,
         None => {
-            let pencil = Pencil { of, operator, mass: &mass, b, system, u };
+            let pencil = PencilOperators { of, operator, mass: &mass, b, system, u };
             by_shift(&pencil, settings, observe)?
         }
     };
-    let Modes { values, vectors, residuals, products, mut report } = found;
+    let EigenModes { values, vectors, residuals, products, mut report } = found;
     if matches!(report.outcome, solve::Outcome::Indefinite { .. }) {
         return Err(RunError::Setting(format!(
             "the mass of `{}` is not positive definite: φᵀ M φ is not above 0 for all φ\n\
@@ -321,7 +322,7 @@ pub(super) fn modes(
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     operator.precondition_by(None);
     let mut modes = Vec::new();
-    let mut shelf = operator.shelf();
+    let mut table_cache = operator.table_cache();
     for ((value, residual), mut vector) in values.into_iter().zip(residuals).zip(vectors) {
         let numbers = vector.to_vec();
         let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
@@ -332,18 +333,27 @@ pub(super) fn modes(
             vector.scale(-1.0);
         }
         let u = vector.to_vec();
-        let of = State { form, on, elements, parameters, u: &u, vector: Some(&vector), load: None };
-        let (reports, said) = reports::report(&problem.reports, of, target, device, &mut shelf)?;
+        let of = EvaluationState {
+            form,
+            on,
+            elements,
+            parameters,
+            u: &u,
+            vector: Some(&vector),
+            load: None,
+        };
+        let (reports, said) =
+            reports::report(&problem.reports, of, target, device, &mut table_cache)?;
         notes.extend(said);
         let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
         modes.push(Mode { value, residual, u, reports, ranges });
     }
     notes.dedup();
-    Ok(Found { modes, report, products, multigrid, notes })
+    Ok(EigenResult { modes, report, products, multigrid, notes })
 }
 
 /// Rejects problems without such modes: saddle points, inhomogeneous conditions.
-fn refuse(system: System<'_>, operator: &Operator) -> Result<(), RunError> {
+fn refuse(system: DiscreteProblem<'_>, operator: &Operator) -> Result<(), RunError> {
     let form = system.form;
     if !AVAILABLE {
         return Err(RunError::Setting(format!("eigenvalues: {}", FactorError::Absent)));
@@ -422,14 +432,15 @@ fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
 
 /// Computes modes by shift and invert.
 fn by_shift(
-    pencil: &Pencil<'_>,
+    pencil: &PencilOperators<'_>,
     settings: EigenSettings,
     observe: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<Modes, RunError> {
+) -> Result<EigenModes, RunError> {
     let mut start = random(pencil.operator, BLOCK.min(settings.count + 1))?;
-    let Definite { inverse, shift } = pencil.definite(&start, settings)?;
+    let DefiniteInverse { inverse, shift } = pencil.definite(&start, settings)?;
     let (a, b) = (pencil.operator.jacobian(), pencil.b);
-    let without = WithoutConstants::new(pencil.operator, b, Preconditioner::Operator(&*inverse))?;
+    let without =
+        DeflatedPreconditioner::new(pencil.operator, b, Preconditioner::Operator(&*inverse))?;
     let inverse: &dyn LinearOperator = match &without {
         Some(without) => {
             start.iter_mut().for_each(|x| without.project(x));
@@ -437,29 +448,29 @@ fn by_shift(
         }
         None => &*inverse,
     };
-    Ok(shift_invert(Shifted { a, b, inverse, shift }, start, settings, observe)?)
+    Ok(shift_invert(ShiftedPencil { a, b, inverse, shift }, start, settings, observe)?)
 }
 
 /// Computes modes by LOBPCG.
 fn by_lobpcg(
     of: (&Problem, &Eigen),
     (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     settings: EigenSettings,
     notes: &mut Vec<String>,
     observe: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<Modes, RunError> {
+) -> Result<EigenModes, RunError> {
     let mut start = start(of.1, operator)?;
     let inverse = inverse(of, (operator, mass), system, notes)?;
     let preconditioner = match &inverse {
-        Inverse::Nothing => Preconditioner::Identity,
-        Inverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
-        Inverse::Approximation => match NonlinearSystem::preconditioner(operator) {
+        ApproximateInverse::Identity => Preconditioner::Identity,
+        ApproximateInverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
+        ApproximateInverse::Approximation => match NonlinearSystem::preconditioner(operator) {
             Some(levels) => Preconditioner::Operator(levels),
             None => Preconditioner::Identity,
         },
     };
-    let without = WithoutConstants::new(operator, b, preconditioner)?;
+    let without = DeflatedPreconditioner::new(operator, b, preconditioner)?;
     let preconditioner = match &without {
         Some(without) => {
             start.iter_mut().for_each(|x| without.project(x));
@@ -474,7 +485,7 @@ fn by_lobpcg(
 fn with_mass_everywhere(
     operator: &Operator,
     mass: &Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
 ) -> Result<(), RunError> {
     let mut diagonal = mass.zeros();
     mass.diagonal(&mut diagonal)?;
@@ -507,28 +518,28 @@ fn pins_in_all(operator: &Operator) -> Vec<usize> {
 fn inverse(
     (problem, eigen): (&Problem, &Eigen),
     (operator, mass): (&mut Operator, &Operator),
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     notes: &mut Vec<String>,
-) -> Result<Inverse, RunError> {
-    let diagonal = |operator: &Operator| -> Result<Inverse, RunError> {
+) -> Result<ApproximateInverse, RunError> {
+    let diagonal = |operator: &Operator| -> Result<ApproximateInverse, RunError> {
         let mut diagonal = operator.zeros();
         operator.diagonal(&mut diagonal)?;
         diagonal.make_positive();
         diagonal.invert();
-        Ok(Inverse::Diagonal(diagonal))
+        Ok(ApproximateInverse::Diagonal(diagonal))
     };
     match eigen.preconditioner.as_deref() {
-        Some("none") => return Ok(Inverse::Nothing),
+        Some("none") => return Ok(ApproximateInverse::Identity),
         Some("jacobi") => return diagonal(operator),
         _ => {}
     }
     let asked = eigen.preconditioner.is_some();
     let why = match system.make_levels(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
-            Ok(()) => return Ok(Inverse::Approximation),
+            Ok(()) => return Ok(ApproximateInverse::Approximation),
             // J may be singular: try levels of J + σ M.
             Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
-                Ok(()) => return Ok(Inverse::Approximation),
+                Ok(()) => return Ok(ApproximateInverse::Approximation),
                 Err(why) => why,
             },
         },
@@ -559,10 +570,10 @@ fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
 fn with_shifted<T>(
     shift: f64,
     (problem, eigen): (&Problem, &Eigen),
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     then: impl FnOnce(OfLevels<'_>) -> Result<T, RunError>,
 ) -> Result<Option<T>, RunError> {
-    let Some(Levels { elements, target, device }) = system.levels else { return Ok(None) };
+    let Some(MultigridInput { elements, target, device }) = system.levels else { return Ok(None) };
     let form = shifted(system.form, &eigen.mass, shift);
     let params = &problem.params;
     let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
@@ -580,7 +591,7 @@ fn levels_of_shifted(
     eigen: &Eigen,
     operator: &mut Operator,
     mass: &Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
 ) -> Result<Result<(), String>, RunError> {
     let shift = SINGLE * ratio(operator, mass)?;
     let made = with_shifted(shift, (problem, eigen), system, |of| of.approximation(operator))?;

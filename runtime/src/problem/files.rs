@@ -3,7 +3,7 @@
 //! Files refer to the whole mesh. Each process reads the whole file and extracts the values of its subdomain.
 
 use super::RunError;
-use crate::files::stored::{AtNodes, FileError, Found, Wanted};
+use crate::files::input::{ArrayRequest, FileError, NodalValues, ParsedFile};
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::space::discretisation::Discretisation;
@@ -14,21 +14,21 @@ use kernels_gen::plan::Elements;
 
 /// Data of a problem from files, at the points that each statement needs.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Files {
+pub struct FileData {
     /// Nodal or cell values of each data statement.
     aux: Vec<Option<Vec<f64>>>,
 }
 
 /// Statement that reads a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Taker {
+pub enum FileStatement {
     /// Auxiliary data, by index in [`Problem::aux`].
     Data(usize),
     /// The initial value of a field.
     Initial,
 }
 
-impl Taker {
+impl FileStatement {
     /// Returns the keyword of the statement.
     pub(super) fn word(self) -> &'static str {
         match self {
@@ -38,7 +38,7 @@ impl Taker {
     }
 }
 
-impl Files {
+impl FileData {
     /// Reads the files of a problem's data.
     ///
     /// # Errors
@@ -56,8 +56,8 @@ impl Files {
                 continue;
             };
             let own = &problem.form.aux[data.aux];
-            let wanted = Wanted::new(stored, &own.name, own.shape, whole(on)?);
-            let told = |error| failed(Taker::Data(number), &own.name, stored, error);
+            let wanted = ArrayRequest::new(stored, &own.name, own.shape, whole(on)?);
+            let told = |error| failed(FileStatement::Data(number), &own.name, stored, error);
             let found = wanted.read().map_err(told)?;
             aux.push(Some(match own.location {
                 Location::Nodes(_) => {
@@ -112,15 +112,15 @@ pub(super) fn at_nodes(
     on: &Discretisation,
     space: &Space,
     of_whole: impl FnOnce(&Mesh, &Partition) -> Result<Space, SpaceError>,
-    found: &Found<'_>,
+    found: &ParsedFile<'_>,
     told: impl FnOnce(FileError) -> RunError,
-) -> Result<AtNodes, RunError> {
+) -> Result<NodalValues, RunError> {
     let Some(cut) = on.mesh.cut() else {
         return found.at_nodes(space, &on.partition).map_err(told);
     };
     let partition = Partition::new(cut.whole()?, 1.0);
     let all = of_whole(cut.whole()?, &partition)?;
-    let AtNodes { values, note } = found.at_nodes(&all, &partition).map_err(told)?;
+    let NodalValues { values, note } = found.at_nodes(&all, &partition).map_err(told)?;
     let components = space.components();
     let mut own = vec![0.0; space.n_dofs()];
     for (here, &there) in cut.cells()?.iter().enumerate() {
@@ -130,11 +130,16 @@ pub(super) fn at_nodes(
             own[here..here + components].copy_from_slice(&values[there..there + components]);
         }
     }
-    Ok(AtNodes { values: own, note })
+    Ok(NodalValues { values: own, note })
 }
 
 /// Returns the error of a file without values.
-pub(super) fn failed(taker: Taker, name: &str, stored: &Stored, source: FileError) -> RunError {
+pub(super) fn failed(
+    taker: FileStatement,
+    name: &str,
+    stored: &Stored,
+    source: FileError,
+) -> RunError {
     let (name, path) = (name.to_owned(), stored.path.clone());
     RunError::File { taker, name, path, source: Box::new(source) }
 }

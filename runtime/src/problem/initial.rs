@@ -2,10 +2,10 @@
 //! override it.
 
 use super::RunError;
-use super::files::{Taker, at_nodes, failed, whole};
-use super::several::together;
+use super::collective_errors::together;
+use super::files::{FileStatement, at_nodes, failed, whole};
 use crate::algebra::vector::Vector;
-use crate::files::stored::Wanted;
+use crate::files::input::ArrayRequest;
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::operator::Operator;
@@ -75,8 +75,8 @@ fn of_field_here(
             evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
         }
         Values::File(stored) => {
-            let wanted = Wanted::new(stored, name, of_form.shape, whole(on)?);
-            let told = |error| failed(Taker::Initial, name, stored, error);
+            let wanted = ArrayRequest::new(stored, name, of_form.shape, whole(on)?);
+            let told = |error| failed(FileStatement::Initial, name, stored, error);
             let of_whole = |mesh: &Mesh, partition: &Partition| {
                 Space::new(mesh, partition, space.element(), space.components())
             };

@@ -7,11 +7,11 @@
 
 use super::RunError;
 use super::kernels::compile_for;
-use super::reports::State;
+use super::reports::EvaluationState;
 use crate::algebra::vector::Vector;
 use crate::device::Device;
 use crate::kernels::compile::Target;
-use crate::operator::{Operator, Shelf};
+use crate::operator::{Operator, TableCache};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
@@ -30,13 +30,13 @@ pub(super) struct Integrals<'a> {
 }
 
 /// Resources for a residual on a mesh with existing operators.
-pub(super) struct Beside<'a> {
+pub(super) struct SharedResources<'a> {
     /// Target of compiled kernels.
     pub(super) target: &'a Target,
     /// Device that runs them.
     pub(super) device: Option<&'a Arc<dyn Device>>,
     /// Shared table cache.
-    pub(super) shelf: &'a mut Shelf,
+    pub(super) table_cache: &'a mut TableCache,
 }
 
 impl<'a> Integrals<'a> {
@@ -48,9 +48,9 @@ impl<'a> Integrals<'a> {
     pub(super) fn new(
         form: &PointForm,
         elements: &Elements,
-        of: State<'a>,
+        of: EvaluationState<'a>,
         params: &[f64],
-        beside: Beside<'_>,
+        beside: SharedResources<'_>,
     ) -> Result<Self, RunError> {
         let own = of.on.fields.len();
         let further = elements.spaces().split_off(own);
@@ -96,14 +96,14 @@ pub(super) fn residual_of(
     elements: &Elements,
     on: Discretisation,
     params: &[f64],
-    beside: Beside<'_>,
+    beside: SharedResources<'_>,
 ) -> Result<Operator, RunError> {
-    let Beside { target, device, shelf } = beside;
+    let SharedResources { target, device, table_cache } = beside;
     let target = Target { linked: &[], ..*target };
-    let (on, device, known) = (Arc::new(on), device.cloned(), shelf.clone());
+    let (on, device, known) = (Arc::new(on), device.cloned(), table_cache.clone());
     let (operator, _) =
         compile_for(form, elements, &on, params, &[Task::Residual], &target, device, known)?;
-    shelf.keep(operator.shelf());
+    table_cache.keep(operator.table_cache());
     Ok(operator)
 }
 

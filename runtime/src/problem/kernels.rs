@@ -1,9 +1,11 @@
 //! Compiles a form's kernels for the host or a device and builds the operator, whose interface hides the difference.
 
-use super::{RunError, Setup};
+use super::{ProblemSetup, RunError};
 use crate::device::{Backend, Device};
-use crate::kernels::compile::{Origin, Target, Why, compile, compile_for_device, facts};
-use crate::operator::{Operator, Shelf};
+use crate::kernels::compile::{
+    InterpretationReason, Origin, Target, compile, compile_for_device, facts,
+};
+use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
 use kernels_gen::ahead::TASKS;
@@ -54,9 +56,9 @@ pub fn compile_operator(
     let others = TASKS.into_iter().filter(|&task| task != Task::Action);
     let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
     let target = &target.representing(how);
-    let shelf = Shelf::default();
+    let table_cache = TableCache::default();
     let (mut operator, kernels) =
-        compile_for(form, elements, on, params, &tasks, target, device, shelf)?;
+        compile_for(form, elements, on, params, &tasks, target, device, table_cache)?;
     operator.represent(how)?;
     Ok((operator, kernels))
 }
@@ -68,14 +70,14 @@ pub fn compile_operator(
 /// As [`compile_operator`].
 pub fn compile_operator_for(
     form: &PointForm,
-    setup: &Setup,
+    setup: &ProblemSetup,
     tasks: &[Task],
     target: &Target,
     device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
     let params = &setup.parameters.values;
-    let shelf = Shelf::default();
-    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, shelf)
+    let table_cache = TableCache::default();
+    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, table_cache)
 }
 
 /// Compiles kernels with tables shared from another operator on the same mesh.
@@ -87,7 +89,7 @@ pub(super) fn compile_for(
     tasks: &[Task],
     target: &Target,
     device: Option<Arc<dyn Device>>,
-    shelf: Shelf,
+    table_cache: TableCache,
 ) -> Result<(Operator, Kernels), RunError> {
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
@@ -101,14 +103,14 @@ pub(super) fn compile_for(
             precision,
             params,
             symmetric,
-            shelf,
+            table_cache,
         )?;
         let kernels = Kernels {
             backend: Backend::Cpu,
             device: None,
             word: compiled.word(),
             origin: compiled.origin,
-            notes: compiled.interpreted.iter().filter_map(Why::note).collect(),
+            notes: compiled.interpreted.iter().filter_map(InterpretationReason::note).collect(),
             plans: compiled.plans,
             seconds: compiled.seconds,
         };
@@ -119,7 +121,7 @@ pub(super) fn compile_for(
     let compiled = compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
     let compiled = Arc::new(compiled);
     let operator =
-        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, shelf)?;
+        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, table_cache)?;
     let kernels = Kernels {
         backend,
         device: Some(name),

@@ -13,7 +13,7 @@
 //! is reported and spread evenly. If the rows cancel to rounding (an exact divergence-free solution), their sizes are
 //! meaningless. The sum is then compared with the terms at the solution.
 
-use super::{RunError, System};
+use super::{DiscreteProblem, RunError};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Outcome, Report};
@@ -55,7 +55,7 @@ impl Compatibility {
     /// # Errors
     ///
     /// [`RunError::Incompatible`].
-    pub(super) fn of(operator: &Operator, system: System<'_>) -> Result<Self, RunError> {
+    pub(super) fn of(operator: &Operator, system: DiscreteProblem<'_>) -> Result<Self, RunError> {
         if fields_with_mean(system.on).next().is_none() {
             return Ok(Self { found: Vec::new(), all: 0.0 });
         }
@@ -77,7 +77,7 @@ impl Compatibility {
     pub(super) fn settle(
         mut self,
         operator: &mut Operator,
-        system: System<'_>,
+        system: DiscreteProblem<'_>,
         u: &Vector,
     ) -> Result<Vec<String>, RunError> {
         let all = self.all;
@@ -86,7 +86,7 @@ impl Compatibility {
         for (number, (field, sums)) in self.found.iter_mut().enumerate() {
             if let Some((_, [sum, _])) = solved.get(number) {
                 sums[0] = *sum;
-            } else if Sums(*sums).is_known(all) {
+            } else if RowSum(*sums).is_known(all) {
                 continue;
             }
             operator.linearise(u)?;
@@ -96,9 +96,9 @@ impl Compatibility {
             sums[1] += terms.restricted_to(system.on.dofs_of(*field)).sum_of_sizes();
         }
         self.check(system, |_| true)?;
-        let notes = self.found.iter().filter(|(_, sums)| Sums(*sums).imbalance() > NOTED);
+        let notes = self.found.iter().filter(|(_, sums)| RowSum(*sums).imbalance() > NOTED);
         let note = |(field, sums): &(usize, [f64; 2])| {
-            let (name, part) = (&system.form.fields[*field].name, Sums(*sums).imbalance());
+            let (name, part) = (&system.form.fields[*field].name, RowSum(*sums).imbalance());
             format!(
                 "the right-hand side of `{name}` is not quite orthogonal to the constants (imbalance {part:.1e}, relative): the \
                  rest is spread evenly over the domain"
@@ -107,13 +107,17 @@ impl Compatibility {
         Ok(notes.map(note).collect())
     }
 
-    fn check(&self, system: System<'_>, which: impl Fn(Sums) -> bool) -> Result<(), RunError> {
-        let wrong = |sums: Sums| which(sums) && sums.imbalance() > INCOMPATIBLE;
-        match self.found.iter().find(|(_, sums)| wrong(Sums(*sums))) {
+    fn check(
+        &self,
+        system: DiscreteProblem<'_>,
+        which: impl Fn(RowSum) -> bool,
+    ) -> Result<(), RunError> {
+        let wrong = |sums: RowSum| which(sums) && sums.imbalance() > INCOMPATIBLE;
+        match self.found.iter().find(|(_, sums)| wrong(RowSum(*sums))) {
             None => Ok(()),
             Some((field, sums)) => {
                 let (name, imbalance) =
-                    (system.form.fields[*field].name.clone(), Sums(*sums).imbalance());
+                    (system.form.fields[*field].name.clone(), RowSum(*sums).imbalance());
                 Err(RunError::Incompatible { field: name, imbalance })
             }
         }
@@ -122,9 +126,9 @@ impl Compatibility {
 
 /// Sum of the rows of a field, and sum of their absolute values.
 #[derive(Clone, Copy)]
-struct Sums([f64; 2]);
+struct RowSum([f64; 2]);
 
-impl Sums {
+impl RowSum {
     /// Returns the relative imbalance; 0 if it is not finite.
     fn imbalance(self) -> f64 {
         let [sum, sizes] = self.0;
@@ -141,7 +145,7 @@ impl Sums {
 /// Names the field with a mean-value constraint whose inexact equations made a direct solve stagnate.
 pub(super) fn not_constant(
     operator: &Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     report: &Report,
 ) -> Option<RunError> {
     let failed = report.solver == "direct" && report.outcome == Outcome::Stagnated;
@@ -168,7 +172,7 @@ fn response(operator: &Operator, x: &Vector) -> Result<Vector, RunError> {
 /// [`RunError::NotUpToAConstant`].
 pub(super) fn check_constants(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &Vector,
 ) -> Result<(), RunError> {
     let on = system.on;
@@ -178,7 +182,7 @@ pub(super) fn check_constants(
     operator.linearise(u)?;
     let mut inexact = operator.has_inexact_constants();
     for field in fields_with_mean(on) {
-        let found = Freedom::of(operator, on, field)?;
+        let found = ConstantAction::of(operator, on, field)?;
         let reads_itself = system.form.integrals.iter().flat_map(|own| &own.jacobian).any(|term| {
             (term.test.field, term.trial.field) == (field, field) && term.trial.part == Part::Value
         });
@@ -193,7 +197,7 @@ pub(super) fn check_constants(
 }
 
 /// Action of J on the constants of a field.
-struct Freedom {
+struct ConstantAction {
     /// True if J e exceeds rounding error.
     moves: bool,
     /// Largest |J e| entry relative to the response of random entries of the field in the same row.
@@ -202,7 +206,7 @@ struct Freedom {
     leaks: bool,
 }
 
-impl Freedom {
+impl ConstantAction {
     fn of(operator: &Operator, on: &Discretisation, field: usize) -> Result<Self, RunError> {
         let x = operator.random_direction(5)?;
         let bound = ROUNDING * epsilon(x.precision());

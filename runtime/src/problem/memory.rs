@@ -1,5 +1,5 @@
 //! Memory model of a problem, from counts alone: a form, its elements, the numbers of its mesh's entities and its
-//! [`SolvePlan`] → [`Estimate`], before anything is made.
+//! [`SolvePlan`] → [`MemoryEstimate`], before anything is made.
 //!
 //! Counted is the memory held while a problem is solved: the mesh, the numbering and constraints of each field, at least
 //! the tables of the kernels, the vectors of the solver, and of a factorisation the matrix and its factors. Their fill
@@ -19,11 +19,11 @@
 //! ```
 
 use super::RunError;
-use super::plan::{Facts, Resources, Size, SolvePlan, plan_solve};
+use super::plan::{ProblemProperties, SolvePlan, SolveResources, SystemSize, plan_solve};
 use crate::device::Device;
-use crate::mesh::{Counts, Mesh};
-use crate::solve::{Factors, InnerSolver};
-use crate::support::memory::{Estimate, TooMuch};
+use crate::mesh::{EntityCounts, Mesh};
+use crate::solve::{DirectFallback, InnerSolver};
+use crate::support::memory::{InsufficientMemory, MemoryEstimate};
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::SolverSettings;
 use kernels_gen::element::Lagrange;
@@ -43,9 +43,9 @@ const SET_UP: f64 = 40.0;
 pub fn estimate(
     form: &PointForm,
     elements: &Elements,
-    counts: &Counts,
+    counts: &EntityCounts,
     plan: &SolvePlan,
-) -> Estimate {
+) -> MemoryEstimate {
     let cells = counts.cells() as f64;
     let fields = || elements.fields.iter().copied().zip(elements.components.iter().copied());
     let unknowns: f64 =
@@ -95,14 +95,14 @@ pub fn estimate(
     let mut perhaps = 0.0;
     match plan.linear.factors {
         _ if plan.linear.is_direct() => parts.push(("matrix and factors", of_factors)),
-        Factors::After { .. } => perhaps = of_factors,
-        Factors::First | Factors::Never => {}
+        DirectFallback::After { .. } => perhaps = of_factors,
+        DirectFallback::First | DirectFallback::Never => {}
     }
-    Estimate { cells: counts.cells(), unknowns, parts, perhaps }
+    MemoryEstimate { cells: counts.cells(), unknowns, parts, perhaps }
 }
 
 /// Estimates the bytes of the matrix and its factors; each degree of freedom couples with those of all adjacent cells.
-fn factors_of(form: &PointForm, elements: &Elements, size: Size) -> f64 {
+fn factors_of(form: &PointForm, elements: &Elements, size: SystemSize) -> f64 {
     let fields = elements.fields.iter().copied().zip(elements.components.iter().copied());
     let around: f64 = fields
         .map(|(element, components)| {
@@ -134,12 +134,12 @@ pub fn check_room(
     solver: Option<&SolverSettings>,
     device: Option<&dyn Device>,
 ) -> Result<(), RunError> {
-    let counts = Counts::of(mesh);
+    let counts = EntityCounts::of(mesh);
     let processes = mesh.cut().map_or(1, |cut| cut.group().size());
-    let resources = Resources::cores(processes * rayon::current_num_threads())
+    let resources = SolveResources::cores(processes * rayon::current_num_threads())
         .in_processes(processes)
         .with_device(device.is_some());
-    let plan = plan_solve(&Facts::counted(form, elements, &counts, resources), solver)?;
+    let plan = plan_solve(&ProblemProperties::counted(form, elements, &counts, resources), solver)?;
     let estimate = estimate(form, elements, &counts, &plan);
     let there: &[&str] = match device {
         Some(_) => &["mesh", "tables", "vectors"],
@@ -150,7 +150,7 @@ pub fn check_room(
         None => estimate.check(there),
     };
     Ok(checked.map_err(|error| match plan.linear.restart {
-        restart if restart > LONG => TooMuch { remedy: "a smaller `restart`", ..error },
+        restart if restart > LONG => InsufficientMemory { remedy: "a smaller `restart`", ..error },
         _ => error,
     })?)
 }
@@ -164,7 +164,7 @@ fn has_runs(element: Lagrange) -> bool {
 }
 
 /// Returns a lower bound of the numbers stored for the geometry of a cell.
-fn geometry(counts: &Counts) -> usize {
+fn geometry(counts: &EntityCounts) -> usize {
     let dim = counts.cell.dim();
     match Lagrange::continuous(counts.cell, counts.order) {
         Ok(element) if counts.order > 1 => dim * element.count(),
@@ -174,7 +174,7 @@ fn geometry(counts: &Counts) -> usize {
 
 /// The least number of vectors that a solve holds.
 fn vectors(plan: &SolvePlan) -> f64 {
-    let Facts { is_linear, is_symmetric, .. } = plan.facts;
+    let ProblemProperties { is_linear, is_symmetric, .. } = plan.facts;
     // The state, the residual, a step and the diagonal; Newton's method tries another state.
     let own = if is_linear { 4.0 } else { 6.0 };
     own + match plan.linear.solver {

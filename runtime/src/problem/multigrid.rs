@@ -6,46 +6,46 @@
 //!
 //! Each level rediscretises the form with its coefficients, boundary terms and conditions; no matrix products are
 //! formed. Levels compute in single precision. The coarse-grid solver is a sparse factorisation, or smoothed
-//! aggregation for a large matrix ([`bottom`]).
+//! aggregation for a large matrix ([`coarse_solver`]).
 
-mod at_each;
 mod blocks;
-mod bottom;
-mod gathered;
+mod coarse_solver;
 pub mod matrices;
+mod redundant_factors;
+mod redundant_levels;
 #[cfg(test)]
 mod tests;
 pub mod transfer;
 
 use super::RunError;
-use super::fixed::in_any;
 use super::kernels::compile_for;
 use super::plan::{HierarchySettings, LevelSettings, MULTIGRID_STOPS, halved};
-use super::prescribed::{Above, Prescribed};
+use super::prescribed::{FinerLevel, PrescribedData};
+use super::structural_null_space::in_any;
 use crate::algebra::vector::{Precision, Vector};
 use crate::device::{Device, DeviceError};
 use crate::kernels::compile::Target;
-use crate::mesh::{Coarsened, Mesh};
-use crate::operator::{Operator, Shelf};
+use crate::mesh::{CoarsenedMesh, Mesh};
+use crate::operator::{Operator, TableCache};
 use crate::processes::any;
-use crate::solve::{Coarsest, Level, Multigrid, Smoothed, Transfer};
+use crate::solve::{CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, MultigridLevel};
 use crate::space::discretisation::Discretisation;
-use crate::support::doing::doing;
 use crate::support::expression::Parameters;
-use crate::support::laps::seconds_of_kernels;
-pub(super) use at_each::AtEach;
-use bottom::Bottom;
+use crate::support::progress::doing;
+use crate::support::timers::seconds_of_kernels;
+use coarse_solver::CoarseSolver;
 use fem_dsl::point::{Node, PointForm};
-use gathered::{Gathered, is_small};
 use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
+pub(super) use redundant_factors::RedundantFactors;
+use redundant_levels::{RedundantCoarseSolver, is_small};
 use std::sync::Arc;
 use std::time::Instant;
-use transfer::{Between, Path, Place, State};
+use transfer::{KernelTransfer, LevelTransfer, StateInjection, TransferEnvironment};
 
 /// Why a problem has no levels.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum Unsuited {
+pub enum MultigridError {
     /// A field of several without levels for its block and without a mass as its Schur complement.
     #[error(
         "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, \
@@ -79,7 +79,7 @@ pub enum Unsuited {
 
 /// Input of the hierarchy.
 #[derive(Clone, Copy)]
-pub struct Problem<'a> {
+pub struct HierarchyInput<'a> {
     /// The form.
     pub form: &'a PointForm,
     /// Elements of the finest level.
@@ -89,7 +89,7 @@ pub struct Problem<'a> {
     /// Time and parameters.
     pub parameters: &'a Parameters,
     /// Conditions and data, evaluated on every level.
-    pub prescribed: &'a dyn Prescribed,
+    pub prescribed: &'a dyn PrescribedData,
     /// Target of the kernels.
     pub target: &'a Target,
     /// The device; `None` for the host.
@@ -98,58 +98,58 @@ pub struct Problem<'a> {
     pub settings: &'a HierarchySettings,
 }
 
-impl Smoothed for Operator {
+impl LevelOperator for Operator {
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
         Self::set_params(self, params)
     }
 }
 
 /// A level before it has a transfer to the next.
-struct Made {
+struct UnlinkedLevel {
     operator: Operator,
     on: Arc<Discretisation>,
     elements: Elements,
 }
 
-impl Made {
+impl UnlinkedLevel {
     fn degree(&self) -> usize {
         self.elements.fields[0].degree()
     }
 }
 
 /// Discretisation of the next level, with the coarser mesh if it is on one.
-struct Below {
+struct CoarserLevel {
     elements: Elements,
     on: Discretisation,
-    coarser: Option<Coarsened>,
+    coarser: Option<CoarsenedMesh>,
 }
 
-impl Problem<'_> {
+impl HierarchyInput<'_> {
     /// Checks that the form allows multigrid levels.
     ///
     /// # Errors
     ///
     /// The reason if it does not.
-    pub fn suited(&self) -> Result<(), Unsuited> {
+    pub fn suited(&self) -> Result<(), MultigridError> {
         let nodes = self.form.integrals.iter().flat_map(|integral| integral.graph.nodes());
         let numbers = nodes.filter_map(|node| match node {
             Node::Constant(number) => Some(number.get()),
             _ => None,
         });
         if let Some(number) = numbers.into_iter().find(|&number| exceeds_single(number)) {
-            return Err(Unsuited::Range(number));
+            return Err(MultigridError::Range(number));
         }
         let [field] = &self.on.fields[..] else {
             let field = self.form.fields[0].name.clone();
-            return Err(Unsuited::Block { field });
+            return Err(MultigridError::Block { field });
         };
         if !field.space.element().is_continuous() {
-            return Err(Unsuited::Discontinuous);
+            return Err(MultigridError::Discontinuous);
         }
         let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
         in_any(&self.on.mesh, &mut combined);
         if combined[0] {
-            return Err(Unsuited::Combined);
+            return Err(MultigridError::Combined);
         }
         Ok(())
     }
@@ -170,14 +170,14 @@ impl Problem<'_> {
     fn level(
         &self,
         (elements, on): (Elements, Arc<Discretisation>),
-        shelf: Shelf,
-    ) -> Result<Made, RunError> {
+        table_cache: TableCache,
+    ) -> Result<UnlinkedLevel, RunError> {
         let target = self.target();
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
         let device = self.device.cloned();
         let (operator, _) =
-            compile_for(self.form, &elements, &on, params, &tasks, &target, device, shelf)?;
-        Ok(Made { operator, on, elements })
+            compile_for(self.form, &elements, &on, params, &tasks, &target, device, table_cache)?;
+        Ok(UnlinkedLevel { operator, on, elements })
     }
 
     /// Builds the levels of the only field; `operator` is the solve's own operator.
@@ -189,22 +189,22 @@ impl Problem<'_> {
         &self,
         operator: &Operator,
         settings: LevelSettings,
-    ) -> Result<Result<Multigrid, Unsuited>, RunError> {
+    ) -> Result<Result<Multigrid, MultigridError>, RunError> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
         let (start, before) = (Instant::now(), seconds_of_kernels());
         let _said = doing("setting up multigrid levels");
         let own = (self.elements.clone(), Arc::clone(self.on));
-        let mut made = self.level(own, operator.shelf().without_reals())?;
+        let mut made = self.level(own, operator.table_cache().without_reals())?;
         let mut levels = Vec::new();
-        let below = |made: &Made| match settings.is_algebraic {
+        let below = |made: &UnlinkedLevel| match settings.is_algebraic {
             true => Ok(None),
             false => self.below(&made.on, &made.elements),
         };
         let mut under = below(&made)?;
-        while let Some(Below { elements, on, coarser }) = under.take() {
-            let mut next = self.level((elements, Arc::new(on)), Shelf::default())?;
+        while let Some(CoarserLevel { elements, on, coarser }) = under.take() {
+            let mut next = self.level((elements, Arc::new(on)), TableCache::default())?;
             let path = match &coarser {
                 Some(coarser) => self.path_between(&made, &next, coarser)?,
                 None => self.path(&made, &next)?,
@@ -215,10 +215,10 @@ impl Problem<'_> {
                 under = below(&next)?;
             }
             let like = made.operator.zeros();
-            let path: Box<dyn Transfer> = if part && under.is_none() {
-                let Some(whole) = self.whole(&next)? else { return Ok(Err(Unsuited::Data)) };
+            let path: Box<dyn GridTransfer> = if part && under.is_none() {
+                let Some(whole) = self.whole(&next)? else { return Ok(Err(MultigridError::Data)) };
                 let Some(path) = self.gathered(path, &next, &whole)? else {
-                    return Ok(Err(Unsuited::Data));
+                    return Ok(Err(MultigridError::Data));
                 };
                 next = whole;
                 under = below(&next)?;
@@ -226,18 +226,20 @@ impl Problem<'_> {
             } else {
                 Box::new(path)
             };
-            levels.push(Level::new(Box::new(made.operator), &like, path));
+            levels.push(MultigridLevel::new(Box::new(made.operator), &like, path));
             made = next;
         }
         if made.degree() > 1 && !settings.is_algebraic {
-            return Ok(Err(Unsuited::Data));
+            return Ok(Err(MultigridError::Data));
         }
         let like: Vector = made.operator.zeros();
-        let bottom: Box<dyn Coarsest> = match made.on.mesh.cut() {
-            None => Box::new(Bottom::new(self, &made.elements, made.on, like.like(), settings)?),
-            Some(_) => match Gathered::new(self, &made, &like, settings)? {
+        let bottom: Box<dyn CoarseGridSolver> = match made.on.mesh.cut() {
+            None => {
+                Box::new(CoarseSolver::new(self, &made.elements, made.on, like.like(), settings)?)
+            }
+            Some(_) => match RedundantCoarseSolver::new(self, &made, &like, settings)? {
                 Some(gathered) => Box::new(gathered),
-                None => return Ok(Err(Unsuited::Data)),
+                None => return Ok(Err(MultigridError::Data)),
             },
         };
         let levels = Multigrid::new(levels, bottom, &like, settings.steps);
@@ -250,9 +252,13 @@ impl Problem<'_> {
 
     /// Discretises the next coarser level: half the degree, rounded up, then coarser meshes while these exist and pay
     /// off.
-    fn below(&self, on: &Discretisation, elements: &Elements) -> Result<Option<Below>, RunError> {
+    fn below(
+        &self,
+        on: &Discretisation,
+        elements: &Elements,
+    ) -> Result<Option<CoarserLevel>, RunError> {
         let at = |mesh: &Arc<Mesh>, k, coarser| {
-            let above = Some(Above { on, coarser });
+            let above = Some(FinerLevel { on, coarser });
             self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters, above)
         };
         let (degree, k) = (elements.fields[0].degree(), elements.degree);
@@ -261,7 +267,7 @@ impl Problem<'_> {
             let found = at(&on.mesh, lower, None)?;
             // The form may fix the degree, so that it does not decrease.
             let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
-            return Ok(found.map(|(elements, on)| Below { elements, on, coarser: None }));
+            return Ok(found.map(|(elements, on)| CoarserLevel { elements, on, coarser: None }));
         }
         if on.dofs_in_all() <= MULTIGRID_STOPS {
             return Ok(None);
@@ -278,15 +284,15 @@ impl Problem<'_> {
         if cut.is_some_and(|cut| any(&**cut.group(), found.is_none())) {
             return Ok(None);
         }
-        Ok(found.map(|(elements, on)| Below { elements, on, coarser: Some(coarser) }))
+        Ok(found.map(|(elements, on)| CoarserLevel { elements, on, coarser: Some(coarser) }))
     }
 
     /// Returns the target, device and shared tables of transfer kernels, which run on the cells of `own`.
-    fn place(&self, own: &Made, other: &Made) -> Place {
-        Place {
+    fn place(&self, own: &UnlinkedLevel, other: &UnlinkedLevel) -> TransferEnvironment {
+        TransferEnvironment {
             target: self.target(),
             device: self.device.cloned(),
-            shelf: own.operator.shelf(),
+            table_cache: own.operator.table_cache(),
             fine: other.operator.arithmetic().map(|own| own.layout().clone()),
         }
     }
@@ -294,26 +300,31 @@ impl Problem<'_> {
     /// Builds the transfer from a level to one on a coarser mesh.
     fn path_between(
         &self,
-        fine: &Made,
-        coarse: &Made,
-        coarser: &Coarsened,
-    ) -> Result<Path, RunError> {
+        fine: &UnlinkedLevel,
+        coarse: &UnlinkedLevel,
+        coarser: &CoarsenedMesh,
+    ) -> Result<LevelTransfer, RunError> {
         let place = self.place(coarse, fine);
-        let between = Between::children(&coarse.on, &fine.on, coarser, &place)?;
-        let state = (!self.is_linear()).then(|| State::at_vertices(&coarse.on, &fine.on, coarser));
-        Ok(Path { between, state })
+        let between = KernelTransfer::children(&coarse.on, &fine.on, coarser, &place)?;
+        let state =
+            (!self.is_linear()).then(|| StateInjection::at_vertices(&coarse.on, &fine.on, coarser));
+        Ok(LevelTransfer { between, state })
     }
 
     /// Builds the transfer from a level to one of lower degree.
-    fn path(&self, fine: &Made, coarse: &Made) -> Result<Path, RunError> {
-        let between = Between::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
+    fn path(
+        &self,
+        fine: &UnlinkedLevel,
+        coarse: &UnlinkedLevel,
+    ) -> Result<LevelTransfer, RunError> {
+        let between = KernelTransfer::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
         let state = match self.is_linear() {
             true => None,
             false => {
-                let by = Between::states(&coarse.on, &fine.on, &self.place(fine, coarse))?;
-                Some(State::Interpolated(Box::new(by)))
+                let by = KernelTransfer::states(&coarse.on, &fine.on, &self.place(fine, coarse))?;
+                Some(StateInjection::Interpolated(Box::new(by)))
             }
         };
-        Ok(Path { between, state })
+        Ok(LevelTransfer { between, state })
     }
 }

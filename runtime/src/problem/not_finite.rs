@@ -2,11 +2,11 @@
 //! state. Runs only after a failed solve, with the reference interpreter, in the cells whose rows are not finite.
 
 use super::RunError;
-use super::fixed::in_any;
-use super::solver::System;
+use super::solver::DiscreteProblem;
+use super::structural_null_space::in_any;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
-use crate::reference::{AuxData, Inputs, Nodal, Reference};
+use crate::reference::{AuxData, FormInputs, NodalValues, Reference};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use fem_dsl::culprit::Given;
@@ -17,7 +17,7 @@ const CELLS: usize = 512;
 
 /// A point at which a form has no finite value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Spot {
+pub struct NonFinitePoint {
     /// Index of the cell.
     pub cell: usize,
     /// The integral's region.
@@ -30,7 +30,7 @@ pub struct Spot {
     pub given: Given,
 }
 
-impl std::fmt::Display for Spot {
+impl std::fmt::Display for NonFinitePoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [x, y, z] = self.point.map(|x| fem_dsl::culprit::shown(&[x]));
         let facet = if self.region.is_of_cells() { "" } else { "on the boundary of " };
@@ -40,14 +40,14 @@ impl std::fmt::Display for Spot {
 
 /// Origin of a number that is not finite.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Cause {
+pub enum NonFiniteOrigin {
     /// The form, or its derivative, at a point.
-    Form(Box<Spot>),
+    Form(Box<NonFinitePoint>),
     /// An overflow in sums or in the solver: the form and its derivative are finite at all points.
     Solver,
 }
 
-impl std::fmt::Display for Cause {
+impl std::fmt::Display for NonFiniteOrigin {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Form(spot) if spot.derivative => {
@@ -61,7 +61,7 @@ impl std::fmt::Display for Cause {
     }
 }
 
-impl Cause {
+impl NonFiniteOrigin {
     /// Returns the help text.
     pub fn remedy(&self) -> &'static str {
         match self {
@@ -76,10 +76,10 @@ impl Cause {
 
 /// Searches for the cause at the state `u` of a failed solve. Collective; each process searches its own cells.
 pub(super) fn cause(
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     operator: &mut Operator,
     u: &Vector,
-) -> Result<Cause, RunError> {
+) -> Result<NonFiniteOrigin, RunError> {
     let state = u.to_vec();
     let is_finite = |numbers: &[f64]| {
         let mut lacks = [numbers.iter().any(|number| !number.is_finite())];
@@ -87,7 +87,7 @@ pub(super) fn cause(
         !lacks[0]
     };
     if !is_finite(&state) {
-        return Ok(Cause::Solver);
+        return Ok(NonFiniteOrigin::Solver);
     }
     let (mut r, mut direction) = (u.like(), u.like());
     operator.residual(u, &mut r)?;
@@ -105,10 +105,10 @@ pub(super) fn cause(
     let aux = system.prescribed.aux(system.on, system.parameters)?;
     for cell in cells_of(system.on, &rows).into_iter().take(CELLS) {
         if let Some(spot) = look(system, &aux, &state, cell)? {
-            return Ok(Cause::Form(Box::new(spot)));
+            return Ok(NonFiniteOrigin::Form(Box::new(spot)));
         }
     }
-    Ok(Cause::Solver)
+    Ok(NonFiniteOrigin::Solver)
 }
 
 /// Returns the cells with a row that is not finite.
@@ -128,12 +128,12 @@ fn cells_of(on: &Discretisation, rows: &[f64]) -> Vec<usize> {
 
 /// Returns the first point of a cell, or of its facets, at which the form or its derivative is not finite.
 fn look(
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     aux: &[AuxValues],
     state: &[f64],
     cell: usize,
-) -> Result<Option<Spot>, RunError> {
-    let System { form, on, parameters, rule, .. } = system;
+) -> Result<Option<NonFinitePoint>, RunError> {
+    let DiscreteProblem { form, on, parameters, rule, .. } = system;
     let (mesh, dim) = (&on.mesh, form.dim);
     let reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
     let per_cell = mesh.nodes().len() / mesh.n_cells();
@@ -148,7 +148,7 @@ fn look(
         let components = of.shape.components();
         match values {
             AuxValues::Nodes(space, values) => {
-                AuxData::Nodes(Nodal { map: space.cell_nodes(cell), values })
+                AuxData::Nodes(NodalValues { map: space.cell_nodes(cell), values })
             }
             AuxValues::Cells(values) => AuxData::Cells(&values[cell * components..][..components]),
             AuxValues::Points(values) => {
@@ -165,11 +165,11 @@ fn look(
         let has = |cells: &Vec<u32>| cells.binary_search(&(cell as u32)).is_ok();
         cells.as_ref().map(|cells| if has(cells) { vec![0] } else { Vec::new() })
     });
-    let inputs = Inputs {
+    let inputs = FormInputs {
         coordinates: &coordinates,
         state: states
             .iter()
-            .map(|(space, values)| Nodal { map: space.cell_nodes(cell), values })
+            .map(|(space, values)| NodalValues { map: space.cell_nodes(cell), values })
             .collect(),
         aux: aux.collect(),
         params: &parameters.values[1..],
@@ -180,7 +180,7 @@ fn look(
     let found = reference.not_finite(&inputs);
     Ok(found.map(|(integral, derivative, given)| {
         let axis = |axis| given.get(&fem_dsl::point::Input::Coordinate(axis)).copied();
-        Spot {
+        NonFinitePoint {
             cell,
             region: form.integrals[integral].region.clone(),
             derivative,

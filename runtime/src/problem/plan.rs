@@ -7,24 +7,25 @@
 //! because they stay there.
 
 pub(super) mod cost;
-mod facts;
 mod hierarchy;
 mod levels;
 mod prediction;
+mod properties;
 
 use super::RunError;
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::solve::{
-    CgSettings, Factors, Forcing, InnerSolver, Linear, NewtonSettings, Preconditioning,
+    CgSettings, DirectFallback, Forcing, InnerSolver, LinearSettings, NewtonSettings,
+    Preconditioning,
 };
-pub(super) use facts::is_saddle;
-pub use facts::{Facts, Resources, Size};
 use fem_dsl::problem::{
     Forcing as NamedForcing, LineSearch, Method, PreconditionerSettings, SolverSettings,
 };
 pub use hierarchy::{FieldPreconditioner, HierarchySettings, LevelSettings, STEPS};
 pub(super) use levels::{INVERTED, MULTIGRID_STOPS, halved, most_factorised};
 pub use prediction::{PredictedLevel, Prediction, predict};
+pub(super) use properties::is_saddle;
+pub use properties::{ProblemProperties, SolveResources, SystemSize};
 
 /// Iterations of a GMRES cycle of a linear problem; in Newton's method cycles are shorter.
 const RESTART: usize = 100;
@@ -85,7 +86,7 @@ pub struct LinearPlan {
     /// Iterations of a GMRES cycle.
     pub restart: usize,
     /// When the matrix is factorised unasked.
-    pub factors: Factors,
+    pub factors: DirectFallback,
     /// The preconditioner.
     pub preconditioner: PreconditionerPlan,
     /// Whether each of several processes factorises the whole matrix: required, where the problem names it.
@@ -103,14 +104,14 @@ pub enum Requirement {
 
 impl LinearPlan {
     /// The solver with a preconditioner that has been made.
-    pub fn with(&self, preconditioning: Preconditioning) -> Linear {
+    pub fn with(&self, preconditioning: Preconditioning) -> LinearSettings {
         let (solver, restart, factors) = (self.solver, self.restart, self.factors);
-        Linear { solver, restart, preconditioning, factors }
+        LinearSettings { solver, restart, preconditioning, factors }
     }
 
     /// Whether the matrix is factorised before anything else.
     pub fn is_direct(&self) -> bool {
-        let first = self.factors == Factors::First;
+        let first = self.factors == DirectFallback::First;
         self.solver == InnerSolver::Direct || self.factors_at_each.is_some() || first
     }
 
@@ -157,7 +158,7 @@ pub struct SolvePlan {
     /// The reason of the choice; none where the problem names its solver.
     pub reason: Option<&'static str>,
     /// The facts that it was made from.
-    pub facts: Facts,
+    pub facts: ProblemProperties,
 }
 
 /// Plans a solve: from the facts and the settings of the problem's solver, if it names one.
@@ -165,7 +166,10 @@ pub struct SolvePlan {
 /// # Errors
 ///
 /// A linear solver for a nonlinear form; factorisation in a build without it.
-pub fn plan_solve(facts: &Facts, settings: Option<&SolverSettings>) -> Result<SolvePlan, RunError> {
+pub fn plan_solve(
+    facts: &ProblemProperties,
+    settings: Option<&SolverSettings>,
+) -> Result<SolvePlan, RunError> {
     let newton = match settings {
         Some(SolverSettings::Newton(newton)) => Some(newton.clone()),
         Some(SolverSettings::Linear(linear)) if !facts.is_linear => {
@@ -189,8 +193,8 @@ pub fn plan_solve(facts: &Facts, settings: Option<&SolverSettings>) -> Result<So
     if let Some(newton) = &newton {
         linear.restart = newton.restart.unwrap_or(defaults.linear.restart);
         // Steps that are cut short on purpose have not failed.
-        if newton.max_inner.is_some() && linear.factors != Factors::First {
-            linear.factors = Factors::Never;
+        if newton.max_inner.is_some() && linear.factors != DirectFallback::First {
+            linear.factors = DirectFallback::Never;
         }
     }
     let (rtol, max_iterations) = match newton {
@@ -225,14 +229,17 @@ pub fn plan_solve(facts: &Facts, settings: Option<&SolverSettings>) -> Result<So
 }
 
 /// Plans the linear solves.
-pub(super) fn plan_linear(facts: &Facts, settings: Option<&SolverSettings>) -> LinearPlan {
+pub(super) fn plan_linear(
+    facts: &ProblemProperties,
+    settings: Option<&SolverSettings>,
+) -> LinearPlan {
     let method = settings.and_then(SolverSettings::method);
     let distributed = facts.resources.is_distributed();
     let unasked = cost::factorisation_unasked(facts);
     let (solver, factors) = match method {
         // Each process has the factors of the whole matrix, which precondition.
-        Some(Method::Direct) if distributed => (InnerSolver::Fgmres, Factors::Never),
-        Some(method) => (InnerSolver::from(method), Factors::Never),
+        Some(Method::Direct) if distributed => (InnerSolver::Fgmres, DirectFallback::Never),
+        Some(method) => (InnerSolver::from(method), DirectFallback::Never),
         // Neither factors nor levels in blocks need be positive definite.
         None if distributed
             && facts.is_saddle
@@ -240,7 +247,9 @@ pub(super) fn plan_linear(facts: &Facts, settings: Option<&SolverSettings>) -> L
         {
             (InnerSolver::Fgmres, unasked)
         }
-        None if facts.is_saddle && unasked != Factors::First => (InnerSolver::Indefinite, unasked),
+        None if facts.is_saddle && unasked != DirectFallback::First => {
+            (InnerSolver::Indefinite, unasked)
+        }
         None => (InnerSolver::Automatic, unasked),
     };
     let asked = settings.and_then(SolverSettings::preconditioner);
@@ -271,28 +280,28 @@ pub(super) fn plan_linear(facts: &Facts, settings: Option<&SolverSettings>) -> L
 }
 
 /// Whether multigrid preconditions unasked: CG is tried, and with the diagonal it would take longer than the hierarchy takes to be made.
-fn takes_multigrid(facts: &Facts, method: Option<Method>) -> bool {
+fn takes_multigrid(facts: &ProblemProperties, method: Option<Method>) -> bool {
     // Where one process would factorise, and the diagonal serves badly.
     if facts.resources.is_distributed() && facts.is_saddle {
         return method.is_none();
     }
     matches!(method, None | Some(Method::Cg))
         && facts.is_symmetric
-        && cost::factorisation_unasked(facts) != Factors::First
+        && cost::factorisation_unasked(facts) != DirectFallback::First
         && cost::multigrid_pays(facts)
 }
 
 /// The reason of a choice that the problem leaves open.
-fn reason(facts: &Facts, linear: &LinearPlan) -> &'static str {
+fn reason(facts: &ProblemProperties, linear: &LinearPlan) -> &'static str {
     if linear.factors_at_each.is_some() {
         return "a saddle point that is small enough for each process to factorise";
     }
     let multigrid = matches!(linear.preconditioner, PreconditionerPlan::Multigrid { .. });
     match (linear.solver, facts.is_symmetric) {
-        _ if linear.factors == Factors::First && facts.is_saddle => {
+        _ if linear.factors == DirectFallback::First && facts.is_saddle => {
             "a saddle point that is small enough to factorise"
         }
-        _ if linear.factors == Factors::First => "small enough to factorise",
+        _ if linear.factors == DirectFallback::First => "small enough to factorise",
         (InnerSolver::Indefinite | InnerSolver::Fgmres, _) if multigrid => {
             "a saddle point that is too large to factorise"
         }

@@ -4,16 +4,16 @@
 //! The caller, a problem of the language or a program, evaluates the functions at given points. This module determines
 //! the points and stores the values.
 
+mod conflicts;
 mod means;
-mod meeting;
 mod normals;
 pub(crate) mod supports;
 
-use super::{Files, RunError, together};
+use super::{FileData, RunError, together};
 use crate::mesh::{Facet, Mesh};
 use crate::operator::geometry::places;
 use crate::space::Space;
-use crate::space::constraint::{Constraints, NotFinite};
+use crate::space::constraint::{Constraints, NonFiniteValue};
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::{Parameters, evaluate};
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
@@ -22,8 +22,8 @@ use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
 
-pub use means::Above;
-pub use meeting::{Meeting, meetings};
+pub use conflicts::{ConditionConflict, meetings};
+pub use means::FinerLevel;
 
 /// Builds spaces on a mesh with the facets of a form, without conditions and data; `tags` are those that conditions
 /// name.
@@ -47,7 +47,7 @@ pub fn discretise<'t>(
 }
 
 /// Support of an essential condition: the nodes of a field on part of the boundary.
-pub struct Held {
+pub struct ConditionSupport {
     field: usize,
     name: String,
     trace: Trace,
@@ -61,7 +61,7 @@ pub struct Held {
     normals: Vec<Vec<[f64; 3]>>,
 }
 
-impl Held {
+impl ConditionSupport {
     /// Finds the support of a condition on a whole field, one component, or the normal component.
     ///
     /// # Errors
@@ -166,14 +166,14 @@ pub(super) fn held_by_any(mesh: &Mesh, space: &Space, nodes: Vec<u32>) -> Vec<u3
 /// A value that is not finite, and errors of `values`.
 pub fn conditions<'h, E: From<RunError>>(
     on: &Discretisation,
-    held: impl IntoIterator<Item = &'h Held>,
+    held: impl IntoIterator<Item = &'h ConditionSupport>,
     mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
 ) -> Result<Vec<Constraints>, E> {
     let spaces = on.fields.iter().map(|field| &*field.space);
     let mut all: Vec<Constraints> = spaces.map(Constraints::none).collect();
     let mut stated = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
-        let Held { field, name, trace, nodes, places, .. } = held;
+        let ConditionSupport { field, name, trace, nodes, places, .. } = held;
         let values = values(index, places)?;
         stated.push((held, values));
         let (held, values) = &stated[index];
@@ -184,7 +184,7 @@ pub fn conditions<'h, E: From<RunError>>(
                 let bad = values.iter().position(|value| !value.is_finite());
                 if let Some(at) = bad {
                     let point = places[at * places.len() / values.len()];
-                    let source = NotFinite { value: values[at], component: 0, point };
+                    let source = NonFiniteValue { value: values[at], component: 0, point };
                     return Err(
                         RunError::Condition { index, field: held.name.clone(), source }.into()
                     );
@@ -210,7 +210,7 @@ pub fn conditions<'h, E: From<RunError>>(
 }
 
 /// Cell diameter at a point, by the point's index; NaN at nodes.
-pub type Diameter<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
+pub type CellDiameter<'a> = &'a (dyn Fn(usize) -> f64 + Sync);
 
 /// Builds the auxiliary data of a form. `values` evaluates one, by index, at points, component by component within a
 /// point; `None` if it has no value.
@@ -222,7 +222,7 @@ pub fn data<E: From<RunError>>(
     form: &PointForm,
     elements: &Elements,
     on: &Discretisation,
-    mut values: impl FnMut(usize, &[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
+    mut values: impl FnMut(usize, &[[f64; 3]], CellDiameter<'_>) -> Result<Option<Vec<f64>>, E>,
 ) -> Result<Vec<AuxValues>, E> {
     let mut one = |index| {
         datum(form, elements, on, index, |points, diameter| values(index, points, diameter))
@@ -240,7 +240,7 @@ pub fn datum<E: From<RunError>>(
     elements: &Elements,
     on: &Discretisation,
     index: usize,
-    values: impl FnOnce(&[[f64; 3]], Diameter<'_>) -> Result<Option<Vec<f64>>, E>,
+    values: impl FnOnce(&[[f64; 3]], CellDiameter<'_>) -> Result<Option<Vec<f64>>, E>,
 ) -> Result<AuxValues, E> {
     let aux = &form.aux[index];
     let (space, points) = sites(index, form, elements, on)?;
@@ -285,7 +285,7 @@ fn sites(
 }
 
 /// Prescribed conditions and data.
-pub trait Prescribed: Sync {
+pub trait PrescribedData: Sync {
     /// Evaluates the conditions of each field for these parameter values.
     ///
     /// # Errors
@@ -338,7 +338,7 @@ pub trait Prescribed: Sync {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
-        above: Option<Above<'_>>,
+        above: Option<FinerLevel<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
         let _ = (form, mesh, degree, parameters, above);
         Ok(None)
@@ -347,16 +347,16 @@ pub trait Prescribed: Sync {
 
 /// Prescribed data of a problem of the language.
 #[derive(Clone, Copy)]
-pub struct OfProblem<'a> {
+pub struct ProblemData<'a> {
     /// The problem.
     pub problem: &'a Problem,
     /// Elements of its form.
     pub elements: &'a Elements,
     /// Its data from files.
-    pub files: &'a Files,
+    pub files: &'a FileData,
 }
 
-impl OfProblem<'_> {
+impl ProblemData<'_> {
     /// Returns the conditions on fields of a form, which may have a subset of the problem's fields, with each field's
     /// index there.
     fn dirichlet<'f>(&self, form: &'f PointForm) -> impl Iterator<Item = (&'f Dirichlet, usize)>
@@ -402,9 +402,13 @@ impl OfProblem<'_> {
     }
 
     /// Finds the supports of the conditions on the fields of a form.
-    fn held(&self, form: &PointForm, on: &Discretisation) -> Result<Vec<Held>, RunError> {
+    fn held(
+        &self,
+        form: &PointForm,
+        on: &Discretisation,
+    ) -> Result<Vec<ConditionSupport>, RunError> {
         let held = self.dirichlet(form).map(|(condition, field)| {
-            Held::new(form, on, (field, condition.trace), &condition.support)
+            ConditionSupport::new(form, on, (field, condition.trace), &condition.support)
         });
         held.collect()
     }
@@ -424,7 +428,7 @@ impl OfProblem<'_> {
     fn conditions_at<const N: usize>(
         &self,
         form: &PointForm,
-        (on, held): (&Discretisation, &[Held]),
+        (on, held): (&Discretisation, &[ConditionSupport]),
         parameters: &Parameters,
         of: impl Fn(&Expression, usize) -> &[NodeId],
     ) -> Result<[Vec<Constraints>; N], RunError> {
@@ -461,7 +465,7 @@ impl OfProblem<'_> {
         let held = together(&on.mesh, self.held(form, on))?;
         let all = self.conditions_at(form, (on, &held), parameters, |value, _| &value.value);
         let [all] = together(&on.mesh, all)?;
-        let mut found: Vec<Meeting> = Vec::new();
+        let mut found: Vec<ConditionConflict> = Vec::new();
         for time in self.times() {
             let mut then = parameters.clone();
             then.values[0] = time;
@@ -470,8 +474,9 @@ impl OfProblem<'_> {
                 Ok::<_, RunError>(at_points(value, places, &then, |_| f64::NAN))
             };
             let more = together(&on.mesh, meetings(on, &held.iter().collect::<Vec<_>>(), values))?;
-            let known = |(pair, _): &Meeting| found.iter().all(|(other, _)| other != pair);
-            let more: Vec<Meeting> = more.into_iter().filter(known).collect();
+            let known =
+                |(pair, _): &ConditionConflict| found.iter().all(|(other, _)| other != pair);
+            let more: Vec<ConditionConflict> = more.into_iter().filter(known).collect();
             found.extend(more);
         }
         Ok((all, found.into_iter().map(|(_, note)| note).collect()))
@@ -489,7 +494,7 @@ impl OfProblem<'_> {
     }
 }
 
-impl Prescribed for OfProblem<'_> {
+impl PrescribedData for ProblemData<'_> {
     fn conditions(
         &self,
         on: &Discretisation,
@@ -536,7 +541,7 @@ impl Prescribed for OfProblem<'_> {
         mesh: Arc<Mesh>,
         degree: usize,
         parameters: &Parameters,
-        above: Option<Above<'_>>,
+        above: Option<FinerLevel<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
         let problem = self.problem;
         if above.is_none() && problem.aux.iter().any(|data| data.value.formula().is_none()) {
@@ -545,7 +550,7 @@ impl Prescribed for OfProblem<'_> {
         let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
         let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
         let mut on = discretise(form, &elements, mesh, tags)?;
-        let own = OfProblem { problem, elements: &elements, files: self.files };
+        let own = ProblemData { problem, elements: &elements, files: self.files };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
         let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);

@@ -11,15 +11,15 @@
 //! accuracy of the solve. An integral of f1 n does so only up to the discretisation error.
 
 use super::RunError;
-use super::integrals::{Beside, Integrals, residual_of};
+use super::integrals::{Integrals, SharedResources, residual_of};
 use super::prescribed::nodes_under;
 use crate::algebra::vector::{Vector, root_of_squares};
 use crate::device::Device;
 use crate::kernels::compile::{Execution, Target};
-use crate::mesh::locate::{Located, Locator};
+use crate::mesh::locate::{LocatedPoint, Locator};
 use crate::operator::functional::{Extrema, extrema, rule_of_data, values_at};
-use crate::operator::{Operator, Shelf};
-use crate::processes::Reduce;
+use crate::operator::{Operator, TableCache};
+use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
@@ -40,23 +40,23 @@ const BESIDE: f64 = 1e-9;
 
 /// A report of a solution.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct ReportResult {
     /// Name of the report.
     pub name: String,
     /// Its value.
-    pub value: Figure,
+    pub value: ReportValue,
 }
 
 /// Value of a report.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Figure {
+pub enum ReportValue {
     /// A number, vector or matrix; components row-major.
     Value(Shape, Vec<f64>),
     /// Values of this shape along a line: coordinates with components.
     Line(Shape, Vec<([f64; 3], Vec<f64>)>),
 }
 
-impl Figure {
+impl ReportValue {
     /// Returns the number if it is scalar; `None` for a vector, a matrix or a line.
     pub fn number(&self) -> Option<f64> {
         match self {
@@ -68,7 +68,7 @@ impl Figure {
 
 /// A state of a form's fields, for evaluation.
 #[derive(Clone, Copy)]
-pub struct State<'a> {
+pub struct EvaluationState<'a> {
     /// The form that was solved.
     pub form: &'a PointForm,
     /// Its discretisation.
@@ -85,7 +85,7 @@ pub struct State<'a> {
     pub load: Option<&'a [f64]>,
 }
 
-impl<'a> State<'a> {
+impl<'a> EvaluationState<'a> {
     /// Returns the state as a vector of an operator, with 0 in additional fields.
     pub(super) fn vector_for(&self, operator: &Operator) -> Cow<'a, Vector> {
         if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
@@ -101,18 +101,19 @@ impl<'a> State<'a> {
 }
 
 /// Evaluates the reports at a state; returns results and notes. A point outside the mesh has the value NaN. Every value
-/// that is not finite is reported as a warning. `shelf` caches operator tables ([`Operator::shelf`]); it may be empty.
+/// that is not finite is reported as a warning. `table_cache` caches operator tables ([`Operator::table_cache`]); it
+/// may be empty.
 ///
 /// # Errors
 ///
 /// Kernels that cannot be compiled, tags that the mesh lacks.
 pub fn report(
     reports: &Reports,
-    of: State<'_>,
+    of: EvaluationState<'_>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
-    shelf: &mut Shelf,
-) -> Result<(Vec<Outcome>, Vec<String>), RunError> {
+    table_cache: &mut TableCache,
+) -> Result<(Vec<ReportResult>, Vec<String>), RunError> {
     if reports.items.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
@@ -121,9 +122,9 @@ pub fn report(
         of,
         target,
         device,
-        shelf,
+        table_cache,
         integrals: Vec::new(),
-        pointwise: reports.pointwise.as_ref().map(|form| Pointwise::new(form, of)),
+        pointwise: reports.pointwise.as_ref().map(|form| PointwiseExpressions::new(form, of)),
         extrema: Vec::new(),
         locator: None,
         residual: None,
@@ -142,18 +143,18 @@ pub fn report(
         if reporter.gaps == gaps {
             warn_of_infinity(&report.name, &value);
         }
-        Ok(Outcome { name: report.name.clone(), value })
+        Ok(ReportResult { name: report.name.clone(), value })
     };
-    let outcomes: Vec<Outcome> =
+    let outcomes: Vec<ReportResult> =
         reports.items.iter().map(outcome).collect::<Result<_, RunError>>()?;
     Ok((outcomes, reporter.notes))
 }
 
 /// Warns about a report that is not finite.
-fn warn_of_infinity(name: &str, value: &Figure) {
+fn warn_of_infinity(name: &str, value: &ReportValue) {
     let found = match value {
-        Figure::Value(_, values) => values.iter().find(|value| !value.is_finite()),
-        Figure::Line(_, points) => {
+        ReportValue::Value(_, values) => values.iter().find(|value| !value.is_finite()),
+        ReportValue::Line(_, points) => {
             points.iter().flat_map(|(_, values)| values).find(|value| !value.is_finite())
         }
     };
@@ -187,15 +188,15 @@ fn asks_for_extrema(report: &Report) -> bool {
 }
 
 /// Expressions evaluated at points: f0 of a form's additional fields.
-struct Pointwise<'a> {
+struct PointwiseExpressions<'a> {
     form: &'a PointForm,
     roots: Vec<NodeId>,
     /// Index of each component among the roots; a missing one is 0.
     places: BTreeMap<usize, usize>,
 }
 
-impl<'a> Pointwise<'a> {
-    fn new(form: &'a PointForm, of: State<'_>) -> Self {
+impl<'a> PointwiseExpressions<'a> {
+    fn new(form: &'a PointForm, of: EvaluationState<'_>) -> Self {
         let own = of.form.fields.len();
         let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
         for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
@@ -214,13 +215,13 @@ impl<'a> Pointwise<'a> {
 }
 
 struct Reporter<'a> {
-    of: State<'a>,
+    of: EvaluationState<'a>,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
-    shelf: &'a mut Shelf,
+    table_cache: &'a mut TableCache,
     /// Integrated components.
     integrals: Vec<f64>,
-    pointwise: Option<Pointwise<'a>>,
+    pointwise: Option<PointwiseExpressions<'a>>,
     /// Extrema of the roots, if any are requested.
     extrema: Vec<Extrema>,
     locator: Option<Locator<'a>>,
@@ -234,7 +235,7 @@ struct Reporter<'a> {
 impl<'a> Reporter<'a> {
     /// Integrates a form's additional fields, concatenated; takes the square root of the integrals `norms`.
     fn integrate(&mut self, form: &PointForm, norms: &[usize]) -> Result<Vec<f64>, RunError> {
-        let State { on, elements, .. } = self.of;
+        let EvaluationState { on, elements, .. } = self.of;
         let rule = rule_of_data(on, elements.rule);
         let own = Elements::new(form, elements.cell, elements.degree, rule)?;
         if form.integrals.is_empty() {
@@ -243,7 +244,8 @@ impl<'a> Reporter<'a> {
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
         let target = self.target_of(&own);
-        let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
+        let beside =
+            SharedResources { target: &target, device: self.device, table_cache: self.table_cache };
         // The form of norms has an additional parameter, which scales the squared quantity.
         let scalable = form.params.len() > self.of.form.params.len();
         let params = |scale: f64| -> Vec<f64> {
@@ -275,9 +277,10 @@ impl<'a> Reporter<'a> {
 
     /// Computes R(u) without any condition.
     fn residual(&mut self) -> Result<Vec<f64>, RunError> {
-        let State { form, on, elements, .. } = self.of;
+        let EvaluationState { form, on, elements, .. } = self.of;
         let (params, target) = (&self.of.parameters.values, self.target_of(elements));
-        let beside = Beside { target: &target, device: self.device, shelf: self.shelf };
+        let beside =
+            SharedResources { target: &target, device: self.device, table_cache: self.table_cache };
         let free = on.with_fields(form, &[])?;
         let operator = residual_of(form, elements, free, params, beside)?;
         let operator = operator.of_first(on.fields.len());
@@ -294,8 +297,8 @@ impl<'a> Reporter<'a> {
             self.extrema = extrema(of.on, (integral, &pointwise.roots), of.u, of.parameters)?;
             let mut least: Vec<f64> = self.extrema.iter().map(|found| found.least.0).collect();
             let mut most: Vec<f64> = self.extrema.iter().map(|found| found.most.0).collect();
-            of.on.mesh.reduce_in_all(Reduce::Least, &mut least);
-            of.on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+            of.on.mesh.reduce_in_all(Reduction::Least, &mut least);
+            of.on.mesh.reduce_in_all(Reduction::Largest, &mut most);
             for (found, (least, most)) in self.extrema.iter_mut().zip(least.into_iter().zip(most)) {
                 (found.least.0, found.most.0) = (least, most);
             }
@@ -303,14 +306,14 @@ impl<'a> Reporter<'a> {
         Ok(())
     }
 
-    fn figure(&mut self, report: &Report) -> Result<Figure, RunError> {
+    fn figure(&mut self, report: &Report) -> Result<ReportValue, RunError> {
         match &report.value {
             Reported::Value { value, of } => {
                 let mut measured = Vec::new();
                 for measure in of {
                     measured.push(self.measure(&report.name, measure)?);
                 }
-                Ok(Figure::Value(value.shape, self.arithmetic(value, &measured)))
+                Ok(ReportValue::Value(value.shape, self.arithmetic(value, &measured)))
             }
             Reported::Line { shape, first, ends: [from, to], points } => {
                 let last = (points - 1).max(1) as f64;
@@ -322,7 +325,7 @@ impl<'a> Reporter<'a> {
                 };
                 let places: Vec<[f64; 3]> = (0..*points).map(at).collect();
                 let values = self.values(&report.name, &places, *first, shape.components())?;
-                Ok(Figure::Line(*shape, places.into_iter().zip(values).collect()))
+                Ok(ReportValue::Line(*shape, places.into_iter().zip(values).collect()))
             }
         }
     }
@@ -374,7 +377,7 @@ impl<'a> Reporter<'a> {
                 .collect());
         };
         let roots = (integral, &pointwise.roots[..]);
-        let own: Vec<Located> = located.iter().flatten().copied().collect();
+        let own: Vec<LocatedPoint> = located.iter().flatten().copied().collect();
         let values = values_at(of.on, roots, of.u, of.parameters, &own)?;
         let mut values = values.into_iter();
         // Exactly one process evaluates each point.
@@ -396,7 +399,7 @@ impl<'a> Reporter<'a> {
         &mut self,
         report: &str,
         places: &[[f64; 3]],
-    ) -> Result<(Vec<Option<Located>>, Vec<bool>), RunError> {
+    ) -> Result<(Vec<Option<LocatedPoint>>, Vec<bool>), RunError> {
         let mesh = &self.of.on.mesh;
         if self.locator.is_none() {
             self.locator = Some(Locator::new(mesh)?);
@@ -407,17 +410,19 @@ impl<'a> Reporter<'a> {
         let mut located = Vec::with_capacity(places.len());
         let mut gaps = Vec::with_capacity(places.len());
         let (mut beside, mut first): (Option<([f64; 3], f64)>, Option<[f64; 3]>) = (None, None);
-        let found: Vec<Option<Located>> = places.iter().map(|place| locator.find(place)).collect();
-        let far = |found: &Option<Located>| found.map_or(f64::INFINITY, |found| found.distance);
+        let found: Vec<Option<LocatedPoint>> =
+            places.iter().map(|place| locator.find(place)).collect();
+        let far =
+            |found: &Option<LocatedPoint>| found.map_or(f64::INFINITY, |found| found.distance);
         let mut least: Vec<f64> = found.iter().map(far).collect();
-        mesh.reduce_in_all(Reduce::Least, &mut least);
+        mesh.reduce_in_all(Reduction::Least, &mut least);
         let rank = mesh.cut().map_or(0.0, |cut| cut.group().rank() as f64);
-        let nearest = |(found, least): (&Option<Located>, &f64)| match far(found) <= *least {
+        let nearest = |(found, least): (&Option<LocatedPoint>, &f64)| match far(found) <= *least {
             true => rank,
             false => f64::INFINITY,
         };
         let mut nearest: Vec<f64> = found.iter().zip(&least).map(nearest).collect();
-        mesh.reduce_in_all(Reduce::Least, &mut nearest);
+        mesh.reduce_in_all(Reduction::Least, &mut nearest);
         for (((place, found), distance), nearest) in
             places.iter().zip(found).zip(least).zip(nearest)
         {
@@ -454,7 +459,7 @@ impl<'a> Reporter<'a> {
 
     /// Sums R_i(u) over the nodes of a field with some tags.
     fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
-        let State { on, load, .. } = self.of;
+        let EvaluationState { on, load, .. } = self.of;
         if self.residual.is_none() {
             let mut residual = self.residual()?;
             let load = load.into_iter().flatten();
@@ -499,8 +504,8 @@ pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 
         parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect());
     let [mut least, mut most] =
         [0, 1].map(|end| all.iter().map(|range| range[end]).collect::<Vec<f64>>());
-    on.mesh.reduce_in_all(Reduce::Least, &mut least);
-    on.mesh.reduce_in_all(Reduce::Largest, &mut most);
+    on.mesh.reduce_in_all(Reduction::Least, &mut least);
+    on.mesh.reduce_in_all(Reduction::Largest, &mut most);
     least.into_iter().zip(most).map(|(least, most)| [least, most]).collect()
 }
 

@@ -1,5 +1,6 @@
-//! Parallel performance model: the [`Share`] of each process in a partitioned discretisation. From the rates of cores
-//! and of a [`Network`] it predicts the time of an operator application, a reduction and a multigrid cycle ([`Paper`]).
+//! Parallel performance model: the [`ProcessShare`] of each process in a partitioned discretisation. From the rates of
+//! cores and of a [`Network`] it predicts the time of an operator application, a reduction and a multigrid cycle
+//! ([`PerformanceModel`]).
 //!
 //! ```text
 //! product    max over processes of  launches + t (outer cells) + max(t (inner cells), L · neighbours + 8 · sent / B)
@@ -14,7 +15,7 @@
 //! pack and unpack copies through memory. Cells are partitioned as by [`Mesh::part`](crate::mesh::Mesh::part), so the
 //! counts are those of a run. Load imbalance in time and network contention are not modelled.
 
-use crate::mesh::cut::LEAST;
+use crate::mesh::distributed::LEAST;
 use crate::problem::plan::STEPS;
 use crate::space::discretisation::Discretisation;
 use std::collections::HashSet;
@@ -31,7 +32,7 @@ const PASSES: f64 = 10.0;
 
 /// Share of one process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Share {
+pub struct ProcessShare {
     /// Number of cells.
     pub cells: usize,
     /// Number of these with interface degrees of freedom.
@@ -47,8 +48,8 @@ pub struct Share {
 }
 
 /// Computes the share of each process from the process of each cell.
-pub fn shares(on: &Discretisation, rank_of: &[u32], processes: usize) -> Vec<Share> {
-    let mut shares = vec![Share::default(); processes];
+pub fn shares(on: &Discretisation, rank_of: &[u32], processes: usize) -> Vec<ProcessShare> {
+    let mut shares = vec![ProcessShare::default(); processes];
     let (mut outer, mut pairs) = (vec![false; rank_of.len()], HashSet::new());
     for field in &on.fields {
         let (space, components) = (&field.space, field.space.components());
@@ -98,7 +99,7 @@ pub fn shares(on: &Discretisation, rank_of: &[u32], processes: usize) -> Vec<Sha
 
 /// A share scaled to another problem size.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Grown {
+pub struct ScaledShare {
     /// Number of cells.
     pub cells: f64,
     /// Number of these with interface degrees of freedom.
@@ -138,9 +139,9 @@ impl Network {
 
 /// Parameters of the performance model.
 #[derive(Clone, Debug)]
-pub struct Paper<'a> {
+pub struct PerformanceModel<'a> {
     /// Share of each process.
-    pub shares: &'a [Share],
+    pub shares: &'a [ProcessShare],
     /// Dimension of the cells.
     pub dim: usize,
     /// Total number of counted degrees of freedom.
@@ -157,12 +158,12 @@ pub struct Paper<'a> {
     pub times: f64,
 }
 
-impl Paper<'_> {
+impl PerformanceModel<'_> {
     /// Scales a share by a number of cells.
-    fn grown(&self, share: &Share, times: f64) -> Grown {
+    fn grown(&self, share: &ProcessShare, times: f64) -> ScaledShare {
         let surface = times.powf((self.dim as f64 - 1.0) / self.dim as f64);
         let cells = share.cells as f64 * times;
-        Grown {
+        ScaledShare {
             cells,
             outer: (share.outer as f64 * surface).min(cells),
             unknowns: share.unknowns as f64 * times,
@@ -172,9 +173,9 @@ impl Paper<'_> {
     }
 
     /// Returns the maximum of each quantity over the processes.
-    pub fn most(&self) -> Grown {
+    pub fn most(&self) -> ScaledShare {
         let all = self.shares.iter().map(|share| self.grown(share, self.times));
-        all.fold(Grown::default(), |most, own| Grown {
+        all.fold(ScaledShare::default(), |most, own| ScaledShare {
             cells: most.cells.max(own.cells),
             outer: most.outer.max(own.outer),
             unknowns: most.unknowns.max(own.unknowns),
@@ -185,8 +186,8 @@ impl Paper<'_> {
 
     /// Returns the seconds of an operator application for a scaled number of cells and a time per cell.
     fn of_cells(&self, times: f64, a_cell: f64) -> f64 {
-        let of = |share: &Share| {
-            let Grown { cells, outer, sent, neighbours, .. } = self.grown(share, times);
+        let of = |share: &ProcessShare| {
+            let ScaledShare { cells, outer, sent, neighbours, .. } = self.grown(share, times);
             let launches = if outer > 0.0 { 2.0 } else { 1.0 };
             let messages = self.network.messages(neighbours, sent);
             let copies = COPIES * sent / self.reads;
@@ -245,9 +246,9 @@ impl Paper<'_> {
 mod tests {
     use super::*;
 
-    fn paper(shares: &[Share], times: f64) -> Paper<'_> {
+    fn paper(shares: &[ProcessShare], times: f64) -> PerformanceModel<'_> {
         let network = Network { latency: 1e-6, bandwidth: 1e10 };
-        Paper {
+        PerformanceModel {
             shares,
             dim: 3,
             unknowns: 1000.0,
@@ -261,7 +262,7 @@ mod tests {
 
     #[test]
     fn one_process_loses_nothing() {
-        let alone = [Share { cells: 1000, unknowns: 1000, ..Share::default() }];
+        let alone = [ProcessShare { cells: 1000, unknowns: 1000, ..ProcessShare::default() }];
         let paper = paper(&alone, 1.0);
         assert!((paper.product() - 1e-5).abs() < 1e-18);
         assert!((paper.efficiency() - 1.0).abs() < 1e-12);
@@ -275,7 +276,7 @@ mod tests {
 
     #[test]
     fn messages_hide_behind_inner_cells_while_these_take_longer() {
-        let share = |cells, outer| Share {
+        let share = |cells, outer| ProcessShare {
             cells,
             outer,
             unknowns: cells,
@@ -301,9 +302,10 @@ mod tests {
         for a_cell in [1e-9, 1e-8, 1.1e-7, 1e-3] {
             for (processes, sent) in [(3, 0), (7, 0), (8, 1), (8, 100)] {
                 let cells = 449;
-                let share = Share { cells, unknowns: cells, sent, ..Share::default() };
+                let share =
+                    ProcessShare { cells, unknowns: cells, sent, ..ProcessShare::default() };
                 let shares = vec![share; processes];
-                let found = Paper { a_cell, ..paper(&shares, 1.0) }.efficiency();
+                let found = PerformanceModel { a_cell, ..paper(&shares, 1.0) }.efficiency();
                 assert!(found <= 1.0, "{found}");
                 assert!(sent == 0 || found < 1.0, "{a_cell}: {found}");
             }

@@ -4,7 +4,7 @@ use std::fmt;
 
 /// A matrix that is singular to working precision.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Singular {
+pub struct SingularMatrix {
     /// The field, or its component, in which the null vector is largest.
     pub place: String,
     /// Name of the field.
@@ -17,7 +17,7 @@ pub struct Singular {
     pub free: bool,
 }
 
-impl fmt::Display for Singular {
+impl fmt::Display for SingularMatrix {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { place, condition, .. } = self;
         if self.free {
@@ -34,7 +34,7 @@ impl fmt::Display for Singular {
     }
 }
 
-impl Singular {
+impl SingularMatrix {
     /// Returns the help text.
     pub fn remedy(&self) -> String {
         let Self { name, .. } = self;

@@ -1,22 +1,23 @@
 //! Execution of a [`SolvePlan`]: an operator, its system and a start → the solution and a report.
 
-mod again;
-mod apart;
 mod ramp;
-mod slow;
+mod redundant_direct;
+mod sequence;
+mod slow_convergence;
 
-use super::local::local;
+use super::collective_errors::told;
+use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
-use super::multigrid::{Problem, Unsuited};
-use super::not_finite::{Cause, cause};
+use super::multigrid::{HierarchyInput, MultigridError};
+use super::not_finite::{NonFiniteOrigin, cause};
 use super::plan::cost::worth_matrices;
 use super::plan::{
-    Facts, LinearPlan, NewtonPlan, PreconditionerPlan, SolvePlan, plan_linear, plan_solve,
+    LinearPlan, NewtonPlan, PreconditionerPlan, ProblemProperties, SolvePlan, plan_linear,
+    plan_solve,
 };
-use super::reduced::check_rank;
-use super::several::told;
-use super::singular::Singular;
-use super::{Prescribed, RunError};
+use super::reduced_integration::check_rank;
+use super::singular::SingularMatrix;
+use super::{PrescribedData, RunError};
 use crate::algebra::vector::Vector;
 use crate::device::Device;
 use crate::kernels::compile::Target;
@@ -24,8 +25,9 @@ use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{
-    CgSettings, Continue, Linear, Loaded, Newton, NewtonSettings, NonlinearSystem, Outcome,
-    Preconditioning, Progress, Report, SolveError, newton, newton_in_load_steps, solve_affine,
+    CgSettings, Continue, LinearSettings, LoadableSystem, Newton, NewtonSettings, NonlinearSystem,
+    Outcome, Preconditioning, Progress, Report, SolveError, newton, newton_in_load_steps,
+    solve_affine,
 };
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
@@ -37,13 +39,13 @@ use kernels_gen::plan::Elements;
 use std::fmt::Display;
 use std::sync::Arc;
 
-pub(super) use again::Again;
-pub(super) use apart::UNKNOWN_DATA;
-use ramp::{Load, Ramp, Sweep};
+use ramp::{LoadQuantity, LoadedSystem, ParameterSweep};
+pub(super) use redundant_direct::UNKNOWN_DATA;
+pub(super) use sequence::LinearSolveSequence;
 
 /// What is solved.
 #[derive(Clone, Copy)]
-pub struct System<'a> {
+pub struct DiscreteProblem<'a> {
     /// The form.
     pub form: &'a PointForm,
     /// Its discretisation.
@@ -51,16 +53,16 @@ pub struct System<'a> {
     /// Time and parameters.
     pub parameters: &'a Parameters,
     /// Prescribed conditions and data.
-    pub prescribed: &'a dyn Prescribed,
+    pub prescribed: &'a dyn PrescribedData,
     /// Quadrature rule.
     pub rule: Rule,
     /// Input of multigrid levels, if they can be built.
-    pub levels: Option<Levels<'a>>,
+    pub levels: Option<MultigridInput<'a>>,
 }
 
 /// Input of multigrid levels that the system does not contain.
 #[derive(Clone, Copy)]
-pub struct Levels<'a> {
+pub struct MultigridInput<'a> {
     /// Elements of the finest level.
     pub elements: &'a Elements,
     /// Target of the kernels.
@@ -69,15 +71,15 @@ pub struct Levels<'a> {
     pub device: Option<&'a Arc<dyn Device>>,
 }
 
-impl System<'_> {
+impl DiscreteProblem<'_> {
     /// Returns whether the residual is affine in u.
     pub fn is_linear(&self) -> bool {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
     /// The facts by which a solve is planned, with an operator on a device or not.
-    pub fn facts(&self, has_device: bool) -> Facts {
-        Facts::of(self.form, self.on, has_device)
+    pub fn facts(&self, has_device: bool) -> ProblemProperties {
+        ProblemProperties::of(self.form, self.on, has_device)
     }
 
     /// Makes an operator eliminate the cell-local fields.
@@ -92,18 +94,18 @@ impl System<'_> {
         &self,
         operator: &mut Operator,
         settings: &HierarchySettings,
-    ) -> Result<Result<(), Unsuited>, RunError> {
-        let Some(Levels { elements, target, device }) = self.levels else {
-            return Ok(Err(Unsuited::Data));
+    ) -> Result<Result<(), MultigridError>, RunError> {
+        let Some(MultigridInput { elements, target, device }) = self.levels else {
+            return Ok(Err(MultigridError::Data));
         };
         let Self { form, on, parameters, prescribed, .. } = *self;
         let problem =
-            Problem { form, elements, on, parameters, prescribed, target, device, settings };
+            HierarchyInput { form, elements, on, parameters, prescribed, target, device, settings };
         Ok(problem.approximation(operator)?.map(|made| operator.precondition_by(Some(made))))
     }
 
     /// The linear solver where none is named, with the diagonal as its preconditioner.
-    pub(crate) fn default_linear(&self, operator: &Operator) -> Linear {
+    pub(crate) fn default_linear(&self, operator: &Operator) -> LinearSettings {
         let facts = self.facts(operator.is_on_device());
         plan_linear(&facts, None).with(Preconditioning::Jacobi)
     }
@@ -139,7 +141,7 @@ impl System<'_> {
         let value =
             |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
         let read = entries.any(value);
-        RunError::Singular(Singular { place, name, condition, held, free: !held && !read })
+        RunError::Singular(SingularMatrix { place, name, condition, held, free: !held && !read })
     }
 
     /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
@@ -182,7 +184,7 @@ pub(super) fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan
 /// whole has converged.
 pub fn solve(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &mut Vector,
     named: Option<&SolverSettings>,
     observe: &mut dyn FnMut(Progress) -> Continue,
@@ -195,7 +197,7 @@ pub fn solve(
 /// state of Newton's method from solve to solve through time.
 pub(super) fn solve_planned(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &mut Vector,
     (plan, floor): (&SolvePlan, f64),
     kept: Option<&mut Option<Newton>>,
@@ -243,7 +245,7 @@ pub(super) fn solve_planned(
 /// Returns the error of a solve that met a number that is not finite, with its cause.
 fn not_finite(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &Vector,
     report: &Report,
 ) -> RunError {
@@ -251,10 +253,10 @@ fn not_finite(
     let error = |cause| RunError::NotFinite { solver, iterations, cause };
     // Only one process may have found the point.
     let found = cause(system, operator, u).and_then(|cause| match cause {
-        Cause::Form(_) => Err(error(cause)),
-        Cause::Solver => Ok(()),
+        NonFiniteOrigin::Form(_) => Err(error(cause)),
+        NonFiniteOrigin::Solver => Ok(()),
     });
-    told(&system.on.mesh, found).err().unwrap_or_else(|| error(Cause::Solver))
+    told(&system.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
 }
 
 impl SolvePlan {
@@ -267,7 +269,7 @@ impl SolvePlan {
 
 fn solve_linear(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &mut Vector,
     (plan, floor): (&SolvePlan, f64),
     observe: &mut dyn FnMut(Progress) -> Continue,
@@ -278,14 +280,14 @@ fn solve_linear(
     report.notes.extend(note);
     if preconditioning == Preconditioning::Multigrid {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow::told(system, &u.to_vec(), &report, kept)?);
+        report.notes.extend(slow_convergence::told(system, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }
 
 fn solve_by_newton(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     u: &mut Vector,
     (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
     kept: Option<&mut Option<Newton>>,
@@ -308,11 +310,11 @@ fn solve_by_newton(
     let inner = &mut |_| Continue::Yes;
     let steps = by.load_steps;
     let load = match by.load.as_deref() {
-        None => Load::Everything { boundary: operator.initial()? },
+        None => LoadQuantity::Everything { boundary: operator.initial()? },
         Some(name) => {
             let found = system.form.params.iter().position(|param| param.name == name);
             let missing = || RunError::Setting(format!("there is no parameter `{name}` to load"));
-            Load::Param(found.ok_or_else(missing)?)
+            LoadQuantity::Param(found.ok_or_else(missing)?)
         }
     };
     // A linear form is solved at once: its solution does not depend on the load path. With load steps, each tangent
@@ -330,7 +332,7 @@ fn solve_by_newton(
             None => newton(operator, u, newton_settings, observe, inner)?,
         };
         if let Some(start) = start.filter(|_| report.outcome.may_sweep())
-            && let Some(sweep) = Sweep::of(operator, system, &start)?
+            && let Some(sweep) = ParameterSweep::of(operator, system, &start)?
         {
             let start = (start, report);
             let at = (&mut *operator, system, newton_settings);
@@ -344,12 +346,12 @@ fn solve_by_newton(
         }
         return Ok((report, inner));
     }
-    let mut ramp = Ramp { operator, system, load, at: 1.0, failed: None };
+    let mut ramp = LoadedSystem { operator, system, load, at: 1.0, failed: None };
     let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
     let cause = match &solved {
         Ok(solved) if solved.newton.outcome == Outcome::NotFinite => {
             let parameters = ramp.parameters();
-            let system = System { parameters: &parameters, ..system };
+            let system = DiscreteProblem { parameters: &parameters, ..system };
             Some(not_finite(ramp.operator, system, u, &solved.newton))
         }
         _ => None,
@@ -393,7 +395,7 @@ pub fn values(constraints: &[Constraints]) -> Vec<f64> {
 /// preconditions, and a note where that is not what was planned.
 fn precondition(
     operator: &mut Operator,
-    system: System<'_>,
+    system: DiscreteProblem<'_>,
     plan: &LinearPlan,
 ) -> Result<(Preconditioning, Option<String>), RunError> {
     if system.factorise_at_each(operator, plan)? {

@@ -115,9 +115,9 @@ pub trait Monitor {
 }
 
 /// An observer that does nothing.
-pub struct Unwatched;
+pub struct NullMonitor;
 
-impl Monitor for Unwatched {
+impl Monitor for NullMonitor {
     fn iteration(&mut self, _: Progress) -> Continue {
         Continue::Yes
     }
@@ -154,7 +154,7 @@ pub fn run_steps(
 mod tests {
     use super::*;
     use crate::assert_close;
-    use crate::reference::Bounded;
+    use crate::reference::BoundedValue;
 
     fn step(dofs: usize, estimate: Option<f64>, h1: Option<f64>) -> Step {
         let errors = h1.map(|h1| (0, 0.0, h1)).into_iter().collect();
@@ -165,7 +165,7 @@ mod tests {
     fn rates_are_those_of_the_error_or_else_of_the_estimate() {
         let check = |found: Option<f64>, known: f64| {
             let found = found.expect("a rate");
-            assert_close!(found, Bounded::with_scale(known, known.abs()), f64::EPSILON);
+            assert_close!(found, BoundedValue::with_scale(known, known.abs()), f64::EPSILON);
         };
         let coarse = step(100, Some(0.5), Some(1.0));
         check(step(400, Some(0.5), Some(0.25)).rate(&coarse), 1.0);

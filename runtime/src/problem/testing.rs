@@ -1,6 +1,6 @@
 //! Test problems from source text.
 
-use super::{Setup, set_up};
+use super::{ProblemSetup, set_up};
 use crate::mesh::load;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
@@ -9,7 +9,7 @@ use fem_dsl::source::Source;
 use std::path::Path;
 
 /// Compiles the problem `p` of a text and loads its mesh.
-pub(super) fn problem(text: &str) -> (Problem, Setup) {
+pub(super) fn problem(text: &str) -> (Problem, ProblemSetup) {
     let (program, found) = compile(&Source::new("test", text));
     let program = program.unwrap_or_else(|| panic!("{found:?}"));
     let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");

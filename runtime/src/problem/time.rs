@@ -8,67 +8,67 @@
 //! Factors and levels are kept while the Jacobian is unchanged: s depends on the step size, and coefficients may depend
 //! on t or the solution. A step with a failed solve is repeated with half its length.
 
-mod alike;
 mod checkpoint;
+mod constrained_dofs;
 mod error;
 mod explicit;
-mod held;
 mod identity;
 mod mass;
-mod pace;
-mod shown;
+mod recorded_steps;
 mod stability;
 mod stages;
+mod state_output;
+mod step_size;
 mod times;
-mod travel;
-mod whole;
+mod trajectory;
+mod whole_mesh;
 
 use super::clock::{Clock, Phase};
-use super::plan::{Facts, plan_solve};
+use super::plan::{ProblemProperties, plan_solve};
 use super::step::{Monitor, Step, StepKind};
 use super::{
-    OfProblem, Reached, RunError, Setup, Solution, System, check_fixed, check_room, check_unique,
-    compile_operator, initial, set_up, solver, with_periodic_sides,
+    DiscreteProblem, LastState, ProblemData, ProblemSetup, RunError, Solution, check_fixed,
+    check_room, check_unique, compile_operator, initial, set_up, solver, with_periodic_sides,
 };
 use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
-use crate::problem::solver::Levels;
-use crate::solve::time::{State, Stepper, Taken};
+use crate::problem::solver::MultigridInput;
+use crate::solve::time::{StepResult, Stepper, TimeState};
 use crate::solve::{Continue, NonlinearSystem};
-use crate::support::doing::doing;
 use crate::support::expression::Parameters;
+use crate::support::progress::doing;
 pub use checkpoint::Checkpoint;
 pub use error::TimeError;
-use explicit::Explicit;
+use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use kernels_gen::generate::elements;
-use mass::Mass;
-use pace::Pace;
-use shown::Shown;
+use mass::FormMass;
 pub(crate) use stages::at_nodes;
 pub use stages::rate_data;
-use stages::{Memory, StageSettings, Staged};
+use stages::{ProblemStages, StageMemory, StageSettings};
+use state_output::StateOutput;
 use std::sync::Arc;
+use step_size::StepSizeController;
 use times::Times;
-pub use travel::Travel;
-use whole::Whole;
+pub use trajectory::Trajectory;
+use whole_mesh::WholeMeshMap;
 
 /// Time integrator.
-enum Way {
+enum Integrator {
     /// Stages with a nonlinear solve.
     Implicit(Stepper),
     /// Explicit, with the inverse of a mass.
-    Explicit(Box<Explicit>),
+    Explicit(Box<ExplicitIntegrator>),
 }
 
-impl Way {
+impl Integrator {
     /// Initialises the integrator from the initial data, for a first step length; adds notes on unknown rates.
     fn begin(
         scheme: Scheme,
-        (mut state, length): (State, f64),
-        staged: &mut Staged<'_>,
+        (mut state, length): (TimeState, f64),
+        staged: &mut ProblemStages<'_>,
         notes: &mut Vec<String>,
     ) -> Result<Self, RunError> {
         staged.length = length;
@@ -80,18 +80,18 @@ impl Way {
     /// Creates the integrator from a state with its rates, and a mass if it is known.
     fn new(
         scheme: Scheme,
-        state: State,
-        mass: Option<Mass>,
-        staged: &mut Staged<'_>,
+        state: TimeState,
+        mass: Option<FormMass>,
+        staged: &mut ProblemStages<'_>,
     ) -> Result<Self, RunError> {
         let second = state.a.is_some();
         Ok(match scheme.is_explicit() {
-            true => Self::Explicit(Box::new(Explicit::new(scheme, state, mass, staged)?)),
+            true => Self::Explicit(Box::new(ExplicitIntegrator::new(scheme, state, mass, staged)?)),
             false => Self::Implicit(Stepper::new(scheme, second, state, mass.is_some())),
         })
     }
 
-    fn state(&self) -> &State {
+    fn state(&self) -> &TimeState {
         match self {
             Self::Implicit(stepper) => stepper.state(),
             Self::Explicit(explicit) => explicit.state(),
@@ -106,7 +106,11 @@ impl Way {
     }
 
     /// Takes a step; an implicit result awaits [`Self::accept`], an explicit one (`None`) is final.
-    fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<Option<Taken>, RunError> {
+    fn step(
+        &mut self,
+        length: f64,
+        staged: &mut ProblemStages<'_>,
+    ) -> Result<Option<StepResult>, RunError> {
         staged.length = length;
         match self {
             Self::Implicit(stepper) => stepper.step(length, staged).map(Some),
@@ -115,9 +119,9 @@ impl Way {
     }
 
     /// Accepts a step; `time` replaces its rounded end time.
-    fn accept(&mut self, taken: Option<Taken>, time: Option<f64>) {
+    fn accept(&mut self, taken: Option<StepResult>, time: Option<f64>) {
         match (self, taken) {
-            (Self::Implicit(stepper), Some(Taken { mut state, .. })) => {
+            (Self::Implicit(stepper), Some(StepResult { mut state, .. })) => {
                 state.time = time.unwrap_or(state.time);
                 stepper.accept(state);
             }
@@ -129,7 +133,7 @@ impl Way {
     }
 
     /// Prepares steps of a length; checks the stability limit of an explicit scheme.
-    fn prepare(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
+    fn prepare(&mut self, length: f64, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
         match self {
             Self::Implicit(_) => Ok(()),
             Self::Explicit(explicit) => {
@@ -139,8 +143,8 @@ impl Way {
         }
     }
 
-    /// Completes the state of an explicit scheme (see [`Explicit::confirm`]).
-    fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
+    /// Completes the state of an explicit scheme (see [`ExplicitIntegrator::confirm`]).
+    fn confirm(&mut self, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
         match self {
             Self::Implicit(_) => Ok(()),
             Self::Explicit(explicit) => explicit.confirm(staged),
@@ -166,24 +170,24 @@ pub(super) fn march(
     let mesh = with_periodic_sides(problem, mesh)?;
     let planned = elements(form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
     check_room(form, &planned, &mesh, named, device.as_deref())?;
-    let Setup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
+    let ProblemSetup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
     let first = stepping.first();
     // The checks before the first step need the Jacobian of that step.
     parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
     check_fixed(form, &on, &parameters)?;
-    let plan = plan_solve(&Facts::of(form, &on, device.is_some()), named)?;
+    let plan = plan_solve(&ProblemProperties::of(form, &on, device.is_some()), named)?;
     let represented = solver::represented(target, &on, &plan);
     let (mut operator, kernels) =
         compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
     drop(setting_up);
-    let prescribed = OfProblem { problem, elements: &elements, files: &files };
-    let system = System {
+    let prescribed = ProblemData { problem, elements: &elements, files: &files };
+    let system = DiscreteProblem {
         form,
         on: &on,
         parameters: &parameters,
         prescribed: &prescribed,
         rule: elements.rule,
-        levels: Some(Levels { elements: &elements, target, device: device.as_ref() }),
+        levels: Some(MultigridInput { elements: &elements, target, device: device.as_ref() }),
     };
     let mut notes = check_unique(&mut operator, system)?;
     let mut u = operator.initial()?;
@@ -196,26 +200,33 @@ pub(super) fn march(
     let second = form.rates.iter().any(|rate| rate.order == 2);
     let restart = monitor.restart();
     let points = restart.is_some() || monitor.wants_checkpoints();
-    let whole = points.then(|| Whole::of(&on)).transpose()?;
-    let state = State { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
+    let whole = points.then(|| WholeMeshMap::of(&on)).transpose()?;
+    let state = TimeState { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
     clock.end(Phase::SetUp);
-    let shown =
-        Shown { problem, elements: &elements, target, device: device.as_ref(), kernels: &kernels };
+    let shown = StateOutput {
+        problem,
+        elements: &elements,
+        target,
+        device: device.as_ref(),
+        kernels: &kernels,
+    };
     let settings = StageSettings::of(problem, plan);
-    let mut staged = Staged::new(system, &mut operator, settings, monitor, Memory::default());
+    let mut staged =
+        ProblemStages::new(system, &mut operator, settings, monitor, StageMemory::default());
     staged.ends = stepping.to;
     let who = (problem, stepping.scheme);
     let mut way = match restart.as_ref().zip(whole.as_ref()) {
         Some((left, whole)) => left.resume(who, &state.u, &mut staged, whole, &mut notes)?,
         None => {
             let begun = (state, first);
-            let mut way = Way::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
+            let mut way = Integrator::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
             way.prepare(first, &mut staged)?;
             way
         }
     };
     let times = Times::new(stepping);
-    let mut pace = Pace::new(stepping, first, restart.as_ref().map(|left| left.length));
+    let mut controller =
+        StepSizeController::new(stepping, first, restart.as_ref().map(|left| left.length));
     let mut count_shown = restart.as_ref().map_or(0, |left| left.shown);
     let mut going = Continue::Yes;
     let mut last = None;
@@ -226,7 +237,7 @@ pub(super) fn march(
                 "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
             )));
         }
-        way.prepare(pace.length(), &mut staged)?;
+        way.prepare(controller.length(), &mut staged)?;
         notes.push(format!("the run goes on from t = {now}"));
     } else if times.shows_start() {
         count_shown += 1;
@@ -239,20 +250,20 @@ pub(super) fn march(
     while going == Continue::Yes
         && let Some(next) = times.next(way.state().time)
     {
-        let (own, ends) = pace.towards(next - way.state().time);
+        let (own, ends) = controller.towards(next - way.state().time);
         let taken = match way.step(own, &mut staged) {
             Ok(taken) => taken,
             Err(error) if staged.cancelled() => return Err(error),
-            Err(_) if !stepping.scheme.is_explicit() && pace.halve(own) => continue,
+            Err(_) if !stepping.scheme.is_explicit() && controller.halve(own) => continue,
             Err(error) => return Err(failed(error, way.state(), own, &staged)),
         };
         let estimate = taken.as_ref().and_then(|taken| taken.estimate);
-        let stands = pace.judge(own, way.order(), estimate);
+        let stands = controller.judge(own, way.order(), estimate);
         if !stands.map_err(|error| failed(error, way.state(), own, &staged))? {
             continue;
         }
         way.accept(taken, ends.then_some(next));
-        pace.take(own);
+        controller.take(own);
         let now = way.state().time;
         staged.monitor().time(now, stepping.to);
         if times.shows(now) || now >= stepping.to {
@@ -266,7 +277,7 @@ pub(super) fn march(
                 going = shown.tell(&solution, now, staged.monitor());
                 if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
                 {
-                    let point = (pace.length(), count_shown);
+                    let point = (controller.length(), count_shown);
                     let left = Checkpoint::leave(&mut way, who, point, &mut staged, whole)?;
                     going = if going == Continue::Yes {
                         staged.monitor().checkpoint(&left)
@@ -285,7 +296,7 @@ pub(super) fn march(
         None => shown.solution(way.state(), &staged, &mut clock)?,
     };
     notes.extend(staged.notes().iter().cloned());
-    notes.push(pace.told(stepping.scheme));
+    notes.push(controller.told(stepping.scheme));
     solution.notes = [on.mesh.notes(), &elements.notes, &kernels.notes, &notes].concat();
     solution.report = staged.report();
     solution.linear_iterations = staged.iterations();
@@ -303,14 +314,19 @@ pub(super) fn march(
 }
 
 /// Returns the error of a failed time integration, with the last state.
-fn failed(source: RunError, state: &State, length: f64, staged: &Staged<'_>) -> RunError {
+fn failed(
+    source: RunError,
+    state: &TimeState,
+    length: f64,
+    staged: &ProblemStages<'_>,
+) -> RunError {
     let source =
         Box::new(RunError::TimeStep { time: state.time, length, source: Box::new(source) });
     let u = state.u.to_vec();
     match u.iter().all(|value| value.is_finite()) {
         true => RunError::Unconverged {
             source,
-            reached: Box::new(Reached { on: Arc::clone(staged.on()), u }),
+            reached: Box::new(LastState { on: Arc::clone(staged.on()), u }),
         },
         false => *source,
     }

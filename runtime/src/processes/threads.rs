@@ -1,6 +1,6 @@
 //! Threads as process group: for several devices in one program, and for tests of parallel code.
 
-use super::{Group, Parcel, Reduce};
+use super::{Parcel, ProcessGroup, Reduction};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -57,9 +57,9 @@ impl Barrier {
 }
 
 /// Releases the barriers if a thread panics.
-struct Guard<'a>(&'a Common);
+struct PanicGuard<'a>(&'a SharedState);
 
-impl Drop for Guard<'_> {
+impl Drop for PanicGuard<'_> {
     fn drop(&mut self) {
         if std::thread::panicking() {
             self.0.barrier.give_up();
@@ -70,7 +70,7 @@ impl Drop for Guard<'_> {
 
 /// State shared by the members of a group.
 #[derive(Debug)]
-struct Common {
+struct SharedState {
     barrier: Barrier,
     /// Barrier at the end.
     ends: Barrier,
@@ -83,15 +83,15 @@ struct Common {
 
 /// A thread of a group.
 #[derive(Clone, Debug)]
-struct Member {
+struct ThreadMember {
     rank: usize,
     size: usize,
-    common: Arc<Common>,
+    common: Arc<SharedState>,
 }
 
 /// Runs `work` on `size` threads that form a group; returns the results by rank.
-pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> Vec<T> {
-    let common = Arc::new(Common {
+pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn ProcessGroup>) -> T + Sync) -> Vec<T> {
+    let common = Arc::new(SharedState {
         barrier: Barrier::new(size),
         ends: Barrier::new(size),
         numbers: Mutex::new(vec![Vec::new(); size]),
@@ -100,11 +100,11 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> 
     });
     std::thread::scope(|scope| {
         let start = |rank: usize| {
-            let member = Member { rank, size, common: Arc::clone(&common) };
+            let member = ThreadMember { rank, size, common: Arc::clone(&common) };
             let work = &work;
             scope.spawn(move || {
                 let common = Arc::clone(&member.common);
-                let _guard = Guard(&common);
+                let _guard = PanicGuard(&common);
                 work(Arc::new(member))
             })
         };
@@ -117,7 +117,7 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn Group>) -> T + Sync) -> 
     })
 }
 
-impl Member {
+impl ThreadMember {
     /// Collective: every member stores a value, and all inspect all values.
     fn together<P: Clone, T>(
         &self,
@@ -133,7 +133,7 @@ impl Member {
     }
 }
 
-impl Group for Member {
+impl ProcessGroup for ThreadMember {
     fn rank(&self) -> usize {
         self.rank
     }
@@ -142,11 +142,11 @@ impl Group for Member {
         self.size
     }
 
-    fn reduce(&self, how: Reduce, numbers: &mut [f64]) {
+    fn reduce(&self, how: Reduction, numbers: &mut [f64]) {
         let both = |a: f64, b: f64| match how {
-            Reduce::Sum => a + b,
-            Reduce::Least => a.min(b),
-            Reduce::Largest => a.max(b),
+            Reduction::Sum => a + b,
+            Reduction::Least => a.min(b),
+            Reduction::Largest => a.max(b),
         };
         let reduced = self.together(&self.common.numbers, numbers.to_vec(), |all| {
             let column = |at: usize| all.iter().map(|own| own[at]).reduce(both);
@@ -191,9 +191,9 @@ mod tests {
         let found = each(3, |group| {
             let (own, size) = (group.rank(), group.size());
             let mut numbers = [own as f64 + 1.0, -(own as f64)];
-            group.reduce(Reduce::Sum, &mut numbers);
+            group.reduce(Reduction::Sum, &mut numbers);
             let mut most = [own as f64];
-            group.reduce(Reduce::Largest, &mut most);
+            group.reduce(Reduction::Largest, &mut most);
             let others = (0..size).filter(|&other| other != own);
             let parcel = |with: usize| Parcel {
                 with,

@@ -10,7 +10,7 @@
 //! The recurrence breaks down if ρ, r̂·v or ω vanish. The method then restarts with the true residual as the new r̂; it
 //! fails if this does not reduce the residual. Convergence is checked with the true residual.
 
-use super::goal::{self, PATIENCE, System};
+use super::stopping::{self, LinearSystem, PATIENCE};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
@@ -36,15 +36,15 @@ pub fn bicgstab(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    goal::solve("bicgstab", b, x, settings, observe, |b, x, goal, observe, history| {
-        let system = System { a, b, preconditioner, goal };
-        let mut work = Work::new(b);
+    stopping::solve("bicgstab", b, x, settings, observe, |b, x, criterion, observe, history| {
+        let system = LinearSystem { a, b, preconditioner, criterion };
+        let mut work = WorkVectors::new(b);
         runs(system, x, settings.max_iterations, &mut work, observe, history)
     })
 }
 
 /// Work vectors.
-struct Work {
+struct WorkVectors {
     r: Vector,
     /// r̂.
     shadow: Vector,
@@ -56,7 +56,7 @@ struct Work {
     z: Vector,
 }
 
-impl Work {
+impl WorkVectors {
     fn new(b: &Vector) -> Self {
         let new = || b.like();
         Self { r: new(), shadow: new(), p: new(), v: new(), t: new(), y: new(), z: new() }
@@ -64,26 +64,26 @@ impl Work {
 }
 
 /// End of a run.
-enum End {
+enum RunEnd {
     /// The recurrence residual reached the tolerance, or is meaningless.
-    Claimed,
+    RecurrenceConverged,
     /// A divisor vanished.
-    BrokeDown,
+    Breakdown,
     /// Final outcome.
-    Over(Outcome),
+    Final(Outcome),
 }
 
 /// Runs the method, and restarts it from the true residual while that helps.
 fn runs(
-    system: System<'_>,
+    system: LinearSystem<'_>,
     x: &mut Vector,
     max_iterations: usize,
-    work: &mut Work,
+    work: &mut WorkVectors,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let System { a, b, goal, .. } = system;
-    let (mut last, mut end) = (f64::INFINITY, End::BrokeDown);
+    let LinearSystem { a, b, criterion, .. } = system;
+    let (mut last, mut end) = (f64::INFINITY, RunEnd::Breakdown);
     loop {
         let norm = residual(a, b, x, &mut work.r)?;
         match history.last_mut() {
@@ -93,19 +93,19 @@ fn runs(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
         let helped = norm <= 0.5 * last;
-        if (matches!(end, End::Claimed) || !helped && last.is_finite())
-            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+        if (matches!(end, RunEnd::RecurrenceConverged) || !helped && last.is_finite())
+            && let Some(outcome) = criterion.claimed(a, x, norm, last)?
         {
-            let broken = outcome == Outcome::Stagnated && matches!(end, End::BrokeDown);
+            let broken = outcome == Outcome::Stagnated && matches!(end, RunEnd::Breakdown);
             return Ok(if broken { Outcome::BrokeDown } else { outcome });
         }
         last = norm;
         end = run(system, x, norm, max_iterations, work, observe, history)?;
-        if let End::Over(outcome) = end {
+        if let RunEnd::Final(outcome) = end {
             return Ok(outcome);
         }
     }
@@ -113,15 +113,15 @@ fn runs(
 
 /// Runs the recurrence from r = b − A x.
 fn run(
-    System { a, b, preconditioner, goal }: System<'_>,
+    LinearSystem { a, b, preconditioner, criterion }: LinearSystem<'_>,
     x: &mut Vector,
     first: f64,
     max_iterations: usize,
-    work: &mut Work,
+    work: &mut WorkVectors,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
-) -> Result<End, OperatorError> {
-    let Work { r, shadow, p, v, t, y, z } = work;
+) -> Result<RunEnd, OperatorError> {
+    let WorkVectors { r, shadow, p, v, t, y, z } = work;
     let tiny = epsilon(b.precision()).powi(2);
     shadow.copy_from(r);
     p.copy_from(r);
@@ -133,10 +133,10 @@ fn run(
         let (along, length) = (shadow.dot_later(v), v.dot_later(v));
         let (along, length) = (along.value(), length.value().sqrt());
         if !along.is_finite() || !length.is_finite() {
-            return Ok(End::Over(Outcome::NotFinite));
+            return Ok(RunEnd::Final(Outcome::NotFinite));
         }
         if along.abs() <= tiny * first * length {
-            return Ok(End::BrokeDown);
+            return Ok(RunEnd::Breakdown);
         }
         let alpha = rho / along;
         x.axpy(alpha, y);
@@ -152,18 +152,18 @@ fn run(
         let next = next.value();
         history.push(norm);
         if !norm.is_finite() || !next.is_finite() {
-            return Ok(End::Over(Outcome::NotFinite));
+            return Ok(RunEnd::Final(Outcome::NotFinite));
         }
         let progress =
-            Progress { iteration: history.len() - 1, residual: norm, target: goal.asked };
+            Progress { iteration: history.len() - 1, residual: norm, target: criterion.asked };
         if observe(progress) == Continue::No {
-            return Ok(End::Over(Outcome::Cancelled));
+            return Ok(RunEnd::Final(Outcome::Cancelled));
         }
-        if norm <= goal.claim() {
-            return Ok(End::Claimed);
+        if norm <= criterion.claim() {
+            return Ok(RunEnd::RecurrenceConverged);
         }
         if omega == 0.0 || next.abs() <= tiny * first * norm || norm > GROWN * first {
-            return Ok(End::BrokeDown);
+            return Ok(RunEnd::Breakdown);
         }
         if norm < FALL * best {
             (best, best_at, looked_at) = (norm, history.len(), history.len());
@@ -171,9 +171,9 @@ fn run(
             looked_at = history.len();
             // The next iteration overwrites t.
             let norm = residual(a, b, x, t)?;
-            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+            if let Some(outcome) = criterion.unmoved(a, x, norm)? {
                 history.last_mut().into_iter().for_each(|last| *last = norm);
-                return Ok(End::Over(outcome));
+                return Ok(RunEnd::Final(outcome));
             }
         }
         let beta = next / rho * (alpha / omega);
@@ -181,5 +181,5 @@ fn run(
         p.axpy(-omega, v);
         p.axpby(1.0, r, beta);
     }
-    Ok(End::Over(goal.limit(history.len() - best_at)))
+    Ok(RunEnd::Final(criterion.limit(history.len() - best_at)))
 }

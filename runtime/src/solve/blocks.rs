@@ -16,7 +16,7 @@
 //! close to these, and the iteration count is independent of the mesh. Both blocks are symmetric and positive definite
 //! if the form's are.
 
-use super::multigrid::{Approximation, Figures, Multigrid, Smoothed, largest};
+use super::multigrid::{Approximation, LevelOperator, Multigrid, MultigridStatistics, largest};
 use super::{LinearOperator, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
@@ -30,7 +30,7 @@ const LEFT: f64 = 0.1;
 const RAISED: f64 = 1.1;
 
 /// Multigrid of one field.
-pub struct Block {
+pub struct FieldBlock {
     /// Its name.
     pub name: String,
     /// Range of its degrees of freedom.
@@ -40,8 +40,8 @@ pub struct Block {
 }
 
 /// Mass matrix of the fields without a diagonal block; its other rows are 0.
-pub struct Mass {
-    system: Box<dyn Smoothed>,
+pub struct SchurMass {
+    system: Box<dyn LevelOperator>,
     /// D⁻¹; 0 in rows outside the mass.
     inverse: Vector,
     /// Bounds of the eigenvalues of D⁻¹ S.
@@ -50,7 +50,7 @@ pub struct Mass {
     spread: f64,
     /// Number of Chebyshev steps.
     steps: usize,
-    work: Mutex<Work>,
+    work: Mutex<WorkVectors>,
 }
 
 /// Returns the number of Chebyshev steps that reduce the error to [`LEFT`], from the bound 2 ((√κ − 1) / (√κ + 1))ⁿ.
@@ -61,7 +61,7 @@ fn steps(condition: f64) -> usize {
 }
 
 /// Work vectors, in the layout of the mass operator.
-struct Work {
+struct WorkVectors {
     b: Vector,
     x: Vector,
     r: Vector,
@@ -69,19 +69,20 @@ struct Work {
     q: Vector,
 }
 
-impl Mass {
+impl SchurMass {
     /// Creates the solver of an operator that is 0 outside the mass; `like` is any of its vectors, and `condition`
     /// bounds the condition number of D⁻¹ S.
-    pub fn new(system: Box<dyn Smoothed>, like: &Vector, condition: f64) -> Self {
+    pub fn new(system: Box<dyn LevelOperator>, like: &Vector, condition: f64) -> Self {
         let zeros = || like.like();
-        let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
+        let work = WorkVectors { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
         let work = Mutex::new(work);
         let (inverse, range, spread) = (zeros(), [1.0; 2], 1.0 / condition.max(1.0));
         Self { system, inverse, range, spread, steps: steps(condition), work }
     }
 
     fn take_state(&mut self, u: &Vector) -> Result<bool, OperatorError> {
-        let Work { b, x, r, d, q } = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let WorkVectors { b, x, r, d, q } =
+            self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
         x.convert_from(u);
         self.system.linearise(x)?;
         self.system.diagonal(&mut self.inverse)?;
@@ -95,7 +96,7 @@ impl Mass {
     /// Computes z ≈ S⁻¹ r, and 0 in all other rows.
     fn solve(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        let Work { b, x, r: left, d, q } = &mut *work;
+        let WorkVectors { b, x, r: left, d, q } = &mut *work;
         b.convert_from(r);
         let [least, most] = self.range;
         let (middle, half) = (0.5 * (most + least), 0.5 * (most - least));
@@ -116,17 +117,17 @@ impl Mass {
 }
 
 /// Block preconditioner of all fields.
-pub struct Blocks {
+pub struct BlockPreconditioner {
     size: usize,
-    blocks: Vec<Block>,
-    masses: Vec<Mass>,
+    blocks: Vec<FieldBlock>,
+    masses: Vec<SchurMass>,
     /// Work vectors of a second mass and of the upper-triangular update; allocated on first use.
     work: Mutex<[Option<Vector>; 2]>,
 }
 
-impl Blocks {
+impl BlockPreconditioner {
     /// Creates the preconditioner from blocks and masses, for a given total size.
-    pub fn new(size: usize, blocks: Vec<Block>, masses: Vec<Mass>) -> Self {
+    pub fn new(size: usize, blocks: Vec<FieldBlock>, masses: Vec<SchurMass>) -> Self {
         Self { size, blocks, masses, work: Mutex::default() }
     }
 
@@ -154,9 +155,9 @@ impl Blocks {
     }
 }
 
-impl Approximation for Blocks {
+impl Approximation for BlockPreconditioner {
     fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
-        for Block { name, part, levels } in &mut self.blocks {
+        for FieldBlock { name, part, levels } in &mut self.blocks {
             if let Err(why) = levels.linearise(u, part.clone())? {
                 return Ok(Err(format!("of `{name}` {why}")));
             }
@@ -194,18 +195,18 @@ impl Approximation for Blocks {
         self.blocks(left, z)
     }
 
-    fn figures(&self) -> Vec<Figures> {
-        let own = |block: &Block| {
+    fn figures(&self) -> Vec<MultigridStatistics> {
+        let own = |block: &FieldBlock| {
             let figures = block.levels.figures().into_iter();
             figures
-                .map(|own| Figures { field: Some(block.name.clone()), ..own })
+                .map(|own| MultigridStatistics { field: Some(block.name.clone()), ..own })
                 .collect::<Vec<_>>()
         };
         self.blocks.iter().flat_map(own).collect()
     }
 }
 
-impl LinearOperator for Blocks {
+impl LinearOperator for BlockPreconditioner {
     fn size(&self) -> usize {
         self.size
     }

@@ -9,14 +9,14 @@
 
 mod batches;
 
-use super::goal::{self, Goal, PATIENCE};
 use super::ranges::{at_least_one, tolerances};
+use super::stopping::{self, PATIENCE, StoppingCriterion};
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
     alike, residual,
 };
-use crate::algebra::vector::{Step, Vector};
-use batches::Batches;
+use crate::algebra::vector::{CgStep, Vector};
+use batches::IterationBatches;
 
 /// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -72,21 +72,21 @@ pub fn cg(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    goal::solve("cg", b, x, settings, observe, |b, x, goal, observe, history| {
-        let system = System { a, preconditioner };
-        iterate(system, b, x, goal, settings.max_iterations, observe, history)
+    stopping::solve("cg", b, x, settings, observe, |b, x, criterion, observe, history| {
+        let system = PreconditionedSystem { a, preconditioner };
+        iterate(system, b, x, criterion, settings.max_iterations, observe, history)
     })
 }
 
 /// Operator and preconditioner.
 #[derive(Clone, Copy)]
-struct System<'a> {
+struct PreconditionedSystem<'a> {
     a: &'a dyn LinearOperator,
     preconditioner: Preconditioner<'a>,
 }
 
 /// Work vectors.
-struct Work {
+struct WorkVectors {
     /// Residual.
     r: Vector,
     /// Search direction.
@@ -97,7 +97,7 @@ struct Work {
     z: Option<Vector>,
 }
 
-impl Work {
+impl WorkVectors {
     /// Computes p = M⁻¹ r and returns r·p.
     fn restart(&mut self, preconditioner: Preconditioner<'_>) -> Result<f64, OperatorError> {
         preconditioner.apply(&self.r, &mut self.p)?;
@@ -107,10 +107,10 @@ impl Work {
     /// Computes x = x + α p, r = r − α A p.
     fn step(
         &mut self,
-        System { a, preconditioner }: System<'_>,
+        PreconditionedSystem { a, preconditioner }: PreconditionedSystem<'_>,
         x: &mut Vector,
         rz: f64,
-    ) -> Result<Step, OperatorError> {
+    ) -> Result<CgStep, OperatorError> {
         let curvature = a.apply_dot(&self.p, &mut self.q)?;
         let inverse = preconditioner.inverse_diagonal();
         Ok(x.step(rz, &curvature, &self.p, &mut self.r, &self.q, inverse))
@@ -123,7 +123,7 @@ impl Work {
         &mut self,
         preconditioner: Preconditioner<'_>,
         rz: f64,
-        Step { curvature, weighted, .. }: Step,
+        CgStep { curvature, weighted, .. }: CgStep,
     ) -> Result<f64, OperatorError> {
         let Some(z) = &mut self.z else {
             let inverse = preconditioner.inverse_diagonal();
@@ -138,16 +138,16 @@ impl Work {
 }
 
 fn iterate(
-    system: System<'_>,
+    system: PreconditionedSystem<'_>,
     b: &Vector,
     x: &mut Vector,
-    goal: Goal,
+    criterion: StoppingCriterion,
     max_iterations: usize,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let System { a, preconditioner } = system;
-    let mut work = Work {
+    let PreconditionedSystem { a, preconditioner } = system;
+    let mut work = WorkVectors {
         r: b.like(),
         p: b.like(),
         q: b.like(),
@@ -158,11 +158,11 @@ fn iterate(
     if !norm.is_finite() {
         return Ok(Outcome::NotFinite);
     }
-    if norm <= goal.asked {
+    if norm <= criterion.asked {
         return Ok(Outcome::Converged);
     }
     let mut rz = work.restart(preconditioner)?;
-    let mut batches = Batches::new(system, b, goal.claim())?;
+    let mut batches = IterationBatches::new(system, b, criterion.claim())?;
     if let Some(batches) = &mut batches {
         batches.start(rz)?;
     }
@@ -181,7 +181,7 @@ fn iterate(
             }
             None => work.step(system, x, rz)?,
         };
-        let Step { curvature, square, weighted } = step;
+        let CgStep { curvature, square, weighted } = step;
         if !curvature.is_finite() || !rz.is_finite() {
             return Ok(Outcome::NotFinite);
         }
@@ -189,7 +189,7 @@ fn iterate(
             return Ok(Outcome::Indefinite { curvature });
         }
         norm = square.sqrt();
-        let claimed = norm <= goal.claim() && goal.doubtful(iteration);
+        let claimed = norm <= criterion.claim() && criterion.doubtful(iteration);
         if claimed {
             norm = residual(a, b, x, &mut work.r)?;
         }
@@ -197,14 +197,15 @@ fn iterate(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
-        if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
+        if observe(Progress { iteration, residual: norm, target: criterion.asked }) == Continue::No
+        {
             return Ok(Outcome::Cancelled);
         }
         if claimed {
-            if let Some(outcome) = goal.claimed(a, x, norm, last_true)? {
+            if let Some(outcome) = criterion.claimed(a, x, norm, last_true)? {
                 return Ok(outcome);
             }
             (best, best_at, last_true) = (norm, iteration, norm);
@@ -220,7 +221,7 @@ fn iterate(
             looked_at = iteration;
             // The next iteration overwrites q.
             norm = residual(a, b, x, &mut work.q)?;
-            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+            if let Some(outcome) = criterion.unmoved(a, x, norm)? {
                 history[iteration] = norm;
                 return Ok(outcome);
             }
@@ -230,5 +231,5 @@ fn iterate(
             None => work.advance(preconditioner, rz, step)?,
         };
     }
-    Ok(goal.limit(max_iterations - best_at))
+    Ok(criterion.limit(max_iterations - best_at))
 }

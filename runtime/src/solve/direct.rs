@@ -4,15 +4,15 @@
 //! device. Each refinement x ← x + (LU)⁻¹ (b − A x) uses the residual of the operator itself. It removes the errors of
 //! pivoting and of the factors' rounding.
 
-use super::goal::{self, Goal};
+use super::stopping::{self, StoppingCriterion};
 use super::{
     CgSettings, Continue, GmresSettings, LinearOperator, Observer, OperatorError, Outcome,
     Preconditioner, Progress, Report, alike, gmres, pinned, residual,
 };
 use crate::algebra::coupling::Coupling;
-use crate::algebra::factor::{AVAILABLE, Analysis, FactorError, Factors};
+use crate::algebra::factor::{AVAILABLE, FactorError, Factors, SymbolicAnalysis};
 use crate::algebra::vector::{Vector, epsilon};
-use crate::support::doing::doing;
+use crate::support::progress::doing;
 
 /// Maximum number of refinements; usually one suffices.
 const REFINEMENTS: usize = 3;
@@ -27,19 +27,19 @@ const CLOSE: f64 = 1e-3;
 const USELESS: f64 = 1e-4;
 
 /// Direct solver for matrices with a common sparsity pattern.
-pub struct Direct {
+pub struct DirectSolver {
     coupling: Coupling,
-    analysis: Analysis,
+    analysis: SymbolicAnalysis,
     /// Factors of the last matrix.
     factors: Option<Factors>,
     /// One degree of freedom of each constant in the null space.
     pins: Vec<usize>,
 }
 
-impl Direct {
+impl DirectSolver {
     /// Creates a solver for operators with this pattern.
     pub fn new(coupling: Coupling) -> Self {
-        Self { coupling, analysis: Analysis::default(), factors: None, pins: Vec::new() }
+        Self { coupling, analysis: SymbolicAnalysis::default(), factors: None, pins: Vec::new() }
     }
 
     /// Adds pins for singular matrices: one degree of freedom of each null vector. Right-hand sides are orthogonal to
@@ -80,14 +80,14 @@ impl Direct {
             None => match self.factorise(a, b, symmetric)? {
                 Ok(factors) => factors,
                 // Even for a zero right-hand side: the solution is not unique.
-                Err(outcome) => return goal::solve_none("direct", b, settings, outcome),
+                Err(outcome) => return stopping::solve_none("direct", b, settings, outcome),
             },
         };
         let factors = self.factors.insert(factors);
-        goal::solve("direct", b, x, settings, observe, |b, x, goal, observe, history| {
+        stopping::solve("direct", b, x, settings, observe, |b, x, criterion, observe, history| {
             x.fill(0.0);
-            history.push(goal.scale);
-            refine(a, factors, b, x, goal, observe, history)
+            history.push(criterion.scale);
+            refine(a, factors, b, x, criterion, observe, history)
         })
     }
 
@@ -165,11 +165,11 @@ fn refine(
     factors: &Factors,
     b: &Vector,
     x: &mut Vector,
-    goal: Goal,
+    criterion: StoppingCriterion,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let scale = goal.scale;
+    let scale = criterion.scale;
     let (mut r, mut step, mut refined) = (b.clone(), b.like(), b.like());
     let mut norm = scale;
     for iteration in 1..=REFINEMENTS + 1 {
@@ -186,18 +186,19 @@ fn refine(
         std::mem::swap(x, &mut refined);
         norm = next;
         history.push(norm);
-        if observe(Progress { iteration, residual: norm, target: goal.asked }) == Continue::No {
+        if observe(Progress { iteration, residual: norm, target: criterion.asked }) == Continue::No
+        {
             return Ok(Outcome::Cancelled);
         }
         // At least one refinement, unless the residual is at the rounding-error level.
-        if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= goal.asked) {
+        if norm <= epsilon(b.precision()) * scale || (iteration > 1 && norm <= criterion.asked) {
             break;
         }
     }
-    Ok(if norm <= goal.asked {
+    Ok(if norm <= criterion.asked {
         Outcome::Converged
     } else if norm <= USELESS * scale {
-        goal.met_rounding(norm)
+        criterion.met_rounding(norm)
     } else {
         Outcome::Stagnated
     })

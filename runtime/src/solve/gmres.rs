@@ -8,13 +8,13 @@
 //! Classical Gram-Schmidt orthogonalises the basis, with a second pass after cancellation, so that a device is
 //! synchronised once per pass, not per vector. Givens rotations keep the Hessenberg matrix triangular.
 
-use super::goal::{self, Goal};
 use super::ranges::at_least_one;
+use super::stopping::{self, StoppingCriterion};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
-use crate::algebra::vector::{Product, Vector, epsilon};
+use crate::algebra::vector::{ScalarProduct, Vector, epsilon};
 
 /// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -88,21 +88,21 @@ fn run(
     at_least_one("restart", restart)?;
     let stop = CgSettings { rtol, atol, max_iterations, strict };
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    goal::solve(solver, b, x, stop, observe, |b, x, goal, observe, history| {
-        let spaces = Spaces { basis: Vec::new(), flexible: flexible.then(Vec::new) };
-        cycles(a, b, x, (preconditioner, spaces), settings, goal, observe, history)
+    stopping::solve(solver, b, x, stop, observe, |b, x, criterion, observe, history| {
+        let spaces = CycleVectors { basis: Vec::new(), flexible: flexible.then(Vec::new) };
+        cycles(a, b, x, (preconditioner, spaces), settings, criterion, observe, history)
     })
 }
 
 /// Vectors of a cycle.
-struct Spaces {
+struct CycleVectors {
     /// v_k.
     basis: Vec<Vector>,
     /// z_k, for FGMRES.
     flexible: Option<Vec<Vector>>,
 }
 
-impl Spaces {
+impl CycleVectors {
     /// Ensures storage for v_k, like some vector.
     fn basis_to(&mut self, k: usize, like: &Vector) {
         if self.basis.len() == k {
@@ -157,9 +157,9 @@ fn cycles(
     a: &dyn LinearOperator,
     b: &Vector,
     x: &mut Vector,
-    (preconditioner, mut spaces): (Preconditioner<'_>, Spaces),
+    (preconditioner, mut spaces): (Preconditioner<'_>, CycleVectors),
     settings: GmresSettings,
-    goal: Goal,
+    criterion: StoppingCriterion,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
@@ -167,7 +167,7 @@ fn cycles(
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work)?;
-        let claimed = history.last().is_some_and(|&norm| norm <= goal.claim());
+        let claimed = history.last().is_some_and(|&norm| norm <= criterion.claim());
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -175,13 +175,13 @@ fn cycles(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
         // A cycle without reduction would repeat forever.
         let in_vain = norm > last * (1.0 - 1e-6);
         if (claimed || in_vain)
-            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+            && let Some(outcome) = criterion.claimed(a, x, norm, last)?
         {
             return Ok(outcome);
         }
@@ -189,7 +189,7 @@ fn cycles(
             return Ok(Outcome::IterationLimit);
         }
         last = norm;
-        let mut triangle = Triangle::new(norm);
+        let mut triangle = HessenbergMatrix::new(norm);
         let mut ended = None;
         spaces.basis_to(0, &work);
         spaces.basis[0].copy_from(&work);
@@ -205,10 +205,10 @@ fn cycles(
                 return Ok(Outcome::NotFinite);
             }
             let progress =
-                Progress { iteration: history.len() - 1, residual: left, target: goal.asked };
+                Progress { iteration: history.len() - 1, residual: left, target: criterion.asked };
             if observe(progress) == Continue::No {
                 ended = Some(Outcome::Cancelled);
-            } else if left <= goal.claim() || history.len() > settings.max_iterations {
+            } else if left <= criterion.claim() || history.len() > settings.max_iterations {
                 break;
             }
             if triangle.broke_down() {
@@ -228,7 +228,8 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
     let before = next.norm();
     let mut length = before;
     for _ in 0..PASSES {
-        let products: Vec<Product> = basis.iter().map(|vector| next.dot_later(vector)).collect();
+        let products: Vec<ScalarProduct> =
+            basis.iter().map(|vector| next.dot_later(vector)).collect();
         for ((entry, vector), product) in column.iter_mut().zip(basis).zip(&products) {
             let product = product.value();
             next.axpy(-product, vector);
@@ -252,14 +253,14 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
 }
 
 /// The Hessenberg matrix, kept triangular by rotations, and the rotated right-hand side.
-struct Triangle {
+struct HessenbergMatrix {
     columns: Vec<Vec<f64>>,
     rotations: Vec<(f64, f64)>,
     rhs: Vec<f64>,
     broke_down: bool,
 }
 
-impl Triangle {
+impl HessenbergMatrix {
     fn new(norm: f64) -> Self {
         Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![norm], broke_down: false }
     }

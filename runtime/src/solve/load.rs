@@ -12,13 +12,13 @@
 //!
 //! A failed step is halved, repeatedly up to [`HALVINGS`] times.
 
-use super::direction::Direction;
+use super::linear_solver::LinearSolver;
 use super::{
     CgSettings, NewtonSettings, NonlinearSystem, Observer, OperatorError, Outcome, Progress,
     Report, newton,
 };
 use crate::algebra::vector::Vector;
-use crate::support::doing::doing;
+use crate::support::progress::doing;
 
 /// ε of the difference quotient, relative to a load step.
 const EPSILON: f64 = 1e-6;
@@ -28,7 +28,7 @@ const TANGENT: f64 = 1e-3;
 pub const HALVINGS: u32 = 4;
 
 /// A system with a load factor.
-pub trait Loaded: NonlinearSystem {
+pub trait LoadableSystem: NonlinearSystem {
     /// Sets the load factor `s` from 0 to 1, and the essential boundary values `boundary`, with 0 in free degrees of
     /// freedom.
     ///
@@ -56,7 +56,7 @@ pub struct LoadReport {
 ///
 /// The system cannot be applied.
 pub fn newton_in_load_steps(
-    system: &mut dyn Loaded,
+    system: &mut dyn LoadableSystem,
     u: &mut Vector,
     steps: usize,
     settings: NewtonSettings,
@@ -135,7 +135,7 @@ pub(crate) fn join(mut all: Report, next: Report) -> Report {
 
 /// Follows the tangent from the solution at the first load to the second load.
 fn tangent(
-    system: &mut dyn Loaded,
+    system: &mut dyn LoadableSystem,
     u: &mut Vector,
     (s, end): (f64, f64),
     settings: NewtonSettings,
@@ -153,7 +153,7 @@ fn tangent(
     system.set_load(s, &mut scratch)?;
     // moved_r = −R − (R' − R)/ε
     moved_r.axpby(1.0 / EPSILON - 1.0, &r, -1.0 / EPSILON);
-    let mut direction = Direction::new(u, settings.linear);
+    let mut direction = LinearSolver::new(u, settings.linear);
     let max_iterations = settings.max_inner;
     let linear = CgSettings { rtol: TANGENT, max_iterations, ..CgSettings::default() };
     let report = direction.solve(system, u, &moved_r, linear, observe)?;

@@ -17,7 +17,7 @@ use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
 };
 use crate::algebra::factor::{FactorError, symmetric_eigen};
-use crate::algebra::vector::several::{combine, products, symmetric_products};
+use crate::algebra::vector::multi_vector::{combine, products, symmetric_products};
 use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 
@@ -52,7 +52,7 @@ pub struct EigenSettings {
 
 /// Eigenpairs.
 #[derive(Debug)]
-pub struct Modes {
+pub struct EigenModes {
     /// Eigenvalues, ascending.
     pub values: Vec<f64>,
     /// Modes, B-orthonormal.
@@ -67,13 +67,13 @@ pub struct Modes {
 
 /// Vectors with their products with A and B.
 #[derive(Default)]
-struct Block {
+struct VectorBlock {
     own: Vec<Vector>,
     a: Vec<Vector>,
     b: Vec<Vector>,
 }
 
-impl Block {
+impl VectorBlock {
     fn new(
         a: &dyn LinearOperator,
         b: &dyn LinearOperator,
@@ -121,7 +121,7 @@ impl Block {
 }
 
 /// Ritz values and vectors, at most as many as requested; vectors are the columns, `[i * columns + j]`.
-struct Ritz {
+struct RitzPairs {
     values: Vec<f64>,
     vectors: Vec<f64>,
     columns: usize,
@@ -129,8 +129,8 @@ struct Ritz {
 
 /// Applies the Rayleigh-Ritz method to the span of some blocks; the inner error is the curvature of a direction with
 /// negative curvature in B.
-fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError> {
-    let all = |list: fn(&Block) -> &[Vector]| -> Vec<&Vector> {
+fn ritz(parts: &[&VectorBlock], most: usize) -> Result<Result<RitzPairs, f64>, FactorError> {
+    let all = |list: fn(&VectorBlock) -> &[Vector]| -> Vec<&Vector> {
         parts.iter().flat_map(|part| list(part)).collect()
     };
     let (own, a, b) = (all(|part| &part.own), all(|part| &part.a), all(|part| &part.b));
@@ -195,11 +195,11 @@ fn ritz(parts: &[&Block], most: usize) -> Result<Result<Ritz, f64>, FactorError>
             }
         }
     }
-    Ok(Ok(Ritz { values: values[..columns].to_vec(), vectors, columns }))
+    Ok(Ok(RitzPairs { values: values[..columns].to_vec(), vectors, columns }))
 }
 
 /// Residuals of a block.
-struct Residuals {
+struct BlockResiduals {
     /// T (A X − B X Λ).
     directions: Vec<Vector>,
     /// Relative residual of each vector, in the norm of T if T approximates A⁻¹.
@@ -210,11 +210,11 @@ struct Residuals {
 
 /// Computes the residuals of B-normalised vectors; `norms` are those of A and B.
 fn residuals(
-    x: &Block,
+    x: &VectorBlock,
     values: &[f64],
     preconditioner: Preconditioner<'_>,
     norms: [f64; 2],
-) -> Result<Residuals, OperatorError> {
+) -> Result<BlockResiduals, OperatorError> {
     let largest = values.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let (mut directions, mut relative, mut backward) = (Vec::new(), Vec::new(), 0.0f64);
     for (((own, a), b), &value) in x.own.iter().zip(&x.a).zip(&x.b).zip(values) {
@@ -231,7 +231,7 @@ fn residuals(
         backward = backward.max(norm / ((norms[0] + value.abs() * norms[1]) * own.norm()));
         directions.push(z);
     }
-    Ok(Residuals { directions, relative, backward })
+    Ok(BlockResiduals { directions, relative, backward })
 }
 
 /// Estimates ‖A‖ by ‖A x‖ / ‖x‖ of random vectors.
@@ -260,25 +260,25 @@ pub fn lobpcg(
     start: Vec<Vector>,
     settings: EigenSettings,
     observe: Observer<'_>,
-) -> Result<Modes, OperatorError> {
+) -> Result<EigenModes, OperatorError> {
     let began = Instant::now();
     let EigenSettings { count, rtol, max_iterations } = settings;
     let columns = start.len();
-    let span = |parts: &[&Block]| match ritz(parts, columns) {
+    let span = |parts: &[&VectorBlock]| match ritz(parts, columns) {
         Ok(Ok(found)) => Ok(Ok(found)),
         Ok(Err(curvature)) => Ok(Err(Outcome::Indefinite { curvature })),
         Err(FactorError::NotFinite) => Ok(Err(Outcome::NotFinite)),
         Err(error) => Err(OperatorError::new(error.to_string())),
     };
-    let mut x = Block::new(a, b, start)?;
+    let mut x = VectorBlock::new(a, b, start)?;
     let norms = [norm_of(&x.a, &x.own), norm_of(&x.b, &x.own)];
-    let (mut p, mut values) = (Block::default(), Vec::new());
+    let (mut p, mut values) = (VectorBlock::default(), Vec::new());
     let (mut history, mut products) = (Vec::new(), 0);
     let (mut best, mut lowest, mut since, mut exact) = (f64::INFINITY, f64::MAX, 0, true);
     let mut relative = Vec::new();
     let mut outcome = match span(&[&x])? {
         Ok(found) => {
-            x = Block::combined(&[&x], &found.vectors, found.columns);
+            x = VectorBlock::combined(&[&x], &found.vectors, found.columns);
             values = found.values;
             None
         }
@@ -308,7 +308,7 @@ pub fn lobpcg(
                 break;
             }
             // Updated products have drifted: repeat with recomputed ones.
-            x = Block::new(a, b, std::mem::take(&mut x.own))?;
+            x = VectorBlock::new(a, b, std::mem::take(&mut x.own))?;
             history.pop();
             exact = true;
             continue;
@@ -335,11 +335,11 @@ pub fn lobpcg(
         let directions = directions.into_iter().enumerate();
         let w = directions.filter(|(j, _)| open.contains(j)).map(|(_, z)| z).collect();
         if iteration % AFRESH == AFRESH - 1 {
-            x = Block::new(a, b, std::mem::take(&mut x.own))?;
-            p = Block::new(a, b, std::mem::take(&mut p.own))?;
+            x = VectorBlock::new(a, b, std::mem::take(&mut x.own))?;
+            p = VectorBlock::new(a, b, std::mem::take(&mut p.own))?;
         }
         // Twice: the preconditioner of a nearly singular operator amplifies directions already in X.
-        let w = Block::new(a, b, orthogonal(&x, orthogonal(&x, w)))?;
+        let w = VectorBlock::new(a, b, orthogonal(&x, orthogonal(&x, w)))?;
         let found = match span(&[&x, &w, &p])? {
             Ok(found) => found,
             Err(failed) => {
@@ -352,8 +352,8 @@ pub fn lobpcg(
         let kept: Vec<usize> = open.into_iter().filter(|&j| j < width).collect();
         // First [W P] C for all columns, then X C plus that: the directions are a part of the step.
         let (of_x, rest) = factors.split_at(own * width);
-        let mut steps = Block::combined(&[&w, &p], rest, width);
-        x = Block::combined(&[&x], of_x, width);
+        let mut steps = VectorBlock::combined(&[&w, &p], rest, width);
+        x = VectorBlock::combined(&[&x], of_x, width);
         x.add(&steps);
         // Updated products of rounding-error steps are meaningless.
         let least = (NOISE * epsilon(x.own[0].precision())).powi(2);
@@ -371,11 +371,11 @@ pub fn lobpcg(
     let mut vectors = x.own;
     vectors.truncate(wanted);
     let report = Report::ended("lobpcg", began, rtol, (outcome, history));
-    Ok(Modes { values, vectors, residuals: relative, products, report })
+    Ok(EigenModes { values, vectors, residuals: relative, products, report })
 }
 
 /// Computes W − X (B X)ᵀ W.
-fn orthogonal(x: &Block, w: Vec<Vector>) -> Vec<Vector> {
+fn orthogonal(x: &VectorBlock, w: Vec<Vector>) -> Vec<Vector> {
     let (columns, of_x) = (w.len(), x.own.len());
     let from: Vec<&Vector> = x.own.iter().chain(&w).collect();
     let inside = products(&x.b.iter().collect::<Vec<_>>(), &from[of_x..]);

@@ -11,7 +11,7 @@
 //! so that the reported norm, to which the tolerance applies, is ‖r‖ for every preconditioner. Convergence is confirmed
 //! with the true residual; if that is larger than the recurrence states, the method restarts.
 
-use super::goal::{self, PATIENCE, System};
+use super::stopping::{self, LinearSystem, PATIENCE};
 use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
@@ -35,15 +35,15 @@ pub fn minres(
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    goal::solve("minres", b, x, settings, observe, |b, x, goal, observe, history| {
-        let system = System { a, b, preconditioner, goal };
-        let mut work = Work::new(b);
+    stopping::solve("minres", b, x, settings, observe, |b, x, criterion, observe, history| {
+        let system = LinearSystem { a, b, preconditioner, criterion };
+        let mut work = WorkVectors::new(b);
         runs(system, x, settings.max_iterations, &mut work, observe, history)
     })
 }
 
 /// Work vectors.
-struct Work {
+struct WorkVectors {
     /// The residual.
     r: Vector,
     /// β v, of this iteration and of the last one.
@@ -58,7 +58,7 @@ struct Work {
     w: [Vector; 3],
 }
 
-impl Work {
+impl WorkVectors {
     fn new(b: &Vector) -> Self {
         let new = || b.like();
         Self {
@@ -74,7 +74,7 @@ impl Work {
 }
 
 /// Scalars carried to the next iteration.
-struct Scalars {
+struct RecurrenceScalars {
     beta: f64,
     before: f64,
     /// Last two entries carried by the reflections (dbar and epsilon).
@@ -87,18 +87,18 @@ struct Scalars {
 
 /// Runs the method, and restarts it from the true residual while that helps.
 fn runs(
-    system: System<'_>,
+    system: LinearSystem<'_>,
     x: &mut Vector,
     max_iterations: usize,
-    work: &mut Work,
+    work: &mut WorkVectors,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
-    let System { a, b, goal, .. } = system;
+    let LinearSystem { a, b, criterion, .. } = system;
     let mut last = f64::INFINITY;
     loop {
         let norm = residual(a, b, x, &mut work.r)?;
-        let claimed = history.last().is_some_and(|&norm| norm <= goal.claim());
+        let claimed = history.last().is_some_and(|&norm| norm <= criterion.claim());
         match history.last_mut() {
             Some(end) => *end = norm,
             None => history.push(norm),
@@ -106,11 +106,11 @@ fn runs(
         if !norm.is_finite() {
             return Ok(Outcome::NotFinite);
         }
-        if norm <= goal.asked {
+        if norm <= criterion.asked {
             return Ok(Outcome::Converged);
         }
         if (claimed || norm > 0.5 * last)
-            && let Some(outcome) = goal.claimed(a, x, norm, last)?
+            && let Some(outcome) = criterion.claimed(a, x, norm, last)?
         {
             return Ok(outcome);
         }
@@ -123,21 +123,21 @@ fn runs(
 
 /// Runs the recurrence from r = b − A x; returns an outcome if the true residual need not be checked.
 fn run(
-    system: System<'_>,
+    system: LinearSystem<'_>,
     x: &mut Vector,
     max_iterations: usize,
-    work: &mut Work,
+    work: &mut WorkVectors,
     observe: Observer<'_>,
     history: &mut Vec<f64>,
 ) -> Result<Option<Outcome>, OperatorError> {
-    let System { a, b, preconditioner, goal } = system;
+    let LinearSystem { a, b, preconditioner, criterion } = system;
     work.next.copy_from(&work.r);
     preconditioner.apply(&work.next, &mut work.z)?;
     let square = work.next.dot(&work.z);
     if square <= 0.0 {
         return Ok(Some(Outcome::Indefinite { curvature: square }));
     }
-    let mut scalars = Scalars {
+    let mut scalars = RecurrenceScalars {
         beta: square.sqrt(),
         before: 0.0,
         carried: 0.0,
@@ -160,11 +160,11 @@ fn run(
             }));
         }
         let progress =
-            Progress { iteration: history.len() - 1, residual: norm, target: goal.asked };
+            Progress { iteration: history.len() - 1, residual: norm, target: criterion.asked };
         if observe(progress) == Continue::No {
             return Ok(Some(Outcome::Cancelled));
         }
-        if norm <= goal.claim() || exhausted {
+        if norm <= criterion.claim() || exhausted {
             return Ok(None);
         }
         if norm < FALL * best {
@@ -173,13 +173,13 @@ fn run(
             looked_at = history.len();
             // The next iteration overwrites q.
             let norm = residual(a, b, x, &mut work.q)?;
-            if let Some(outcome) = goal.unmoved(a, x, norm)? {
+            if let Some(outcome) = criterion.unmoved(a, x, norm)? {
                 history.last_mut().into_iter().for_each(|last| *last = norm);
                 return Ok(Some(outcome));
             }
         }
     }
-    Ok(Some(goal.limit(history.len() - best_at)))
+    Ok(Some(criterion.limit(history.len() - best_at)))
 }
 
 /// Runs one iteration; returns whether the Krylov space is exhausted.
@@ -187,11 +187,11 @@ fn iterate(
     a: &dyn LinearOperator,
     x: &mut Vector,
     preconditioner: Preconditioner<'_>,
-    work: &mut Work,
-    scalars: &mut Scalars,
+    work: &mut WorkVectors,
+    scalars: &mut RecurrenceScalars,
 ) -> Result<bool, OperatorError> {
-    let Scalars { beta, before, .. } = *scalars;
-    let Work { r, next, last, z, v, q, w } = work;
+    let RecurrenceScalars { beta, before, .. } = *scalars;
+    let WorkVectors { r, next, last, z, v, q, w } = work;
     v.copy_from(z);
     v.scale(1.0 / beta);
     a.apply(v, q)?;

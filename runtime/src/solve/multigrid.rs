@@ -23,7 +23,7 @@ mod estimate;
 
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
-use crate::device::{DeviceError, Repeated};
+use crate::device::{DeviceError, RepeatedWork};
 pub(super) use estimate::largest;
 use estimate::{exponent, largest_by_powers};
 use std::ops::Range;
@@ -44,7 +44,7 @@ const LEAST: f64 = -126.0;
 const FARTHEST: f64 = 120.0;
 
 /// Grid transfer between a level and the next coarser one.
-pub trait Transfer: Send + Sync {
+pub trait GridTransfer: Send + Sync {
     /// Computes fine += P coarse.
     ///
     /// # Errors
@@ -56,21 +56,21 @@ pub trait Transfer: Send + Sync {
     ///
     /// # Errors
     ///
-    /// As [`Transfer::prolong`].
+    /// As [`GridTransfer::prolong`].
     fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError>;
 
     /// Injects a fine state into the coarser level, for operators that depend on one.
     ///
     /// # Errors
     ///
-    /// As [`Transfer::prolong`].
+    /// As [`GridTransfer::prolong`].
     fn inject(&self, _fine: &Vector, _coarse: &mut Vector) -> Result<(), OperatorError> {
         Ok(())
     }
 }
 
 /// Coarse-grid solver: exact, or nearly so.
-pub trait Coarsest: Send + Sync {
+pub trait CoarseGridSolver: Send + Sync {
     /// Sets the state, if the matrix depends on one.
     ///
     /// # Errors
@@ -102,7 +102,7 @@ pub trait Coarsest: Send + Sync {
 }
 
 /// The operator of a level.
-pub trait Smoothed: NonlinearSystem + Send + Sync {
+pub trait LevelOperator: NonlinearSystem + Send + Sync {
     /// Sets the parameters.
     ///
     /// # Errors
@@ -112,14 +112,14 @@ pub trait Smoothed: NonlinearSystem + Send + Sync {
 }
 
 /// Operator of a smoothed level.
-enum System {
+enum LevelSystem {
     /// A form at a state.
-    Form(Box<dyn Smoothed>),
+    Form(Box<dyn LevelOperator>),
     /// A matrix with known diagonal and λ.
     Matrix(Box<dyn LinearOperator + Send + Sync>),
 }
 
-impl System {
+impl LevelSystem {
     fn jacobian(&self) -> &dyn LinearOperator {
         match self {
             Self::Form(system) => system.jacobian(),
@@ -129,9 +129,9 @@ impl System {
 }
 
 /// A level with a smoother.
-pub struct Level {
-    system: System,
-    transfer: Box<dyn Transfer>,
+pub struct MultigridLevel {
+    system: LevelSystem,
+    transfer: Box<dyn GridTransfer>,
     /// D⁻¹.
     inverse: Vector,
     /// λ.
@@ -140,11 +140,11 @@ pub struct Level {
     size: f64,
     /// Number of degrees of freedom over all processes.
     unknowns: usize,
-    work: Mutex<Work>,
+    work: Mutex<WorkVectors>,
 }
 
 /// Work vectors of a level.
-struct Work {
+struct WorkVectors {
     b: Vector,
     x: Vector,
     r: Vector,
@@ -189,8 +189,8 @@ const WORTH_RECORDING: usize = 12;
 
 /// Multigrid hierarchy, finest level first, as a preconditioner.
 pub struct Multigrid {
-    levels: Vec<Level>,
-    coarsest: Box<dyn Coarsest>,
+    levels: Vec<MultigridLevel>,
+    coarsest: Box<dyn CoarseGridSolver>,
     /// Right-hand side and solution of the coarsest level.
     bottom: Mutex<[Vector; 2]>,
     /// Number of degrees of freedom of the coarsest level over all processes.
@@ -201,7 +201,7 @@ pub struct Multigrid {
     /// Number of applications of the finest operator so far.
     applications: AtomicUsize,
     /// Recording of the cycle, if allowed.
-    repeated: Mutex<Option<Repeated>>,
+    repeated: Mutex<Option<RepeatedWork>>,
     /// Seconds of set-up, and of all linearisations.
     seconds: f64,
 }
@@ -246,12 +246,12 @@ pub trait Approximation: LinearOperator + Send + Sync {
     }
 
     /// Returns statistics, one entry per field.
-    fn figures(&self) -> Vec<Figures>;
+    fn figures(&self) -> Vec<MultigridStatistics>;
 }
 
 /// Statistics of a hierarchy.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Figures {
+pub struct MultigridStatistics {
     /// Name of the field, if there are several.
     pub field: Option<String>,
     /// Levels, finest first.
@@ -277,48 +277,52 @@ pub struct LevelFigures {
     pub largest: Option<f64>,
 }
 
-impl Level {
+impl MultigridLevel {
     /// Creates a level from its operator and the transfer to the next one; `like` is any of its vectors.
-    pub fn new(system: Box<dyn Smoothed>, like: &Vector, transfer: Box<dyn Transfer>) -> Self {
-        Self::with(System::Form(system), transfer, like, (like.like(), 1.0))
+    pub fn new(
+        system: Box<dyn LevelOperator>,
+        like: &Vector,
+        transfer: Box<dyn GridTransfer>,
+    ) -> Self {
+        Self::with(LevelSystem::Form(system), transfer, like, (like.like(), 1.0))
     }
 
     /// Creates a level with a constant operator, D⁻¹ and λ.
     pub fn fixed(
         operator: Box<dyn LinearOperator + Send + Sync>,
-        transfer: Box<dyn Transfer>,
+        transfer: Box<dyn GridTransfer>,
         inverse: Vector,
         largest: f64,
     ) -> Self {
         let like = inverse.like();
-        Self::with(System::Matrix(operator), transfer, &like, (inverse, largest))
+        Self::with(LevelSystem::Matrix(operator), transfer, &like, (inverse, largest))
     }
 
     fn with(
-        system: System,
-        transfer: Box<dyn Transfer>,
+        system: LevelSystem,
+        transfer: Box<dyn GridTransfer>,
         like: &Vector,
         (inverse, largest): (Vector, f64),
     ) -> Self {
         let zeros = || like.like();
-        let work = Work { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
+        let work = WorkVectors { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
         let unknowns = like.entries_in_all();
         Self { system, transfer, inverse, largest, size: 0.0, unknowns, work: Mutex::new(work) }
     }
 
-    fn work(&self) -> MutexGuard<'_, Work> {
+    fn work(&self) -> MutexGuard<'_, WorkVectors> {
         self.work.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Linearises at the state in x: computes the diagonal and λ. Returns false if the operator is found not to be
     /// positive definite.
     fn linearise(&mut self) -> Result<bool, OperatorError> {
-        let System::Form(system) = &mut self.system else { return Ok(true) };
+        let LevelSystem::Form(system) = &mut self.system else { return Ok(true) };
         let work = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
         system.linearise(&work.x)?;
         system.diagonal(&mut self.inverse)?;
         self.inverse.invert();
-        let (Work { b, r, d, q, .. }, a) = (work, system.jacobian());
+        let (WorkVectors { b, r, d, q, .. }, a) = (work, system.jacobian());
         self.size = exponent(&self.inverse, q);
         let found = match system.symmetric() {
             true => largest(a, &self.inverse, [b, r, d, q], system.null_space())?,
@@ -331,10 +335,10 @@ impl Level {
     /// Pre-smooths from x = 0, and computes r = b − A x.
     fn before(
         &self,
-        work: &mut Work,
+        work: &mut WorkVectors,
         (smoother, steps): (Smoother, usize),
     ) -> Result<(), OperatorError> {
-        let (a, Work { b, x, r, d, q }) = (self.system.jacobian(), work);
+        let (a, WorkVectors { b, x, r, d, q }) = (self.system.jacobian(), work);
         x.chebyshev_first(4.0 / (3.0 * self.largest), d, b, &self.inverse);
         for k in 2..=steps {
             a.apply(d, q)?;
@@ -352,10 +356,10 @@ impl Level {
     /// Post-smooths from the current x; r is undefined afterwards.
     fn behind(
         &self,
-        work: &mut Work,
+        work: &mut WorkVectors,
         (smoother, steps): (Smoother, usize),
     ) -> Result<(), OperatorError> {
-        let (a, Work { b, x, r, d, q }) = (self.system.jacobian(), work);
+        let (a, WorkVectors { b, x, r, d, q }) = (self.system.jacobian(), work);
         a.apply(x, q)?;
         let first = (0.0, 4.0 / (3.0 * self.largest));
         x.chebyshev(first, d, r, Some(b), q, &self.inverse);
@@ -370,8 +374,8 @@ impl Level {
 impl Multigrid {
     /// Creates a hierarchy from levels and a coarse-grid solver; `like` is any vector of the latter.
     pub fn new(
-        levels: Vec<Level>,
-        coarsest: Box<dyn Coarsest>,
+        levels: Vec<MultigridLevel>,
+        coarsest: Box<dyn CoarseGridSolver>,
         like: &Vector,
         steps: usize,
     ) -> Self {
@@ -395,7 +399,7 @@ impl Multigrid {
     /// Allows recording of the cycle on a device.
     #[must_use]
     pub fn recorded(self) -> Self {
-        Self { repeated: Mutex::new(Some(Repeated::worth(WORTH_RECORDING))), ..self }
+        Self { repeated: Mutex::new(Some(RepeatedWork::worth(WORTH_RECORDING))), ..self }
     }
 
     /// Sets the smoother.
@@ -467,12 +471,12 @@ impl Multigrid {
     /// Drops the recording, which contains the numbers of another state.
     fn forget_recording(&mut self) {
         let own = self.repeated.get_mut().unwrap_or_else(PoisonError::into_inner);
-        own.iter_mut().for_each(Repeated::forget);
+        own.iter_mut().for_each(RepeatedWork::forget);
     }
 
     /// Returns whether a cycle only enqueues device work.
     pub(crate) fn replayable(&self) -> bool {
-        let on_device = |level: &Level| level.system.jacobian().replayable();
+        let on_device = |level: &MultigridLevel| level.system.jacobian().replayable();
         self.levels.iter().all(on_device) && self.coarsest.replayable()
     }
 
@@ -488,8 +492,10 @@ impl Multigrid {
     }
 
     fn levels(&self) -> Vec<LevelFigures> {
-        let own =
-            |level: &Level| LevelFigures { unknowns: level.unknowns, largest: Some(level.largest) };
+        let own = |level: &MultigridLevel| LevelFigures {
+            unknowns: level.unknowns,
+            largest: Some(level.largest),
+        };
         let last = LevelFigures { unknowns: self.bottom_unknowns, largest: None };
         self.levels.iter().map(own).chain([last]).collect()
     }
@@ -551,7 +557,7 @@ impl Multigrid {
         self.at(self.levels.len(), |b, x| self.coarsest.solve(b, x))?;
         for (l, level) in self.levels.iter().enumerate().rev() {
             let mut work = level.work();
-            let Work { b, x, q, .. } = &mut *work;
+            let WorkVectors { b, x, q, .. } = &mut *work;
             x.fill(0.0);
             self.at(l + 1, |_, coarse| level.transfer.prolong(coarse, x))?;
             if l == 0 {
@@ -594,7 +600,7 @@ impl Multigrid {
     ) -> Result<(), OperatorError> {
         match self.levels.get(l) {
             Some(level) => {
-                let Work { b, x, .. } = &mut *level.work();
+                let WorkVectors { b, x, .. } = &mut *level.work();
                 act(b, x)
             }
             None => {
@@ -623,8 +629,8 @@ impl Approximation for Multigrid {
         self.forget_recording();
         for level in &mut self.levels {
             match &mut level.system {
-                System::Form(system) => system.set_params(params)?,
-                System::Matrix(_) => {}
+                LevelSystem::Form(system) => system.set_params(params)?,
+                LevelSystem::Matrix(_) => {}
             }
         }
         self.coarsest.set_params(params)
@@ -634,12 +640,20 @@ impl Approximation for Multigrid {
         self.nested(b, x, 0..b.len(), b.norm())
     }
 
-    fn figures(&self) -> Vec<Figures> {
+    fn figures(&self) -> Vec<MultigridStatistics> {
         let applications = self.applications.load(Ordering::Relaxed);
         let (levels, coarsest) = (self.levels(), self.coarsest.words());
         let Self { smoother, steps, seconds, .. } = *self;
         let field = None;
-        vec![Figures { field, levels, coarsest, smoother, steps, applications, seconds }]
+        vec![MultigridStatistics {
+            field,
+            levels,
+            coarsest,
+            smoother,
+            steps,
+            applications,
+            seconds,
+        }]
     }
 }
 

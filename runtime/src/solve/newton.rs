@@ -10,11 +10,11 @@
 
 mod forcing;
 
-use super::direction::{Direction, Linear};
-use super::doubt::{Doubt, Reason, Step, noise};
-use super::goal::{FAR, NEAR};
+use super::convergence::{CompletedStep, ConvergenceCheck, RejectionReason, noise};
+use super::linear_solver::{LinearSettings, LinearSolver};
 use super::ranges::{at_least_one, tolerances};
-use super::watchdog::{Iterate, Watchdog};
+use super::stopping::{FAR, NEAR};
+use super::watchdog::{NewtonIterate, Watchdog};
 use super::{
     CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
 };
@@ -51,7 +51,7 @@ pub struct NewtonSettings {
     /// Tolerance of the linear solves.
     pub forcing: Forcing,
     /// Linear solver.
-    pub linear: Linear,
+    pub linear: LinearSettings,
     /// True for a line search on ‖R‖.
     pub line_search: bool,
     /// Maximum number of consecutive full steps with exact linear solves, which follow stalled backtracking; 0 for
@@ -82,7 +82,7 @@ impl Default for NewtonSettings {
             max_iterations: 50,
             max_inner: 10_000,
             forcing: Forcing::default(),
-            linear: Linear::default(),
+            linear: LinearSettings::default(),
             line_search: true,
             full_steps: 5,
             switches: false,
@@ -129,20 +129,20 @@ pub fn newton(
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<Report, OperatorError> {
-    let mut alone = Newton { direction: Direction::new(u, settings.linear) };
+    let mut alone = Newton { direction: LinearSolver::new(u, settings.linear) };
     alone.solve(system, u, settings, observe, observe_inner)
 }
 
 /// Newton solver for sequences of nearby systems, such as time steps: factors of one Jacobian precondition later ones
 /// while that pays off, and solver fallbacks are remembered.
 pub struct Newton {
-    direction: Direction,
+    direction: LinearSolver,
 }
 
 impl Newton {
     /// Creates a solver for states like `u`.
-    pub fn new(u: &Vector, linear: Linear) -> Self {
-        Self { direction: Direction::keeping(u, linear) }
+    pub fn new(u: &Vector, linear: LinearSettings) -> Self {
+        Self { direction: LinearSolver::keeping(u, linear) }
     }
 
     /// Solves like [`newton`], with the linear solver of its creation.
@@ -161,7 +161,7 @@ impl Newton {
         settings.check()?;
         let start = Instant::now();
         self.direction.begin();
-        let mut state = State::new(&mut self.direction, system, u, settings)?;
+        let mut state = NewtonState::new(&mut self.direction, system, u, settings)?;
         let outcome = loop {
             if let Some(outcome) = state.finished() {
                 break outcome;
@@ -185,8 +185,11 @@ impl Newton {
         };
         let (at, balanced) = ((&*u, &state.r), state.direction.balance.is_some());
         let asked = state.plain <= settings.atol;
-        let outcome =
-            if asked { outcome } else { state.doubt.settled(system, at, outcome, balanced)? };
+        let outcome = if asked {
+            outcome
+        } else {
+            state.convergence.settled(system, at, outcome, balanced)?
+        };
         state.notes.extend(state.watchdog.note());
         system.complete(u)?;
         let mut report = Report {
@@ -210,22 +213,22 @@ pub fn solve_affine(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
     settings: CgSettings,
-    linear: Linear,
+    linear: LinearSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
-    Affine::new(u, linear).solve(system, u, settings, observe)
+    AffineSolver::new(u, linear).solve(system, u, settings, observe)
 }
 
 /// Solver for sequences of affine systems. While a system's Jacobian is the [same](NonlinearSystem::same_jacobian), its
 /// factors are reused; solver fallbacks are remembered.
-pub struct Affine {
-    direction: Direction,
+pub struct AffineSolver {
+    direction: LinearSolver,
 }
 
-impl Affine {
+impl AffineSolver {
     /// Creates a solver for states like `u`.
-    pub fn new(u: &Vector, linear: Linear) -> Self {
-        Self { direction: Direction::new(u, linear) }
+    pub fn new(u: &Vector, linear: LinearSettings) -> Self {
+        Self { direction: LinearSolver::new(u, linear) }
     }
 
     /// Solves like [`solve_affine`].
@@ -254,7 +257,7 @@ fn negative(r: &Vector) -> Vector {
 }
 
 fn solve_with(
-    direction: &mut Direction,
+    direction: &mut LinearSolver,
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
     settings: CgSettings,
@@ -264,7 +267,7 @@ fn solve_with(
     direction.begin();
     let mut r = u.like();
     system.residual(u, &mut r)?;
-    let mut doubt = Doubt::new(system, settings.rtol, &r);
+    let mut convergence = ConvergenceCheck::new(system, settings.rtol, &r);
     let mut report = direction.solve(system, u, &negative(&r), settings, observe)?;
     let target = report.target;
     for pass in 1.. {
@@ -273,7 +276,7 @@ fn solve_with(
         }
         if !report.outcome.is_success() || r.norm() == 0.0 {
             let balanced = direction.balance.is_some();
-            report.outcome = doubt.settled(system, (u, &r), report.outcome, balanced)?;
+            report.outcome = convergence.settled(system, (u, &r), report.outcome, balanced)?;
             break;
         }
         let mut after = u.like();
@@ -284,12 +287,12 @@ fn solve_with(
         if left <= settings.atol {
             break;
         }
-        let step = Step { before: &r, delta: &direction.delta, u, after: &after };
-        let reason = doubt.of(system, &step)?;
+        let step = CompletedStep { before: &r, delta: &direction.delta, u, after: &after };
+        let reason = convergence.of(system, &step)?;
         // The linear solve's residual does not apply to a system that is not affine.
         let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
         if kept && (reason.is_none() || pass > AGAIN) {
-            report.outcome = doubt.settled(system, (u, &after), report.outcome, true)?;
+            report.outcome = convergence.settled(system, (u, &after), report.outcome, true)?;
             break;
         }
         if pass > AGAIN || !left.is_finite() {
@@ -297,9 +300,9 @@ fn solve_with(
             break;
         }
         let mut next = settings;
-        if reason == Some(Reason::Unsolved) {
-            let balance = doubt.scales.balance(u);
-            let rtol = 0.5 * doubt.rtol() * balance.size / balance.norm(&after);
+        if reason == Some(RejectionReason::Unsolved) {
+            let balance = convergence.scales.balance(u);
+            let rtol = 0.5 * convergence.rtol() * balance.size / balance.norm(&after);
             next.rtol = rtol.clamp(epsilon(u.precision()), 0.5);
             direction.balance = Some(balance);
         }
@@ -324,9 +327,9 @@ fn solve_with(
 }
 
 /// State between steps.
-struct State<'a> {
+struct NewtonState<'a> {
     settings: NewtonSettings,
-    direction: &'a mut Direction,
+    direction: &'a mut LinearSolver,
     /// R(u).
     r: Vector,
     /// u + λ δ and R there.
@@ -343,15 +346,15 @@ struct State<'a> {
     steps: Vec<NewtonStep>,
     /// Notes of linear solves, without duplicates.
     notes: Vec<String>,
-    doubt: Doubt,
+    convergence: ConvergenceCheck,
     /// Reason to continue although the residual is within the tolerance.
-    doubtful: Option<Reason>,
+    doubtful: Option<RejectionReason>,
     watchdog: Watchdog,
 }
 
-impl<'a> State<'a> {
+impl<'a> NewtonState<'a> {
     fn new(
-        direction: &'a mut Direction,
+        direction: &'a mut LinearSolver,
         system: &dyn NonlinearSystem,
         u: &Vector,
         settings: NewtonSettings,
@@ -362,7 +365,7 @@ impl<'a> State<'a> {
         Ok(Self {
             settings,
             direction,
-            doubt: Doubt::new(system, settings.rtol, &r),
+            convergence: ConvergenceCheck::new(system, settings.rtol, &r),
             doubtful: None,
             watchdog: Watchdog::default(),
             r,
@@ -431,7 +434,7 @@ impl<'a> State<'a> {
         let mut search = self.search(system, u)?;
         if self.may_try_full_steps(u, &search) {
             let (norm, previous) = (self.norm, self.previous);
-            let state = Iterate { u: u.clone(), r: self.r.clone(), norm, previous };
+            let state = NewtonIterate { u: u.clone(), r: self.r.clone(), norm, previous };
             self.watchdog.start(state);
             if inner.residual() > EXACT * self.norm {
                 return Ok(None);
@@ -444,7 +447,7 @@ impl<'a> State<'a> {
             let hardly = self.direction.norm(&self.trial_r) > STALLED * self.norm;
             search.noise |= hardly && self.norm <= FAR * self.noise(system, u)?;
         }
-        let Search { damping, backtracks, found, noise } = search;
+        let LineSearch { damping, backtracks, found, noise } = search;
         let step = NewtonStep {
             residual: self.plain,
             forcing: eta,
@@ -481,10 +484,10 @@ impl<'a> State<'a> {
         self.history.push(self.plain);
         if self.plain <= self.target {
             let (before, after) = (&self.trial_r, &self.r);
-            let step = Step { before, delta: &self.direction.delta, u, after };
+            let step = CompletedStep { before, delta: &self.direction.delta, u, after };
             let asked = noise || self.plain <= self.settings.atol;
-            self.doubtful = if asked { None } else { self.doubt.of(system, &step)? };
-            if self.doubtful == Some(Reason::Unsolved) {
+            self.doubtful = if asked { None } else { self.convergence.of(system, &step)? };
+            if self.doubtful == Some(RejectionReason::Unsolved) {
                 self.balanced(u);
             }
             return Ok(None);
@@ -507,15 +510,15 @@ impl<'a> State<'a> {
 
     /// Switches to a norm weighted by the scales of all fields.
     fn balanced(&mut self, u: &Vector) {
-        self.direction.balance = Some(self.doubt.scales.balance(u));
+        self.direction.balance = Some(self.convergence.scales.balance(u));
         self.norm = self.direction.norm(&self.r);
     }
 
     /// Does so if the equations of a field are not solved; returns whether it did.
     fn balance(&mut self, system: &dyn NonlinearSystem, u: &Vector) -> Result<bool, OperatorError> {
-        let unsolved = self.doubt.is_unsolved(system, u, &self.r)?;
+        let unsolved = self.convergence.is_unsolved(system, u, &self.r)?;
         if unsolved {
-            self.doubtful = Some(Reason::Unsolved);
+            self.doubtful = Some(RejectionReason::Unsolved);
             self.balanced(u);
         }
         Ok(unsolved)
@@ -534,7 +537,7 @@ impl<'a> State<'a> {
     }
 
     /// Returns whether backtracking has stalled and full steps should replace it.
-    fn may_try_full_steps(&self, u: &Vector, search: &Search) -> bool {
+    fn may_try_full_steps(&self, u: &Vector, search: &LineSearch) -> bool {
         let NewtonSettings { line_search, full_steps, switches, forcing, .. } = self.settings;
         let is_left = || self.direction.norm(&self.trial_r) > STALLED * self.norm;
         let has_stalled = if search.found {
@@ -593,8 +596,8 @@ impl<'a> State<'a> {
         &mut self,
         system: &dyn NonlinearSystem,
         u: &Vector,
-    ) -> Result<Search, OperatorError> {
-        let mut search = Search { damping: 1.0, backtracks: 0, found: true, noise: false };
+    ) -> Result<LineSearch, OperatorError> {
+        let mut search = LineSearch { damping: 1.0, backtracks: 0, found: true, noise: false };
         loop {
             let lambda = search.damping;
             self.trial.copy_from(u);
@@ -624,7 +627,7 @@ impl<'a> State<'a> {
 }
 
 /// Result of a line search.
-struct Search {
+struct LineSearch {
     /// λ.
     damping: f64,
     /// Number of reductions of λ.

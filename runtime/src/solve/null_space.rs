@@ -7,12 +7,12 @@
 //! All rows of such a system are solved. A matrix to be factorised is pinned, J + α e_i e_iᵀ, at a degree of freedom i
 //! of the field. For eᵀ b = 0 the i-th entry of its solution is 0, and the solution solves J x = b.
 
-use crate::algebra::csr::{Columns, Csr};
+use crate::algebra::csr::{Csc, Csr};
 use crate::algebra::vector::Vector;
 
 /// Degrees of freedom of a constant: an arithmetic progression without some members.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entries {
+pub struct ConstantEntries {
     /// First degree of freedom.
     pub first: usize,
     /// End of the field's degrees of freedom.
@@ -23,7 +23,7 @@ pub struct Entries {
     pub without: Vec<u32>,
 }
 
-impl Entries {
+impl ConstantEntries {
     /// Iterates over the degrees of freedom, ascending.
     pub fn iter(&self) -> impl Iterator<Item = usize> {
         let given = |unknown: &usize| self.without.binary_search(&(*unknown as u32)).is_ok();
@@ -41,7 +41,7 @@ impl Entries {
 /// A constant of a component of a field.
 pub struct Constant {
     /// Its degrees of freedom.
-    pub entries: Entries,
+    pub entries: ConstantEntries,
     /// Its indicator vector.
     pub ones: Vector,
     /// e·e.
@@ -55,8 +55,8 @@ pub struct NullSpace {
 
 impl NullSpace {
     /// Creates the null space of constants with these degrees of freedom, for vectors like one.
-    pub fn new(entries: Vec<Entries>, like: &Vector) -> Self {
-        let constant = |entries: Entries| {
+    pub fn new(entries: Vec<ConstantEntries>, like: &Vector) -> Self {
+        let constant = |entries: ConstantEntries| {
             let mut ones = like.like();
             ones.set(&entries.ones(like.len()));
             let square = ones.dot(&ones);
@@ -108,11 +108,11 @@ fn pin(values: impl Iterator<Item = f64>) -> f64 {
 }
 
 /// Returns J + α e_i e_iᵀ for some i.
-pub fn pinned(matrix: Columns, pins: &[usize]) -> Columns {
+pub fn pinned(matrix: Csc, pins: &[usize]) -> Csc {
     if pins.is_empty() {
         return matrix;
     }
-    let mut own = Columns { starts: vec![0], rows: Vec::new(), values: Vec::new() };
+    let mut own = Csc { starts: vec![0], rows: Vec::new(), values: Vec::new() };
     for j in 0..matrix.starts.len() - 1 {
         let alpha = pins.contains(&j).then(|| pin(matrix.column(j).map(|(_, value)| value)));
         let mut left = alpha;
@@ -140,8 +140,8 @@ pub fn pinned(matrix: Columns, pins: &[usize]) -> Columns {
 pub fn pinned_rows(matrix: &Csr, pins: &[usize]) -> (Csr, Vec<f64>) {
     let alphas = pins.iter().map(|&i| pin(matrix.row(i).map(|(_, value)| value))).collect();
     let Csr { starts, columns, values } = matrix;
-    let columns = Columns { starts: starts.clone(), rows: columns.clone(), values: values.clone() };
-    let Columns { starts, rows, values } = pinned(columns, pins);
+    let columns = Csc { starts: starts.clone(), rows: columns.clone(), values: values.clone() };
+    let Csc { starts, rows, values } = pinned(columns, pins);
     (Csr { starts, columns: rows, values }, alphas)
 }
 
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn projections_are_orthogonal_to_constants() {
-        let entries = Entries { first: 2, end: 8, step: 2, without: vec![4] };
+        let entries = ConstantEntries { first: 2, end: 8, step: 2, without: vec![4] };
         assert_eq!(entries.iter().collect::<Vec<_>>(), [2, 6]);
         let mut x = Vector::from_slice(&[1.0, 1.0, 5.0, 1.0, 1.0, 1.0, 1.0, 1.0], Precision::F64);
         let null = NullSpace::new(vec![entries], &x);
@@ -166,7 +166,7 @@ mod tests {
 
     #[test]
     fn pins_are_on_the_diagonal() {
-        let matrix = Columns {
+        let matrix = Csc {
             starts: vec![0, 1, 2, 4],
             rows: vec![1, 0, 0, 2],
             values: vec![3.0, 4.0, 5.0, 6.0],

@@ -35,7 +35,7 @@ pub(super) fn norms(fields: &[FieldDofs], vector: &Vector) -> Vec<f64> {
 }
 
 /// Scales of the fields of a system.
-pub(super) struct Scales {
+pub(super) struct FieldScales {
     pub(super) fields: Vec<FieldDofs>,
     /// The largest ‖R_f‖ so far.
     largest: Vec<f64>,
@@ -43,7 +43,7 @@ pub(super) struct Scales {
     terms: Vec<f64>,
 }
 
-impl Scales {
+impl FieldScales {
     /// Creates the scales from the initial residual.
     pub(super) fn new(system: &dyn NonlinearSystem, start: &Vector) -> Self {
         let fields = system.fields();
@@ -105,7 +105,7 @@ impl Scales {
     }
 
     /// Returns D.
-    pub(super) fn balance(&self, like: &Vector) -> Balance {
+    pub(super) fn balance(&self, like: &Vector) -> BalanceWeights {
         let scales: Vec<f64> = (0..self.fields.len()).map(|field| self.of(field)).collect();
         let all = norm(scales.iter().copied());
         // As a difference: quotients may overflow.
@@ -133,12 +133,12 @@ impl Scales {
             made
         };
         let (weights, inverse) = (entries(&|factor| factor), entries(&|factor| 1.0 / factor));
-        Balance { weights, inverse, lift: lift.exp2(), size: all }
+        BalanceWeights { weights, inverse, lift: lift.exp2(), size: all }
     }
 }
 
 /// Weights D that balance the equations of all fields.
-pub(super) struct Balance {
+pub(super) struct BalanceWeights {
     weights: Vector,
     inverse: Vector,
     /// Ratio of D to the stored weights, for scales that are far apart.
@@ -147,7 +147,7 @@ pub(super) struct Balance {
     pub(super) size: f64,
 }
 
-impl Balance {
+impl BalanceWeights {
     /// Returns ‖D r‖.
     pub(super) fn norm(&self, r: &Vector) -> f64 {
         self.of(r).norm() * self.lift
@@ -168,13 +168,17 @@ impl Balance {
     }
 
     /// Returns D A D / `lift`².
-    pub(super) fn operator<'a>(&'a self, a: &'a dyn LinearOperator) -> Balanced<'a> {
-        Balanced { by: &self.weights, of: BalancedObject::Operator(a), work: Mutex::default() }
+    pub(super) fn operator<'a>(&'a self, a: &'a dyn LinearOperator) -> BalancedOperator<'a> {
+        BalancedOperator {
+            by: &self.weights,
+            of: BalancedObject::Operator(a),
+            work: Mutex::default(),
+        }
     }
 
     /// Returns D⁻¹ M⁻¹ D⁻¹ · `lift`².
-    pub(super) fn preconditioner<'a>(&'a self, of: Preconditioner<'a>) -> Balanced<'a> {
-        Balanced {
+    pub(super) fn preconditioner<'a>(&'a self, of: Preconditioner<'a>) -> BalancedOperator<'a> {
+        BalancedOperator {
             by: &self.inverse,
             of: BalancedObject::Preconditioner(of),
             work: Mutex::default(),
@@ -189,13 +193,13 @@ enum BalancedObject<'a> {
 }
 
 /// An operator with diagonal scaling on both sides.
-pub(super) struct Balanced<'a> {
+pub(super) struct BalancedOperator<'a> {
     by: &'a Vector,
     of: BalancedObject<'a>,
     work: Mutex<Option<Vector>>,
 }
 
-impl LinearOperator for Balanced<'_> {
+impl LinearOperator for BalancedOperator<'_> {
     fn size(&self) -> usize {
         self.by.len()
     }

@@ -15,11 +15,11 @@
 //! larger.
 
 use super::{
-    Continue, EigenSettings, LinearOperator, Modes, Observer, OperatorError, Outcome, Progress,
-    Report,
+    Continue, EigenModes, EigenSettings, LinearOperator, Observer, OperatorError, Outcome,
+    Progress, Report,
 };
 use crate::algebra::factor::{FactorError, symmetric_eigen};
-use crate::algebra::vector::several::{combine, products, symmetric_products};
+use crate::algebra::vector::multi_vector::{combine, products, symmetric_products};
 use crate::algebra::vector::{Vector, epsilon};
 use std::time::Instant;
 
@@ -46,7 +46,7 @@ const POWER: usize = 6;
 
 /// A pencil with its shift.
 #[derive(Clone, Copy)]
-pub struct Shifted<'a> {
+pub struct ShiftedPencil<'a> {
     /// A, symmetric.
     pub a: &'a dyn LinearOperator,
     /// B, symmetric and positive semidefinite.
@@ -59,7 +59,7 @@ pub struct Shifted<'a> {
 
 /// A B-orthonormal basis V with its products B V, and Vᵀ B (A + σ B)⁻¹ B V of its leading vectors.
 #[derive(Default)]
-struct Basis {
+struct LanczosBasis {
     own: Vec<Vector>,
     b: Vec<Vector>,
     /// Columns of the projected operator, each with its first `i + 1` entries.
@@ -71,7 +71,7 @@ struct Basis {
 }
 
 /// Component of a block outside a basis.
-struct Outside {
+struct OrthogonalComponent {
     own: Vec<Vector>,
     b: Vec<Vector>,
     /// Inner products with the basis, `[i * columns + j]`.
@@ -79,7 +79,7 @@ struct Outside {
 }
 
 /// Eigenvalues of the projected operator, descending.
-struct Ritz {
+struct RitzPairs {
     values: Vec<f64>,
     /// Eigenvectors as columns, stored row by row.
     vectors: Vec<f64>,
@@ -87,7 +87,7 @@ struct Ritz {
     residuals: Vec<f64>,
 }
 
-impl Ritz {
+impl RitzPairs {
     /// Returns the residuals relative to the eigenvalues.
     fn relative(&self) -> impl Iterator<Item = f64> + '_ {
         let pairs = self.values.iter().zip(&self.residuals);
@@ -96,8 +96,8 @@ impl Ritz {
 }
 
 /// Result of a cycle.
-struct Cycle {
-    ritz: Ritz,
+struct CycleResult {
+    ritz: RitzPairs,
     /// True if all wanted eigenpairs have converged.
     converged: bool,
     /// True if the basis spans the whole space.
@@ -105,20 +105,20 @@ struct Cycle {
 }
 
 /// A failed orthonormalisation.
-enum Failed {
+enum OrthonormalisationError {
     /// B has a direction of negative curvature.
     Indefinite(f64),
     NotFinite,
     Operator(OperatorError),
 }
 
-impl From<OperatorError> for Failed {
+impl From<OperatorError> for OrthonormalisationError {
     fn from(error: OperatorError) -> Self {
         Self::Operator(error)
     }
 }
 
-impl From<FactorError> for Failed {
+impl From<FactorError> for OrthonormalisationError {
     fn from(error: FactorError) -> Self {
         match error {
             FactorError::NotFinite => Self::NotFinite,
@@ -150,7 +150,7 @@ fn apply_all(
     vectors.iter().map(product).collect()
 }
 
-impl Basis {
+impl LanczosBasis {
     /// Returns the number of vectors with known products.
     fn applied(&self) -> usize {
         self.projected.len()
@@ -169,7 +169,11 @@ impl Basis {
     }
 
     /// Returns a B-orthonormal basis of the component of `w` outside this basis, without dependent directions.
-    fn outside(&self, b: &dyn LinearOperator, mut w: Vec<Vector>) -> Result<Outside, Failed> {
+    fn outside(
+        &self,
+        b: &dyn LinearOperator,
+        mut w: Vec<Vector>,
+    ) -> Result<OrthogonalComponent, OrthonormalisationError> {
         let columns = w.len();
         let mut inside = vec![0.0; self.own.len() * columns];
         for _ in 0..2 {
@@ -196,17 +200,17 @@ impl Basis {
             }
             lengths = vec![0.0; k];
         }
-        Ok(Outside { own: w, b: of_b, inside })
+        Ok(OrthogonalComponent { own: w, b: of_b, inside })
     }
 
-    fn add(&mut self, block: Outside) {
+    fn add(&mut self, block: OrthogonalComponent) {
         self.own.extend(block.own);
         self.b.extend(block.b);
     }
 
     /// Applies the operator to the block with unknown products, and adds the next block. Returns the number of
     /// products.
-    fn expand(&mut self, of: Shifted<'_>) -> Result<usize, Failed> {
+    fn expand(&mut self, of: ShiftedPencil<'_>) -> Result<usize, OrthonormalisationError> {
         let (start, n) = (self.applied(), self.own.len());
         let w = apply_all(of.inverse, &self.b[start..])?;
         let columns = w.len();
@@ -230,7 +234,7 @@ impl Basis {
     }
 
     /// Computes eigenvalues and eigenvectors of the projected operator.
-    fn ritz(&self) -> Result<Ritz, FactorError> {
+    fn ritz(&self) -> Result<RitzPairs, FactorError> {
         let m = self.applied();
         let mut entries = vec![0.0; m * m];
         for (j, column) in self.projected.iter().enumerate() {
@@ -253,11 +257,11 @@ impl Basis {
         };
         let residuals = (0..m).map(residual).collect();
         let values = values.into_iter().rev().collect();
-        Ok(Ritz { values, vectors: turned, residuals })
+        Ok(RitzPairs { values, vectors: turned, residuals })
     }
 
     /// Keeps the leading Ritz vectors, and the block with unknown products.
-    fn restart(&mut self, Ritz { values, vectors, .. }: &Ritz, keep: usize) {
+    fn restart(&mut self, RitzPairs { values, vectors, .. }: &RitzPairs, keep: usize) {
         let m = self.applied();
         let factors: Vec<f64> =
             (0..m * keep).map(|at| vectors[(at / keep) * m + at % keep]).collect();
@@ -287,11 +291,11 @@ fn orthonormal(
     b: &[Vector],
     lengths: &[f64],
     eps: f64,
-) -> Result<Vec<f64>, Failed> {
+) -> Result<Vec<f64>, OrthonormalisationError> {
     let k = own.len();
     let gram = symmetric_products(&references(own), &references(b));
     if gram.iter().any(|entry| !entry.is_finite()) {
-        return Err(Failed::NotFinite);
+        return Err(OrthonormalisationError::NotFinite);
     }
     let scale = |j: usize| {
         let square = gram[j * k + j];
@@ -300,14 +304,14 @@ fn orthonormal(
     };
     let negative = |j: usize| gram[j * k + j] < -ROUNDING * eps * lengths[j];
     if let Some(j) = (0..k).find(|&j| negative(j)) {
-        return Err(Failed::Indefinite(gram[j * k + j]));
+        return Err(OrthonormalisationError::Indefinite(gram[j * k + j]));
     }
     let scale: Vec<f64> = (0..k).map(scale).collect();
     let scaled: Vec<f64> = (0..k * k).map(|at| scale[at / k] * gram[at] * scale[at % k]).collect();
     let (values, vectors) = symmetric_eigen(&scaled, k)?;
     let largest = values.last().copied().unwrap_or(0.0);
     if let Some(&least) = values.first().filter(|&&least| least < -1e-3 * largest) {
-        return Err(Failed::Indefinite(least));
+        return Err(OrthonormalisationError::Indefinite(least));
     }
     let kept: Vec<usize> =
         (0..k).filter(|&j| values[j] > ROUNDING * k as f64 * eps * largest).collect();
@@ -332,9 +336,9 @@ fn norm(a: &dyn LinearOperator, start: &Vector) -> Result<f64, OperatorError> {
 }
 
 /// State of a search.
-struct Search<'a> {
-    of: Shifted<'a>,
-    basis: Basis,
+struct LanczosSearch<'a> {
+    of: ShiftedPencil<'a>,
+    basis: LanczosBasis,
     /// Vectors for random blocks.
     noise: Vec<Vector>,
     settings: EigenSettings,
@@ -344,13 +348,13 @@ struct Search<'a> {
     products: usize,
 }
 
-impl<'a> Search<'a> {
-    fn new(of: Shifted<'a>, noise: Vec<Vector>, settings: EigenSettings) -> Self {
+impl<'a> LanczosSearch<'a> {
+    fn new(of: ShiftedPencil<'a>, noise: Vec<Vector>, settings: EigenSettings) -> Self {
         let eps = noise.first().map_or(f64::EPSILON, |first| epsilon(first.precision()));
         let tolerance = (SAFETY * settings.rtol).max(ROUNDING * eps);
         Self {
             of,
-            basis: Basis::default(),
+            basis: LanczosBasis::default(),
             noise,
             settings,
             tolerance,
@@ -365,7 +369,7 @@ impl<'a> Search<'a> {
     }
 
     /// Adds a random block and returns its number of columns.
-    fn random(&mut self) -> Result<usize, Failed> {
+    fn random(&mut self) -> Result<usize, OrthonormalisationError> {
         let b = apply_all(self.of.b, &self.noise)?;
         let start = apply_all(self.of.inverse, &b)?;
         self.products += start.len();
@@ -380,14 +384,14 @@ impl<'a> Search<'a> {
         &mut self,
         (full, trial): (usize, bool),
         observe: Observer<'_>,
-    ) -> Result<Result<Cycle, Outcome>, Failed> {
+    ) -> Result<Result<CycleResult, Outcome>, OrthonormalisationError> {
         let count = self.settings.count;
         let mut looked = 0;
         loop {
             if self.basis.own.len() == self.basis.applied() && self.random()? == 0 {
                 // The basis spans the whole space.
                 let ritz = self.basis.ritz()?;
-                return Ok(Ok(Cycle { ritz, converged: true, spans: true }));
+                return Ok(Ok(CycleResult { ritz, converged: true, spans: true }));
             }
             self.products += self.basis.expand(self.of)?;
             let m = self.basis.applied();
@@ -417,7 +421,7 @@ impl<'a> Search<'a> {
             }
             let converged = worst <= self.tolerance;
             if converged || ends {
-                return Ok(Ok(Cycle { ritz, converged, spans: false }));
+                return Ok(Ok(CycleResult { ritz, converged, spans: false }));
             }
             if self.history.len() >= self.settings.max_iterations {
                 return Ok(Err(Outcome::IterationLimit));
@@ -426,7 +430,10 @@ impl<'a> Search<'a> {
     }
 
     /// Computes the largest θ with their vectors.
-    fn run(&mut self, observe: Observer<'_>) -> Result<Result<Vec<f64>, Outcome>, Failed> {
+    fn run(
+        &mut self,
+        observe: Observer<'_>,
+    ) -> Result<Result<Vec<f64>, Outcome>, OrthonormalisationError> {
         let (count, full) = (self.settings.count, self.full());
         let mut known: Option<Vec<f64>> = None;
         let mut trials = 0;
@@ -435,7 +442,7 @@ impl<'a> Search<'a> {
         }
         loop {
             let trial = known.is_some();
-            let Cycle { ritz, converged, spans } = match self.cycle((full, trial), observe)? {
+            let CycleResult { ritz, converged, spans } = match self.cycle((full, trial), observe)? {
                 Ok(cycle) => cycle,
                 Err(outcome) => return Ok(Err(outcome)),
             };
@@ -468,18 +475,18 @@ impl<'a> Search<'a> {
 ///
 /// As for [`shift_invert`].
 pub fn estimate(
-    of: Shifted<'_>,
+    of: ShiftedPencil<'_>,
     start: Vec<Vector>,
     settings: EigenSettings,
 ) -> Result<Option<([f64; 2], f64)>, OperatorError> {
-    let mut search = Search::new(of, start, settings);
+    let mut search = LanczosSearch::new(of, start, settings);
     let full = search.full();
     let mut first = || match search.random()? {
         0 => Ok(Err(Outcome::Indefinite { curvature: 0.0 })),
         _ => search.cycle((full, false), &mut |_| Continue::Yes),
     };
     match first() {
-        Ok(Ok(Cycle { ritz, .. })) => {
+        Ok(Ok(CycleResult { ritz, .. })) => {
             let wanted = settings.count.min(ritz.values.len());
             let values: Vec<f64> =
                 ritz.values[..wanted].iter().map(|theta| 1.0 / theta - of.shift).collect();
@@ -494,8 +501,11 @@ pub fn estimate(
                 _ => None,
             })
         }
-        Ok(Err(_)) | Err(Failed::Indefinite(_) | Failed::NotFinite) => Ok(None),
-        Err(Failed::Operator(error)) => Err(error),
+        Ok(Err(_))
+        | Err(OrthonormalisationError::Indefinite(_) | OrthonormalisationError::NotFinite) => {
+            Ok(None)
+        }
+        Err(OrthonormalisationError::Operator(error)) => Err(error),
     }
 }
 
@@ -510,27 +520,29 @@ pub fn estimate(
 /// An operator that cannot be applied; a build without the feature `direct`. Numerical failures are the report's
 /// outcome.
 pub fn shift_invert(
-    of: Shifted<'_>,
+    of: ShiftedPencil<'_>,
     start: Vec<Vector>,
     settings: EigenSettings,
     observe: Observer<'_>,
-) -> Result<Modes, OperatorError> {
+) -> Result<EigenModes, OperatorError> {
     let began = Instant::now();
-    let mut search = Search::new(of, start, settings);
+    let mut search = LanczosSearch::new(of, start, settings);
     let found = match search.run(observe) {
         Ok(found) => found,
-        Err(Failed::Indefinite(curvature)) => Err(Outcome::Indefinite { curvature }),
-        Err(Failed::NotFinite) => Err(Outcome::NotFinite),
-        Err(Failed::Operator(error)) => return Err(error),
+        Err(OrthonormalisationError::Indefinite(curvature)) => {
+            Err(Outcome::Indefinite { curvature })
+        }
+        Err(OrthonormalisationError::NotFinite) => Err(Outcome::NotFinite),
+        Err(OrthonormalisationError::Operator(error)) => return Err(error),
     };
-    let Search { basis, noise, mut history, mut products, .. } = search;
+    let LanczosSearch { basis, noise, mut history, mut products, .. } = search;
     let ended =
         |outcome, history| Report::ended("lanczos", began, settings.rtol, (outcome, history));
     let theta = match found {
         Ok(theta) => theta,
         Err(outcome) => {
             let report = ended(outcome, history);
-            return Ok(Modes {
+            return Ok(EigenModes {
                 values: vec![],
                 vectors: vec![],
                 residuals: vec![],
@@ -582,5 +594,5 @@ pub fn shift_invert(
     } else {
         Outcome::BelowRounding
     };
-    Ok(Modes { values, vectors, residuals, products, report: ended(outcome, history) })
+    Ok(EigenModes { values, vectors, residuals, products, report: ended(outcome, history) })
 }

@@ -431,7 +431,8 @@ fn an_affine_system_takes_one_linear_solve() {
         let mut system = Cubic::new(stiff(25), 0.0, &solution, symmetric);
         let mut u = Vector::from_slice(&[0.5; 25], Precision::F64);
         let settings = CgSettings { rtol: 1e-12, ..CgSettings::default() };
-        let report = solve_affine(&mut system, &mut u, settings, Linear::default(), &mut silent);
+        let report =
+            solve_affine(&mut system, &mut u, settings, LinearSettings::default(), &mut silent);
         let report = report.expect("applies").converged().expect("converges");
         assert_eq!(report.solver, if symmetric { "cg" } else { "gmres" });
         assert!(error(&u, &solution) < 1e-9);

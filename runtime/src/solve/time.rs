@@ -35,7 +35,7 @@ const SMALL: f64 = 1e-12;
 
 /// State at a time.
 #[derive(Clone)]
-pub struct State {
+pub struct TimeState {
     /// t.
     pub time: f64,
     /// u.
@@ -64,7 +64,7 @@ impl<'a> Stage<'a> {
 }
 
 /// Solver of stages.
-pub trait Stages {
+pub trait StageSolver {
     /// Error of a failed stage.
     type Error;
 
@@ -83,13 +83,13 @@ pub trait Stages {
     /// # Errors
     ///
     /// A condition without a value.
-    fn hold(&mut self, state: &mut State) -> Result<(), Self::Error>;
+    fn hold(&mut self, state: &mut TimeState) -> Result<(), Self::Error>;
 }
 
 /// Result of a step.
-pub struct Taken {
+pub struct StepResult {
     /// State at its end.
-    pub state: State,
+    pub state: TimeState,
     /// Error estimate relative to u, if there is one. If u starts at 0, it is relative to the largest trial result of
     /// the first step.
     pub estimate: Option<f64>,
@@ -101,7 +101,7 @@ pub struct Stepper {
     /// True for second-order forms.
     second: bool,
     /// States, newest first.
-    past: VecDeque<State>,
+    past: VecDeque<TimeState>,
     /// Largest ‖u‖ so far.
     largest: f64,
     begun: InitialState,
@@ -173,7 +173,7 @@ fn lagrange(at: f64, times: &[f64]) -> Vec<f64> {
 
 impl Stepper {
     /// Creates an integrator from a state; `rates` states that its rates are known.
-    pub fn new(scheme: Scheme, second: bool, state: State, rates: bool) -> Self {
+    pub fn new(scheme: Scheme, second: bool, state: TimeState, rates: bool) -> Self {
         let largest = state.u.norm();
         let begun = InitialState { rates, norm: largest, tried: 0.0 };
         Self { scheme, second, past: VecDeque::from([state]), largest, begun }
@@ -184,7 +184,7 @@ impl Stepper {
     pub fn resume(
         scheme: Scheme,
         second: bool,
-        past: VecDeque<State>,
+        past: VecDeque<TimeState>,
         (largest, begun): (f64, InitialState),
     ) -> Self {
         Self { scheme, second, past, largest, begun }
@@ -196,7 +196,7 @@ impl Stepper {
     }
 
     /// Returns the stored states, newest first.
-    pub fn past(&self) -> impl Iterator<Item = &State> {
+    pub fn past(&self) -> impl Iterator<Item = &TimeState> {
         self.past.iter()
     }
 
@@ -206,7 +206,7 @@ impl Stepper {
     }
 
     /// Returns the current state.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &TimeState {
         &self.past[0]
     }
 
@@ -227,7 +227,11 @@ impl Stepper {
     /// # Errors
     ///
     /// A stage that cannot be solved.
-    pub fn step<S: Stages>(&mut self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+    pub fn step<S: StageSolver>(
+        &mut self,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<StepResult, S::Error> {
         let mut taken = self.by_formula(length, stages)?;
         stages.hold(&mut taken.state)?;
         let size = taken.state.u.norm();
@@ -239,7 +243,11 @@ impl Stepper {
     }
 
     /// Takes a step without conditions on constrained degrees of freedom.
-    fn by_formula<S: Stages>(&self, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+    fn by_formula<S: StageSolver>(
+        &self,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<StepResult, S::Error> {
         match self.scheme {
             Scheme::Theta { theta } => self.theta(theta, length, stages),
             Scheme::Bdf { order } if self.past.len() < order => self.begin(order, length, stages),
@@ -248,19 +256,19 @@ impl Stepper {
                 self.runge_kutta(self.state(), &Tableau::of(count), length, stages)
             }
             Scheme::Newmark { beta, gamma } => self.newmark(
-                Averages { beta, gamma, of_rates: 0.0, of_states: 0.0 },
+                NewmarkParameters { beta, gamma, of_rates: 0.0, of_states: 0.0 },
                 length,
                 stages,
             ),
             Scheme::GeneralisedAlpha { rho } => {
-                self.newmark(Averages::of_radius(rho), length, stages)
+                self.newmark(NewmarkParameters::of_radius(rho), length, stages)
             }
             _ => unreachable!("explicit schemes solve no stages"),
         }
     }
 
     /// Accepts the state of a step.
-    pub fn accept(&mut self, taken: State) {
+    pub fn accept(&mut self, taken: TimeState) {
         self.largest = self.largest.max(taken.u.norm());
         self.past.push_front(taken);
         let kept = match self.scheme {
@@ -286,7 +294,7 @@ impl Stepper {
         &self,
         (theta, length): (f64, f64),
         stage: Vector,
-        of: impl Fn(&State) -> &Vector,
+        of: impl Fn(&TimeState) -> &Vector,
         begun: Option<&Vector>,
     ) -> Vector {
         let ahead = (1.0 - theta) * length;
@@ -306,7 +314,7 @@ impl Stepper {
 
     /// Extrapolates u to a time through the last states, as an initial guess.
     fn extrapolated(&self, time: f64) -> Vector {
-        let states: Vec<&State> = self.past.iter().take(3).collect();
+        let states: Vec<&TimeState> = self.past.iter().take(3).collect();
         let times: Vec<f64> = states.iter().map(|state| state.time).collect();
         let weights = lagrange(time, &times);
         let terms: Vec<(f64, &Vector)> =
@@ -314,7 +322,12 @@ impl Stepper {
         combined(&terms)
     }
 
-    fn theta<S: Stages>(&self, theta: f64, length: f64, stages: &mut S) -> Result<Taken, S::Error> {
+    fn theta<S: StageSolver>(
+        &self,
+        theta: f64,
+        length: f64,
+        stages: &mut S,
+    ) -> Result<StepResult, S::Error> {
         let before = self.state();
         let s = 1.0 / (theta * length);
         let r = combined(&[(-s, &before.u)]);
@@ -337,22 +350,22 @@ impl Stepper {
             true => behind(&before.v, &v),
             false => self.at_end(step, v, |state| &state.u, Some(&before.v)),
         };
-        Ok(Taken { state: State { time: end, u, v, a }, estimate: None })
+        Ok(StepResult { state: TimeState { time: end, u, v, a }, estimate: None })
     }
 
-    fn backward_differences<S: Stages>(
+    fn backward_differences<S: StageSolver>(
         &self,
         order: usize,
         length: f64,
         stages: &mut S,
-    ) -> Result<Taken, S::Error> {
+    ) -> Result<StepResult, S::Error> {
         let time = self.state().time + length;
-        let past: Vec<&State> = self.past.iter().take(order).collect();
+        let past: Vec<&TimeState> = self.past.iter().take(order).collect();
         let times: Vec<f64> =
             std::iter::once(time).chain(past.iter().map(|state| state.time)).collect();
         let weights = differences(&times);
         let (s, rest) = (weights[0], &weights[1..]);
-        let of = |part: fn(&State) -> &Vector| {
+        let of = |part: fn(&TimeState) -> &Vector| {
             let terms: Vec<(f64, &Vector)> =
                 rest.iter().copied().zip(past.iter().map(|state| part(state))).collect();
             combined(&terms)
@@ -362,7 +375,7 @@ impl Stepper {
             true => combined(&[(s, &r), (1.0, &of(|state| &state.v))]),
             false => r.like(),
         };
-        let known: Vec<&State> = self.past.iter().collect();
+        let known: Vec<&TimeState> = self.past.iter().collect();
         let predicted = {
             let times: Vec<f64> = known.iter().map(|state| state.time).collect();
             let terms: Vec<(f64, &Vector)> = lagrange(time, &times)
@@ -381,18 +394,18 @@ impl Stepper {
         });
         let v = combined(&[(s, &x), (1.0, &r)]);
         let a = self.second.then(|| combined(&[(s * s, &x), (1.0, &r2)]));
-        Ok(Taken { state: State { time, u: x, v, a }, estimate })
+        Ok(StepResult { state: TimeState { time, u: x, v, a }, estimate })
     }
 
     /// Starts backward differences with too few values: Runge-Kutta steps of one order less, which suffices for a few
     /// steps. Order 5 combines order-3 results of two and four substeps by Richardson extrapolation, with an error
     /// ratio of 8.
-    fn begin<S: Stages>(
+    fn begin<S: StageSolver>(
         &self,
         order: usize,
         length: f64,
         stages: &mut S,
-    ) -> Result<Taken, S::Error> {
+    ) -> Result<StepResult, S::Error> {
         let tableau = Tableau::of(order.clamp(2, 3));
         if order < 5 {
             return self.runge_kutta(self.state(), &tableau, length, stages);
@@ -413,16 +426,16 @@ impl Stepper {
         let estimate = Some(combined(&[(1.0, &u), (-1.0, &new.u)]).norm());
         let (v, a) =
             (better(&new.v, &old.v), new.a.zip(old.a).map(|(new, old)| better(&new, &old)));
-        Ok(Taken { state: State { time: self.state().time + length, u, v, a }, estimate })
+        Ok(StepResult { state: TimeState { time: self.state().time + length, u, v, a }, estimate })
     }
 
-    fn runge_kutta<S: Stages>(
+    fn runge_kutta<S: StageSolver>(
         &self,
-        before: &State,
+        before: &TimeState,
         tableau: &Tableau,
         length: f64,
         stages: &mut S,
-    ) -> Result<Taken, S::Error> {
+    ) -> Result<StepResult, S::Error> {
         let s = 1.0 / (tableau.gamma * length);
         // Derivatives of u and of v at the stages.
         let (mut of_u, mut of_v): (Vec<Vector>, Vec<Vector>) = (Vec::new(), Vec::new());
@@ -454,15 +467,15 @@ impl Stepper {
         let estimate = Some(difference.norm());
         let time = before.time + length;
         let v = of_u.pop().unwrap_or_else(|| x.like());
-        Ok(Taken { state: State { time, u: x, v, a: of_v.pop() }, estimate })
+        Ok(StepResult { state: TimeState { time, u: x, v, a: of_v.pop() }, estimate })
     }
 
-    fn newmark<S: Stages>(
+    fn newmark<S: StageSolver>(
         &self,
-        Averages { beta, gamma, of_rates, of_states }: Averages,
+        NewmarkParameters { beta, gamma, of_rates, of_states }: NewmarkParameters,
         length: f64,
         stages: &mut S,
-    ) -> Result<Taken, S::Error> {
+    ) -> Result<StepResult, S::Error> {
         let before = self.state();
         let none = before.u.like();
         let old_a = before.a.as_ref().unwrap_or(&none);
@@ -488,13 +501,13 @@ impl Stepper {
         stages.keep_algebraic(&x, &mut u);
         let a = combined(&[(p, &u), (1.0, &q)]);
         let v = combined(&[(b, &u), (1.0, &c)]);
-        Ok(Taken { state: State { time: end, u, v, a: Some(a) }, estimate: None })
+        Ok(StepResult { state: TimeState { time: end, u, v, a: Some(a) }, estimate: None })
     }
 }
 
 /// Parameters of Newmark's formulas and of the averaged equation.
 #[derive(Clone, Copy)]
-struct Averages {
+struct NewmarkParameters {
     beta: f64,
     gamma: f64,
     /// α_m.
@@ -503,7 +516,7 @@ struct Averages {
     of_states: f64,
 }
 
-impl Averages {
+impl NewmarkParameters {
     /// Returns the parameters of Chung and Hulbert (1993) from the spectral radius in the limit of long steps.
     fn of_radius(rho: f64) -> Self {
         let of_rates = (2.0 * rho - 1.0) / (rho + 1.0);

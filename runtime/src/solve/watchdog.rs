@@ -12,7 +12,7 @@ const SAME: f64 = 1e-12;
 #[derive(Default)]
 pub(super) struct Watchdog {
     /// State before the full steps, while these are in progress.
-    start: Option<Start>,
+    start: Option<RestartState>,
     /// True if full steps have reduced the residual.
     has_helped: bool,
     /// Total number of discarded full steps.
@@ -22,14 +22,14 @@ pub(super) struct Watchdog {
 }
 
 /// A state to return to.
-struct Start {
-    state: Iterate,
+struct RestartState {
+    state: NewtonIterate,
     /// Residual norm after each full step so far.
     norms: Vec<f64>,
 }
 
 /// An iterate of Newton's method.
-pub(super) struct Iterate {
+pub(super) struct NewtonIterate {
     pub(super) u: Vector,
     /// R(u).
     pub(super) r: Vector,
@@ -60,8 +60,8 @@ impl Watchdog {
     }
 
     /// Starts full steps.
-    pub(super) fn start(&mut self, state: Iterate) {
-        self.start = Some(Start { state, norms: Vec::new() });
+    pub(super) fn start(&mut self, state: NewtonIterate) {
+        self.start = Some(RestartState { state, norms: Vec::new() });
     }
 
     /// Judges a full step by its residual norm; returns whether to continue.
@@ -78,8 +78,8 @@ impl Watchdog {
     }
 
     /// Ends failed full steps; returns the state before them.
-    pub(super) fn take_back(&mut self) -> Option<Iterate> {
-        let Start { state, norms } = self.start.take()?;
+    pub(super) fn take_back(&mut self) -> Option<NewtonIterate> {
+        let RestartState { state, norms } = self.start.take()?;
         self.discarded += norms.len();
         self.again_below = Some(AGAIN * state.norm);
         Some(state)

@@ -1,7 +1,7 @@
 //! Systems that override some methods of another one; the remaining methods are forwarded here only.
 
 use super::{
-    Approximation, FieldDofs, LinearOperator, Local, NonlinearSystem, NullSpace, OperatorError,
+    Approximation, FieldDofs, LinearOperator, LocalDofs, NonlinearSystem, NullSpace, OperatorError,
 };
 use crate::algebra::coupling::Coupling;
 use crate::algebra::vector::Vector;
@@ -56,7 +56,7 @@ pub(crate) trait Wrapper {
     }
 
     /// See [`NonlinearSystem::local`].
-    fn local(&self) -> Option<Arc<Local>> {
+    fn local(&self) -> Option<Arc<LocalDofs>> {
         self.inner().local()
     }
 
@@ -119,7 +119,7 @@ impl<T: Wrapper> NonlinearSystem for T {
         self.inner().fields()
     }
 
-    fn local(&self) -> Option<Arc<Local>> {
+    fn local(&self) -> Option<Arc<LocalDofs>> {
         Wrapper::local(self)
     }
 

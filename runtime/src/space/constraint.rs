@@ -9,7 +9,7 @@ pub mod affine;
 pub mod oblique;
 
 use crate::space::Space;
-use oblique::{Oblique, Rows};
+use oblique::{NodeConditions, ObliqueCondition};
 
 /// Marks an unconstrained degree of freedom in `place`.
 const FREE: u32 = u32::MAX;
@@ -25,7 +25,7 @@ pub struct Constraints {
     /// Constrained degrees of freedom, in the order of their first constraint.
     dofs: Vec<u32>,
     values: Vec<f64>,
-    oblique: Vec<Oblique>,
+    oblique: Vec<ObliqueCondition>,
     /// The prescribed mean of each component, if the field is determined up to a constant; else empty.
     mean: Vec<f64>,
 }
@@ -36,7 +36,7 @@ pub struct Constraints {
     "the value of an essential condition is {value} in component {component} at \
      ({}, {}, {})", .point[0], .point[1], .point[2]
 )]
-pub struct NotFinite {
+pub struct NonFiniteValue {
     /// The value.
     pub value: f64,
     /// The field's component.
@@ -67,7 +67,7 @@ impl Constraints {
         component: Option<usize>,
         points: &[[f64; 3]],
         value: impl FnMut(&[f64; 3], &mut [f64]),
-    ) -> Result<(), NotFinite> {
+    ) -> Result<(), NonFiniteValue> {
         let places: Vec<[f64; 3]> = nodes.iter().map(|&node| points[node as usize]).collect();
         self.fix_at(nodes, component, &places, value)
     }
@@ -79,7 +79,7 @@ impl Constraints {
         component: Option<usize>,
         places: &[[f64; 3]],
         mut value: impl FnMut(&[f64; 3], &mut [f64]),
-    ) -> Result<(), NotFinite> {
+    ) -> Result<(), NonFiniteValue> {
         let range = match component {
             Some(one) => one..one + 1,
             None => 0..self.components,
@@ -89,7 +89,7 @@ impl Constraints {
             value(&point, &mut values);
             for (component, &value) in range.clone().zip(&values) {
                 if !value.is_finite() {
-                    return Err(NotFinite { value, component, point });
+                    return Err(NonFiniteValue { value, component, point });
                 }
                 self.set(node as usize * self.components + component, value);
             }
@@ -117,7 +117,7 @@ impl Constraints {
     }
 
     /// Adds the conditions at a node, on components or on combinations of them; to be called once per node.
-    pub fn hold_rows(&mut self, node: u32, rows: &Rows) {
+    pub fn hold_rows(&mut self, node: u32, rows: &NodeConditions) {
         for component in 0..self.components {
             if let Some(value) = rows.component(component) {
                 self.set(node as usize * self.components + component, value);
@@ -139,7 +139,7 @@ impl Constraints {
     }
 
     /// Returns the nodes with conditions on combinations of components, in the order of insertion.
-    pub fn oblique(&self) -> &[Oblique] {
+    pub fn oblique(&self) -> &[ObliqueCondition] {
         &self.oblique
     }
 

@@ -4,8 +4,8 @@
 use crate::mesh::partition::Partition;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, MeshError};
-use crate::processes::Reduce;
-use crate::processes::sharing::{Shared, Sharing};
+use crate::processes::Reduction;
+use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::space::constraint::Constraints;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::{Space, SpaceError};
@@ -103,12 +103,12 @@ pub struct Discretisation {
     /// Affine constraints between degrees of freedom of any fields.
     pub affine: Arc<AffineConstraints>,
     /// The degrees of freedom of a finer space at the points of the cells, for grid transfer kernels.
-    pub targets: Option<Arc<Targets>>,
+    pub targets: Option<Arc<TransferTargets>>,
 }
 
 /// Map from points of cells to degrees of freedom of a finer space.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Targets {
+pub struct TransferTargets {
     /// `[cell][component · points + point]`; `u32::MAX` if another cell writes the entry or there is none.
     pub unknowns: Vec<u32>,
     /// Entries per cell.
@@ -322,7 +322,7 @@ impl Discretisation {
     }
 
     /// Returns the exchange of shared degrees of freedom, if the mesh is distributed.
-    pub fn sharing(&self) -> Option<Arc<Sharing>> {
+    pub fn sharing(&self) -> Option<Arc<InterfaceExchange>> {
         let cut = self.mesh.cut()?;
         let fields = self.fields.iter().enumerate();
         let of_field = fields.map(|(number, field)| (self.dofs_of(number).start, &*field.space));
@@ -331,10 +331,10 @@ impl Discretisation {
                 let components = space.components();
                 let range = shared.nodes.start as usize * components
                     ..shared.nodes.end as usize * components;
-                range.map(move |own| Shared { unknown: start + own, ranks: &shared.ranks })
+                range.map(move |own| SharedDof { unknown: start + own, ranks: &shared.ranks })
             })
         });
-        Some(Arc::new(Sharing::new(Arc::clone(cut.group()), all)))
+        Some(Arc::new(InterfaceExchange::new(Arc::clone(cut.group()), all)))
     }
 
     /// Returns the position of each entry of this part in vectors of the whole mesh, for fields with the same elements;
@@ -391,7 +391,7 @@ impl Discretisation {
         // Values per cell; a process without cells does not know their number.
         let of_cells = |numbers: &[f64]| {
             let mut each = [(numbers.len() / own.len().max(1)) as f64];
-            self.mesh.reduce_in_all(Reduce::Largest, &mut each);
+            self.mesh.reduce_in_all(Reduction::Largest, &mut each);
             let each = each[0] as usize;
             let places = own.iter().flat_map(|&cell| {
                 let first = cell as usize * each;
@@ -429,7 +429,7 @@ impl Discretisation {
     fn spread(&self, own: impl Iterator<Item = (f64, usize)>, all: usize) -> Vec<f64> {
         let mut numbers = vec![f64::NEG_INFINITY; all];
         own.for_each(|(number, place)| numbers[place] = number);
-        self.mesh.reduce_in_all(Reduce::Largest, &mut numbers);
+        self.mesh.reduce_in_all(Reduction::Largest, &mut numbers);
         numbers
     }
 

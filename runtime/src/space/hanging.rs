@@ -11,7 +11,7 @@ use kernels_gen::element::{Lagrange, line_of_parent};
 use std::borrow::Cow;
 
 /// Interpolation at the hanging nodes of a cell, by its hanging word.
-pub(crate) struct Interpolation {
+pub(crate) struct HangingInterpolation {
     /// For each node, the bits of a hanging word that mark it as hanging.
     bits: Vec<u32>,
     /// For each axis, the lines of nodes along it that may hang, with their bits.
@@ -20,7 +20,7 @@ pub(crate) struct Interpolation {
     tables: [Vec<f64>; 2],
 }
 
-impl Interpolation {
+impl HangingInterpolation {
     /// Creates the interpolation for an element on quadrilaterals or hexahedra.
     pub(crate) fn new(element: Lagrange) -> Option<Self> {
         let (dim, degree) = (element.cell().dim(), element.degree());
@@ -93,7 +93,7 @@ impl Space {
     pub fn resolved<'a>(&'a self, values: &'a [f64]) -> (Cow<'a, Space>, Cow<'a, [f64]>) {
         let own = || (Cow::Borrowed(self), Cow::Borrowed(values));
         let Some(words) = &self.hanging else { return own() };
-        let Some(interpolation) = Interpolation::new(self.element) else { return own() };
+        let Some(interpolation) = HangingInterpolation::new(self.element) else { return own() };
         let (mut space, mut all) = (self.clone(), values.to_vec());
         let components = self.components;
         (space.hanging, space.runs) = (None, None);
@@ -115,7 +115,7 @@ impl Space {
     /// freedom that it references.
     pub(crate) fn resolve_back(&self, cell: usize, components: usize, values: &mut [f64]) {
         let word = self.hanging.as_ref().map_or(0, |words| words[cell]);
-        if let Some(interpolation) = Interpolation::new(self.element).filter(|_| word != 0) {
+        if let Some(interpolation) = HangingInterpolation::new(self.element).filter(|_| word != 0) {
             interpolation.resolve(word, components, values, true);
         }
     }
@@ -131,7 +131,7 @@ impl Space {
     /// Returns for each node of each cell whether it hangs; `None` if none does.
     pub(crate) fn hanging_nodes(&self) -> Option<impl Fn(usize, usize) -> bool + Sync> {
         let words = self.hanging.clone()?;
-        let bits = Interpolation::new(self.element)?.bits;
+        let bits = HangingInterpolation::new(self.element)?.bits;
         Some(move |cell: usize, node: usize| words[cell] & bits[node] != 0)
     }
 }

@@ -3,7 +3,7 @@
 use super::Space;
 use crate::algebra::vector::{Precision, Vector};
 use crate::mesh::partition::Partition;
-use crate::mesh::{Arrange, Mesh, Parts};
+use crate::mesh::{CellOrdering, Mesh, MeshData};
 use crate::operator::batch::{Batches, CONSTRAINED};
 use crate::space::constraint::Constraints;
 use fem_dsl::testing::Random;
@@ -60,7 +60,7 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
 fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
     let dim = cell.dim();
     let mut random = Random(seed);
-    let mut parts = Parts::default();
+    let mut parts = MeshData::default();
     let side = n + 1;
     let inner = |i: usize| i > 0 && i < n;
     for i in 0..side.pow(dim as u32) {
@@ -74,7 +74,7 @@ fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
         parts.points.push(point);
     }
     let turns = rotations(cell);
-    let add = |parts: &mut Parts, vertices: &[u32], random: &mut Random| {
+    let add = |parts: &mut MeshData, vertices: &[u32], random: &mut Random| {
         let turn = &turns[random.below(turns.len())];
         parts.nodes.extend(turn.iter().map(|&v| vertices[v]));
     };
@@ -99,7 +99,7 @@ fn turned(cell: Cell, n: usize, seed: u64) -> Mesh {
             _ => add(&mut parts, &pick(&(0..1 << dim).collect::<Vec<_>>()), &mut random),
         }
     }
-    Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a valid mesh")
+    Mesh::new(cell, 1, parts, CellOrdering::Original).expect("a valid mesh")
 }
 
 /// Returns the physical points of `table`, a tabulation of the geometry, on a cell.
@@ -264,7 +264,7 @@ fn chunks_own_what_they_touch_first_and_colours_are_disjoint() {
 fn straight(cell: Cell, n: usize) -> Mesh {
     let dim = cell.dim();
     let side = n + 1;
-    let mut parts = Parts::default();
+    let mut parts = MeshData::default();
     for i in 0..side.pow(dim as u32) {
         let lattice = [i % side, i / side % side, i / (side * side)];
         parts.points.push(lattice.map(|a| a as f64));
@@ -276,7 +276,7 @@ fn straight(cell: Cell, n: usize) -> Mesh {
             parts.nodes.push((at(0) + side * (at(1) + side * at(2))) as u32);
         }
     }
-    Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a valid mesh")
+    Mesh::new(cell, 1, parts, CellOrdering::Original).expect("a valid mesh")
 }
 
 #[test]
@@ -450,12 +450,13 @@ fn nodes_of_curved_cells_lie_on_the_curve() {
     let element = Lagrange::continuous(Cell::Quadrilateral, 2).expect("an element");
     let points = element.points();
     let bend = |x: &[f64; 3]| [x[0] + 0.2 * x[1] * x[1], x[1] + 0.1 * x[0] * x[1], 0.0];
-    let parts = Parts {
+    let parts = MeshData {
         points: points.iter().map(bend).collect(),
         nodes: (0..9).collect(),
-        ..Parts::default()
+        ..MeshData::default()
     };
-    let mesh = Mesh::new(Cell::Quadrilateral, 2, parts, Arrange::AsGiven).expect("a valid mesh");
+    let mesh =
+        Mesh::new(Cell::Quadrilateral, 2, parts, CellOrdering::Original).expect("a valid mesh");
     let partition = Partition::new(&mesh, 16.0);
     let fine = Lagrange::continuous(Cell::Quadrilateral, 5).expect("an element");
     let space = Space::new(&mesh, &partition, fine, 2).expect("a space");

@@ -11,10 +11,10 @@
 //! All processes know all leaves, so both sides derive the same lists.
 
 use crate::mesh::Mesh;
-use crate::mesh::refine::forest::Dealt;
-use crate::mesh::refine::forest::{Key, Layout, UNITS};
+use crate::mesh::refine::forest::DistributedForest;
+use crate::mesh::refine::forest::{CellKey, KeyLayout, UNITS};
 use crate::mesh::refined::Descendants;
-use crate::processes::{Group, Parcel};
+use crate::processes::{Parcel, ProcessGroup};
 use crate::space::Space;
 use crate::space::discretisation::{Discretisation, Field};
 use crate::support::parallel::*;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 /// Interpolates the vector `u` on `from` to `to`. `None` if the meshes do not belong to one forest, or if the elements
 /// differ. Constrained entries get the values of the function. Collective on distributed meshes.
 pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
-    let (there, here) = (Leaves::of(&from.mesh)?, Leaves::of(&to.mesh)?);
+    let (there, here) = (CellLeaves::of(&from.mesh)?, CellLeaves::of(&to.mesh)?);
     let coarse = |mesh: &Mesh| mesh.refined_from().map(|refined| Arc::clone(&refined.coarse));
     let same = coarse(&from.mesh)
         .zip(coarse(&to.mesh))
@@ -42,7 +42,7 @@ pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option
     if from.mesh.cut().is_some() || to.mesh.cut().is_some() {
         let own = to.mesh.cut()?.group();
         let (old, new) = parts?;
-        let beyond = Beyond::new(&**own, [&old, &new], from, u);
+        let beyond = LeafValues::new(&**own, [&old, &new], from, u);
         return Some(beyond.to(own, there, (to, &here)));
     }
     let mut all = Vec::with_capacity(to.n_dofs());
@@ -58,18 +58,18 @@ pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option
 }
 
 /// Returns the distributed forest of a mesh part, if it has one.
-fn dealt(mesh: &Mesh) -> Option<Arc<Dealt>> {
+fn dealt(mesh: &Mesh) -> Option<Arc<DistributedForest>> {
     let (by, _) = mesh.cut()?.dealer()?;
     Arc::clone(by).as_any().downcast().ok()
 }
 
 /// Calls `tell` for each pair of leaves of two forests of which one contains the other.
-fn along_both(layout: Layout, [a, b]: [&[Key]; 2], mut tell: impl FnMut(usize, usize)) {
+fn along_both(layout: KeyLayout, [a, b]: [&[CellKey]; 2], mut tell: impl FnMut(usize, usize)) {
     let (mut i, mut j) = (0, 0);
     while let (Some(&own), Some(&other)) = (a.get(i), b.get(j)) {
         tell(i, j);
-        let in_own = |key: Option<&Key>| key.is_some_and(|&key| layout.contains(own, key));
-        let in_other = |key: Option<&Key>| key.is_some_and(|&key| layout.contains(other, key));
+        let in_own = |key: Option<&CellKey>| key.is_some_and(|&key| layout.contains(own, key));
+        let in_other = |key: Option<&CellKey>| key.is_some_and(|&key| layout.contains(other, key));
         match own.level().cmp(&other.level()) {
             std::cmp::Ordering::Equal => (i, j) = (i + 1, j + 1),
             std::cmp::Ordering::Less => {
@@ -85,9 +85,9 @@ fn along_both(layout: Layout, [a, b]: [&[Key]; 2], mut tell: impl FnMut(usize, u
 }
 
 /// Values of the cells of this part, and of old leaves of other processes that new leaves of this process intersect.
-struct Beyond {
+struct LeafValues {
     /// The keys of those leaves.
-    keys: Vec<Key>,
+    keys: Vec<CellKey>,
     /// All values of each cell, those of the part first: `[cell][field][node][component]`.
     rows: Vec<f64>,
     /// The start of each field in a row, and the length of a row.
@@ -95,8 +95,13 @@ struct Beyond {
     each: usize,
 }
 
-impl Beyond {
-    fn new(group: &dyn Group, [old, new]: [&Dealt; 2], from: &Discretisation, u: &[f64]) -> Self {
+impl LeafValues {
+    fn new(
+        group: &dyn ProcessGroup,
+        [old, new]: [&DistributedForest; 2],
+        from: &Discretisation,
+        u: &[f64],
+    ) -> Self {
         let (mut starts, mut each) = (Vec::new(), 0);
         for field in &from.fields {
             starts.push(each);
@@ -150,14 +155,14 @@ impl Beyond {
     /// Returns the new vector of this part; nodes that only cells of other processes know get their values.
     fn to(
         &self,
-        group: &Arc<dyn Group>,
-        there: Leaves<'_>,
-        (to, here): (&Discretisation, &Leaves<'_>),
+        group: &Arc<dyn ProcessGroup>,
+        there: CellLeaves<'_>,
+        (to, here): (&Discretisation, &CellLeaves<'_>),
     ) -> Vec<f64> {
-        let keys: Vec<Key> = there.keys.iter().chain(&self.keys).copied().collect();
+        let keys: Vec<CellKey> = there.keys.iter().chain(&self.keys).copied().collect();
         let mut sorted: Vec<u32> = (0..keys.len() as u32).collect();
         sorted.sort_unstable_by_key(|&cell| keys[cell as usize]);
-        let there = Leaves { keys: &keys, sorted, ..there };
+        let there = CellLeaves { keys: &keys, sorted, ..there };
         let mut all = Vec::with_capacity(to.n_dofs());
         for (field, &start) in to.fields.iter().zip(&self.starts) {
             let (space, components) = (&*field.space, field.space.components());
@@ -173,7 +178,7 @@ impl Beyond {
 }
 
 /// Sets shared nodes to the value of the smallest rank that knows one.
-fn agree(group: &Arc<dyn Group>, space: &Space, known: &[bool], values: &mut [f64]) {
+fn agree(group: &Arc<dyn ProcessGroup>, space: &Space, known: &[bool], values: &mut [f64]) {
     let (sharing, rank) = (space.sharing(group), group.rank() as f64);
     let mut rank_of: Vec<f64> =
         known.iter().map(|known| if *known { rank } else { f64::INFINITY }).collect();
@@ -191,15 +196,15 @@ fn agree(group: &Arc<dyn Group>, space: &Space, known: &[bool], values: &mut [f6
 }
 
 /// The leaves of the cells of a mesh.
-struct Leaves<'a> {
-    layout: Layout,
-    keys: &'a [Key],
+struct CellLeaves<'a> {
+    layout: KeyLayout,
+    keys: &'a [CellKey],
     /// The cells in leaf order.
     sorted: Vec<u32>,
     dim: usize,
 }
 
-impl<'a> Leaves<'a> {
+impl<'a> CellLeaves<'a> {
     fn of(mesh: &'a Mesh) -> Option<Self> {
         let Descendants::Forest { layout, keys, leaves } = &mesh.refined_from()?.cells else {
             return None;
@@ -216,7 +221,7 @@ impl<'a> Leaves<'a> {
     }
 
     /// Returns the cells that contain a cell of another mesh or that it contains.
-    fn meeting(&self, key: Key) -> &[u32] {
+    fn meeting(&self, key: CellKey) -> &[u32] {
         let own = |cell: &u32| self.keys[*cell as usize];
         // Ancestors precede their descendants.
         let end = self.sorted.partition_point(|cell| !self.layout.is_behind(own(cell), key));
@@ -231,13 +236,13 @@ impl<'a> Leaves<'a> {
 /// Returns the values of a field at the nodes of the new space, from its old values per cell; and for each node whether
 /// its value is known: it must not hang in some cell.
 fn field(
-    there: &Leaves<'_>,
+    there: &CellLeaves<'_>,
     read: &(dyn Fn(usize, usize, usize) -> f64 + Sync),
-    (here, new): (&Leaves<'_>, &Space),
+    (here, new): (&CellLeaves<'_>, &Space),
 ) -> (Vec<f64>, Vec<bool>) {
     let (components, mut known) = (new.components(), vec![false; new.n_nodes()]);
     let Some(line) = new.element().line() else { return (vec![0.0; new.n_dofs()], known) };
-    let (per_cell, tables) = (new.nodes_per_cell(), Tables::new(line));
+    let (per_cell, tables) = (new.nodes_per_cell(), FamilyTables::new(line));
     let mut own = vec![f64::NAN; here.keys.len() * per_cell * components];
     let cells = own.par_chunks_mut(per_cell * components).zip(here.keys).with_min_len(64);
     cells.each(|(into, &key)| {
@@ -269,10 +274,10 @@ fn field(
 }
 
 /// The nodes of a cell along an axis that lie in another cell, with the values of the basis there.
-type Axis = Vec<(usize, Vec<f64>)>;
+type AxisNodes = Vec<(usize, Vec<f64>)>;
 
 /// Returns the nodes ξ with h ξ + o in [0, 1].
-fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
+fn axis(line: LinePoints, scale: f64, shift: f64) -> AxisNodes {
     let points: Vec<f64> = line.points().iter().map(|xi| scale * xi + shift).collect();
     let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
     let row = |i: usize| {
@@ -283,15 +288,15 @@ fn axis(line: LinePoints, scale: f64, shift: f64) -> Axis {
 }
 
 /// Tables for parents and children.
-struct Tables {
+struct FamilyTables {
     line: LinePoints,
     /// The nodes of the lower and the upper child in the parent.
-    children: [Axis; 2],
+    children: [AxisNodes; 2],
     /// The nodes of the parent in its lower and its upper child.
-    parents: [Axis; 2],
+    parents: [AxisNodes; 2],
 }
 
-impl Tables {
+impl FamilyTables {
     fn new(line: LinePoints) -> Self {
         let children = [0.0, 0.5].map(|shift| axis(line, 0.5, shift));
         let parents = [0.0, -1.0].map(|shift| axis(line, 2.0, shift));
@@ -299,7 +304,12 @@ impl Tables {
     }
 
     /// Returns for each axis the nodes of a cell that lie in another one.
-    fn axes(&self, here: &Leaves<'_>, key: Key, other: Key) -> [Cow<'_, [(usize, Vec<f64>)]>; 3] {
+    fn axes(
+        &self,
+        here: &CellLeaves<'_>,
+        key: CellKey,
+        other: CellKey,
+    ) -> [Cow<'_, [(usize, Vec<f64>)]>; 3] {
         let (own, theirs) = (here.layout.corner(key), here.layout.corner(other));
         let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());
         [0, 1, 2].map(|axis| match (key.level(), other.level()) {

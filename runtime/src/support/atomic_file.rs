@@ -4,25 +4,25 @@
 //! file is kept and the temporary one removed. Pipes, terminals and devices are written directly: they cannot be
 //! replaced. Links are followed, so that they remain links.
 
-use crate::support::scratch::File;
+use crate::support::scratch::ScratchFile;
 use std::io::{BufWriter, Error, ErrorKind, Result, Write};
 use std::path::{Path, PathBuf};
 
 /// Writes the output of `fill` to `path`.
 pub(crate) fn write(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     match place(path)? {
-        Place::Stream => {
+        OutputTarget::Stream => {
             let file = std::fs::OpenOptions::new().write(true).open(path)?;
             let mut out = BufWriter::with_capacity(1 << 20, file);
             fill(&mut out)?;
             out.flush()
         }
-        Place::File(path) => whole(&path, fill).map_err(plain),
+        OutputTarget::File(path) => whole(&path, fill).map_err(plain),
     }
 }
 
 fn whole(path: &Path, fill: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let file = File::beside(path)?;
+    let file = ScratchFile::beside(path)?;
     // The new file has the permissions of the old one.
     if let Ok(before) = std::fs::metadata(path) {
         #[cfg(unix)]
@@ -59,34 +59,34 @@ fn plain(error: Error) -> Error {
 pub(crate) fn probe(path: &Path) -> Result<()> {
     match place(path)? {
         // Opening and closing a pipe would signal its end to the reader.
-        Place::Stream => Ok(()),
-        Place::File(path) => File::beside(&path).map(drop).map_err(plain),
+        OutputTarget::Stream => Ok(()),
+        OutputTarget::File(path) => ScratchFile::beside(&path).map(drop).map_err(plain),
     }
 }
 
 /// Target of a path.
-enum Place {
+enum OutputTarget {
     /// A stream.
     Stream,
     /// A file, existing or not, after resolving links.
     File(PathBuf),
 }
 
-fn place(path: &Path) -> Result<Place> {
+fn place(path: &Path) -> Result<OutputTarget> {
     match std::fs::metadata(path) {
         Ok(found) if found.is_dir() => Err(Error::new(ErrorKind::IsADirectory, "it is a folder")),
         Ok(found) if found.is_file() => {
             permit(path, &found)?;
-            Ok(Place::File(std::fs::canonicalize(path)?))
+            Ok(OutputTarget::File(std::fs::canonicalize(path)?))
         }
-        Ok(_) => Ok(Place::Stream),
+        Ok(_) => Ok(OutputTarget::Stream),
         Err(error) if error.kind() == ErrorKind::NotFound => match std::fs::read_link(path) {
             // A link to a missing target; a link to itself is another error.
             Ok(target) => place(&path.parent().unwrap_or(Path::new("")).join(target)),
             Err(_) if names_a_folder(path) => {
                 Err(Error::new(ErrorKind::IsADirectory, "it names a folder, which is not there"))
             }
-            Err(_) => Ok(Place::File(path.to_owned())),
+            Err(_) => Ok(OutputTarget::File(path.to_owned())),
         },
         Err(error) => Err(error),
     }

@@ -1,7 +1,7 @@
 //! Reading of user files within the available memory. Streams without known length (pipes, devices) are read only if
 //! their beginning has the expected format.
 
-use crate::support::memory::{Bytes, Room, TooMuch};
+use crate::support::memory::{Bytes, InsufficientMemory, MemoryBudget};
 use std::fs::File;
 use std::io::{self, Read as _};
 use std::path::Path;
@@ -21,7 +21,7 @@ pub enum InputError {
     Open(#[from] io::Error),
     /// Insufficient memory.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
 }
 
 /// Reads a file, if memory suffices for `times` times its length. Of a stream, only the beginning is read unless it
@@ -40,7 +40,7 @@ pub fn read(path: &Path, times: f64, fits: impl Fn(&[u8]) -> bool) -> Result<Vec
         return Ok(std::fs::read(path)?);
     }
     // The length is unknown: only memory limits it.
-    let room = Room::now().map_or(f64::INFINITY, |room| room.bytes / times);
+    let room = MemoryBudget::now().map_or(f64::INFINITY, |room| room.bytes / times);
     Ok(stream(file, MOST.min(room as u64).max(BEGINNING), fits)?)
 }
 
@@ -49,8 +49,9 @@ pub fn read(path: &Path, times: f64, fits: impl Fn(&[u8]) -> bool) -> Result<Vec
 /// # Errors
 ///
 /// Insufficient memory.
-pub fn room(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
-    Room::check(what, bytes).map_err(|error| TooMuch { remedy: "a smaller file", ..error })
+pub fn room(what: impl FnOnce() -> String, bytes: f64) -> Result<(), InsufficientMemory> {
+    MemoryBudget::check(what, bytes)
+        .map_err(|error| InsufficientMemory { remedy: "a smaller file", ..error })
 }
 
 /// Reads a stream completely, or only its beginning if that does not fit.

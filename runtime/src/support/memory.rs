@@ -1,23 +1,23 @@
 //! Memory budget: planned allocations are compared with the available memory, so that exceeding it gives an error with
 //! numbers and a remedy.
 //!
-//! [`Room`] is the minimum of the machine's free memory, the limits of the process (`ulimit -v`, `ulimit -d`) and those
-//! of its control groups, on Linux. On other systems nothing is known, and nothing is rejected. [`Estimate`] is a lower
-//! bound of a problem's memory, by part.
+//! [`MemoryBudget`] is the minimum of the machine's free memory, the limits of the process (`ulimit -v`, `ulimit -d`)
+//! and those of its control groups, on Linux. On other systems nothing is known, and nothing is rejected.
+//! [`MemoryEstimate`] is a lower bound of a problem's memory, by part.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
 /// Available memory, and its limiting factor.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Room {
+pub struct MemoryBudget {
     /// The number of bytes.
     pub bytes: f64,
     /// A description of the limiting factor.
     pub bound: &'static str,
 }
 
-impl Room {
+impl MemoryBudget {
     /// Returns the memory available to this process; `None` if unknown.
     pub fn now() -> Option<Self> {
         Self::under(Path::new("/"))
@@ -55,11 +55,11 @@ impl Room {
     /// # Errors
     ///
     /// Insufficient memory.
-    pub fn check(what: impl FnOnce() -> String, bytes: f64) -> Result<(), TooMuch> {
+    pub fn check(what: impl FnOnce() -> String, bytes: f64) -> Result<(), InsufficientMemory> {
         match Self::now() {
             Some(room) if bytes > room.bytes => {
                 let remedy = "fewer cells or a lower degree";
-                Err(TooMuch { what: what(), bytes, room, remedy })
+                Err(InsufficientMemory { what: what(), bytes, room, remedy })
             }
             _ => Ok(()),
         }
@@ -80,7 +80,7 @@ fn kilobytes(text: &str, name: &str) -> Option<f64> {
 }
 
 /// Returns the memory left by a control group and its parents, for the process's line `NUMBER:CONTROLLERS:PATH`.
-fn of_group(root: &Path, line: &str) -> Vec<Room> {
+fn of_group(root: &Path, line: &str) -> Vec<MemoryBudget> {
     let mut fields = line.splitn(3, ':');
     let (Some(_), Some(controllers), Some(path)) = (fields.next(), fields.next(), fields.next())
     else {
@@ -117,7 +117,7 @@ fn of_group(root: &Path, line: &str) -> Vec<Room> {
         let idle =
             stat.lines().find_map(|line| line.strip_prefix(idle)?.trim().parse::<f64>().ok());
         let bytes = most - number(used).unwrap_or(0.0) + idle.unwrap_or(0.0);
-        Some(Room { bytes, bound: "what its control group leaves" })
+        Some(MemoryBudget { bytes, bound: "what its control group leaves" })
     };
     groups.into_iter().filter_map(room).collect()
 }
@@ -128,13 +128,13 @@ fn of_group(root: &Path, line: &str) -> Vec<Room> {
     "{what} takes {} of memory, and there is {} ({}); take {remedy}, or a machine with more memory",
     Bytes(*.bytes), Bytes(.room.bytes), .room.bound
 )]
-pub struct TooMuch {
+pub struct InsufficientMemory {
     /// A description of the allocation.
     pub what: String,
     /// A lower bound of its bytes.
     pub bytes: f64,
     /// The available memory.
-    pub room: Room,
+    pub room: MemoryBudget,
     /// A smaller alternative.
     pub remedy: &'static str,
 }
@@ -158,7 +158,7 @@ impl fmt::Display for Bytes {
 
 /// Lower bound of the memory of a problem.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimate {
+pub struct MemoryEstimate {
     /// The number of cells.
     pub cells: u64,
     /// The number of degrees of freedom of all fields.
@@ -169,7 +169,7 @@ pub struct Estimate {
     pub perhaps: f64,
 }
 
-impl Estimate {
+impl MemoryEstimate {
     /// Returns the bytes of all parts.
     pub fn bytes(&self) -> f64 {
         self.parts.iter().map(|(_, bytes)| bytes).sum()
@@ -189,14 +189,14 @@ impl Estimate {
     /// # Errors
     ///
     /// Insufficient memory.
-    pub fn check_device(&self, free: f64) -> Result<(), TooMuch> {
+    pub fn check_device(&self, free: f64) -> Result<(), InsufficientMemory> {
         let bytes = self.on_device();
         if bytes <= free {
             return Ok(());
         }
-        let room = Room { bytes: free, bound: "what the device has free" };
+        let room = MemoryBudget { bytes: free, bound: "what the device has free" };
         let remedy = "fewer cells or a lower degree";
-        Err(TooMuch { what: self.named(self.there()), bytes, room, remedy })
+        Err(InsufficientMemory { what: self.named(self.there()), bytes, room, remedy })
     }
 
     /// Returns a description of the problem with some of its parts.
@@ -212,10 +212,10 @@ impl Estimate {
     /// # Errors
     ///
     /// Insufficient memory.
-    pub fn check(&self, there: &[&str]) -> Result<(), TooMuch> {
+    pub fn check(&self, there: &[&str]) -> Result<(), InsufficientMemory> {
         let rest = self.parts.iter().filter(|(name, _)| !there.contains(name));
         let what = || self.named(rest.clone());
-        Room::check(what, rest.clone().map(|(_, bytes)| bytes).sum())
+        MemoryBudget::check(what, rest.clone().map(|(_, bytes)| bytes).sum())
     }
 }
 
@@ -223,14 +223,14 @@ impl Estimate {
 mod tests {
     use super::*;
 
-    fn room(files: &[(&str, &str)]) -> Option<Room> {
+    fn room(files: &[(&str, &str)]) -> Option<MemoryBudget> {
         let root = tempfile::tempdir().expect("a folder");
         for (path, text) in files {
             let path = root.path().join(path);
             std::fs::create_dir_all(path.parent().expect("a folder")).expect("made");
             std::fs::write(path, text).expect("written");
         }
-        Room::under(root.path())
+        MemoryBudget::under(root.path())
     }
 
     #[test]

@@ -15,21 +15,21 @@ pub(crate) use rayon::prelude::{
 const PARTS: usize = 8;
 
 /// Consumers of parallel iterators.
-pub(crate) trait Loop: IndexedParallelIterator {
+pub(crate) trait ParallelLoop: IndexedParallelIterator {
     /// Calls `f` for each item.
     fn each(self, f: impl Fn(Self::Item) + Sync) {
-        go_through(self, &Each { begin: || (), f: |(): &mut (), item| f(item) });
+        go_through(self, &EachConsumer { begin: || (), f: |(): &mut (), item| f(item) });
     }
 
-    /// Like [`Loop::each`], with a value that `begin` creates for each part.
+    /// Like [`ParallelLoop::each`], with a value that `begin` creates for each part.
     fn each_with<S>(self, begin: impl Fn() -> S + Sync, f: impl Fn(&mut S, Self::Item) + Sync) {
-        go_through(self, &Each { begin, f });
+        go_through(self, &EachConsumer { begin, f });
     }
 
     /// Collects all items in order.
     fn listed(self) -> Vec<Self::Item> {
         let count = self.len();
-        let mut parts = go_through(self, &Listed).into_iter();
+        let mut parts = go_through(self, &ListConsumer).into_iter();
         let mut all = parts.next().unwrap_or_default();
         all.reserve_exact(count - all.len());
         parts.for_each(|mut part| all.append(&mut part));
@@ -44,7 +44,7 @@ pub(crate) trait Loop: IndexedParallelIterator {
 
     /// Returns the result of `f` for the first item with a result.
     fn first<R: Send>(self, f: impl Fn(Self::Item) -> Option<R> + Sync) -> Option<R> {
-        go_through(self, &First(f))
+        go_through(self, &FirstConsumer(f))
     }
 
     /// Returns whether `f` holds for all items.
@@ -57,28 +57,28 @@ pub(crate) trait Loop: IndexedParallelIterator {
         self,
         rule: impl Fn(Self::Item, Self::Item) -> Self::Item + Sync,
     ) -> Option<Self::Item> {
-        go_through(self, &Merged(rule))
+        go_through(self, &MergeConsumer(rule))
     }
 }
 
-impl<I: IndexedParallelIterator> Loop for I {}
+impl<I: IndexedParallelIterator> ParallelLoop for I {}
 
 /// Processing of a part's items, and combination of two adjacent parts.
-trait End<T>: Sync {
-    type Of: Send;
+trait Consumer<T>: Sync {
+    type Partial: Send;
 
-    fn of(&self, part: impl Iterator<Item = T>) -> Self::Of;
+    fn of(&self, part: impl Iterator<Item = T>) -> Self::Partial;
 
-    fn both(&self, left: Self::Of, right: Self::Of) -> Self::Of;
+    fn both(&self, left: Self::Partial, right: Self::Partial) -> Self::Partial;
 }
 
-struct Each<B, F> {
+struct EachConsumer<B, F> {
     begin: B,
     f: F,
 }
 
-impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> End<T> for Each<B, F> {
-    type Of = ();
+impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> Consumer<T> for EachConsumer<B, F> {
+    type Partial = ();
 
     fn of(&self, part: impl Iterator<Item = T>) {
         let mut own = (self.begin)();
@@ -89,10 +89,10 @@ impl<T, S, B: Fn() -> S + Sync, F: Fn(&mut S, T) + Sync> End<T> for Each<B, F> {
 }
 
 /// Collects items part by part.
-struct Listed;
+struct ListConsumer;
 
-impl<T: Send> End<T> for Listed {
-    type Of = Vec<Vec<T>>;
+impl<T: Send> Consumer<T> for ListConsumer {
+    type Partial = Vec<Vec<T>>;
 
     fn of(&self, part: impl Iterator<Item = T>) -> Vec<Vec<T>> {
         vec![part.collect()]
@@ -104,10 +104,10 @@ impl<T: Send> End<T> for Listed {
     }
 }
 
-struct First<F>(F);
+struct FirstConsumer<F>(F);
 
-impl<T, R: Send, F: Fn(T) -> Option<R> + Sync> End<T> for First<F> {
-    type Of = Option<R>;
+impl<T, R: Send, F: Fn(T) -> Option<R> + Sync> Consumer<T> for FirstConsumer<F> {
+    type Partial = Option<R>;
 
     fn of(&self, mut part: impl Iterator<Item = T>) -> Option<R> {
         part.find_map(&self.0)
@@ -118,10 +118,10 @@ impl<T, R: Send, F: Fn(T) -> Option<R> + Sync> End<T> for First<F> {
     }
 }
 
-struct Merged<F>(F);
+struct MergeConsumer<F>(F);
 
-impl<T: Send, F: Fn(T, T) -> T + Sync> End<T> for Merged<F> {
-    type Of = Option<T>;
+impl<T: Send, F: Fn(T, T) -> T + Sync> Consumer<T> for MergeConsumer<F> {
+    type Partial = Option<T>;
 
     fn of(&self, part: impl Iterator<Item = T>) -> Option<T> {
         part.reduce(&self.0)
@@ -136,13 +136,13 @@ impl<T: Send, F: Fn(T, T) -> T + Sync> End<T> for Merged<F> {
 }
 
 /// Processes a loop in parts.
-fn go_through<I: IndexedParallelIterator, E: End<I::Item>>(items: I, end: &E) -> E::Of {
-    struct Divided<'a, E>(usize, &'a E);
+fn go_through<I: IndexedParallelIterator, E: Consumer<I::Item>>(items: I, end: &E) -> E::Partial {
+    struct SplitConsumer<'a, E>(usize, &'a E);
 
-    impl<T, E: End<T>> ProducerCallback<T> for Divided<'_, E> {
-        type Output = E::Of;
+    impl<T, E: Consumer<T>> ProducerCallback<T> for SplitConsumer<'_, E> {
+        type Output = E::Partial;
 
-        fn callback<P: Producer<Item = T>>(self, items: P) -> E::Of {
+        fn callback<P: Producer<Item = T>>(self, items: P) -> E::Partial {
             let Self(count, end) = self;
             let parts = parts(count, items.min_len());
             divide(items, count, parts, end)
@@ -150,7 +150,7 @@ fn go_through<I: IndexedParallelIterator, E: End<I::Item>>(items: I, end: &E) ->
     }
 
     let count = items.len();
-    items.with_producer(Divided(count, end))
+    items.with_producer(SplitConsumer(count, end))
 }
 
 /// Returns the number of parts of a loop.
@@ -161,7 +161,12 @@ fn parts(count: usize, least: usize) -> usize {
     }
 }
 
-fn divide<P: Producer, E: End<P::Item>>(items: P, count: usize, parts: usize, end: &E) -> E::Of {
+fn divide<P: Producer, E: Consumer<P::Item>>(
+    items: P,
+    count: usize,
+    parts: usize,
+    end: &E,
+) -> E::Partial {
     if parts <= 1 {
         return end.of(items.into_iter());
     }

@@ -1,10 +1,10 @@
 //! Temporary files and folders with guaranteed removal.
 //!
 //! Each is removed with its value, by [`end`], which a program calls on a signal, or by the next [`sweep`] after a
-//! kill. A [`Folder`] or a [`File`] is locked while its program lives. The system releases the locks of dead programs,
-//! so unlocked ones are stale. Without file locks, anything unchanged for a day counts as stale.
+//! kill. A [`ScratchFolder`] or a [`ScratchFile`] is locked while its program lives. The system releases the locks of
+//! dead programs, so unlocked ones are stale. Without file locks, anything unchanged for a day counts as stale.
 
-mod live;
+mod registry;
 
 use std::fs::{self, TryLockError};
 use std::io::{Error, Result, Write};
@@ -13,9 +13,9 @@ use std::time::{Duration, SystemTime};
 
 use tempfile::{Builder, NamedTempFile, TempDir};
 
-pub(crate) use live::Pipe;
-pub use live::end;
-use live::{Noted, live};
+pub(crate) use registry::Pipe;
+pub use registry::end;
+use registry::{Registration, live};
 
 /// Prefix and suffix of folder names, and the number of random characters between them.
 const FOLDER: (&str, &str, usize) = ("weakform-", ".tmp", 12);
@@ -28,13 +28,13 @@ const TRIES: usize = 8;
 
 /// A temporary folder, accessible only to the user.
 #[derive(Debug)]
-pub struct Folder {
+pub struct ScratchFolder {
     inner: TempDir,
-    _noted: Noted,
+    _noted: Registration,
     _lock: Option<fs::File>,
 }
 
-impl Folder {
+impl ScratchFolder {
     /// Creates a folder in the system's temporary folder, after removing stale ones.
     pub fn new() -> Result<Self> {
         let parent = std::env::temp_dir();
@@ -68,12 +68,12 @@ impl Folder {
 
 /// A temporary file in the folder of its target.
 #[derive(Debug)]
-pub(crate) struct File {
+pub(crate) struct ScratchFile {
     inner: NamedTempFile,
-    _noted: Noted,
+    _noted: Registration,
 }
 
-impl File {
+impl ScratchFile {
     /// Creates a file in the folder of `path`, after removing stale ones.
     pub(crate) fn beside(path: &Path) -> Result<Self> {
         let folder = match path.parent() {
@@ -110,7 +110,7 @@ impl File {
     }
 }
 
-impl Write for File {
+impl Write for ScratchFile {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         self.inner.write(bytes)
     }
@@ -125,7 +125,7 @@ fn locked<T>(
     make: impl Fn() -> Result<T>,
     path: impl Fn(&T) -> &Path,
     handle: impl Fn(&T) -> Option<fs::File>,
-) -> Result<(T, Noted, Option<fs::File>)> {
+) -> Result<(T, Registration, Option<fs::File>)> {
     let mut live = live();
     for _ in 0..TRIES {
         let made = make()?;

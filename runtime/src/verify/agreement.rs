@@ -1,12 +1,12 @@
 //! Comparison of kernels with the reference: residual, action and diagonal at the known solution, on any target.
 
-use super::{Trial, free, vector};
+use super::{VerificationProblem, free, vector};
 use crate::algebra::vector::epsilon;
 use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::operator::Operator;
 use crate::problem::{Kernels, RunError};
-use crate::reference::{AuxData, Bounded, Inputs, Nodal, Reference, functions};
+use crate::reference::{AuxData, BoundedValue, FormInputs, NodalValues, Reference, functions};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::AuxValues;
 use crate::support::random::random_entries;
@@ -16,33 +16,33 @@ use std::sync::Arc;
 pub const QUANTITIES: [&str; 3] = ["residual", "action", "diagonal"];
 
 /// Reference results with error bounds, and the direction of the action.
-pub struct Expected {
+pub struct ReferenceResults {
     /// Residual, action, diagonal; `None` in the rows of constrained degrees of freedom.
-    quantities: [Vec<Option<Bounded>>; 3],
+    quantities: [Vec<Option<BoundedValue>>; 3],
     direction: Vec<f64>,
 }
 
 /// Distance of kernels from the reference.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Distance {
+pub struct ReferenceDistance {
     /// For each of [`QUANTITIES`], the largest difference in multiples of the rounding-error bound.
     pub worst: [f64; 3],
 }
 
-impl Distance {
+impl ReferenceDistance {
     /// Returns whether all differences are within rounding error.
     pub fn holds(&self) -> bool {
         self.worst.iter().all(|worst| *worst <= 1.0)
     }
 }
 
-impl Trial<'_> {
+impl VerificationProblem<'_> {
     /// Evaluates the reference: dense and slow, for small meshes.
     ///
     /// # Errors
     ///
     /// Elements that do not exist.
-    pub fn expected(&self) -> Result<Expected, RunError> {
+    pub fn expected(&self) -> Result<ReferenceResults, RunError> {
         let (on, elements) = (&self.setup.on, &self.setup.elements);
         let (form, mesh) = (&self.problem.form, &on.mesh);
         let mut reference =
@@ -64,13 +64,16 @@ impl Trial<'_> {
         let fields = 0..on.fields.len();
         let states: Vec<Vec<f64>> = fields.clone().map(|i| part(&self.known, i)).collect();
         let directions: Vec<Vec<f64>> = fields.map(|i| part(&direction, i)).collect();
-        let nodal = |(i, values): (usize, _)| Nodal { map: on.fields[i].space.nodes(), values };
+        let nodal =
+            |(i, values): (usize, _)| NodalValues { map: on.fields[i].space.nodes(), values };
         let aux = on.aux.iter().map(|aux| match aux {
-            AuxValues::Nodes(space, values) => AuxData::Nodes(Nodal { map: space.nodes(), values }),
+            AuxValues::Nodes(space, values) => {
+                AuxData::Nodes(NodalValues { map: space.nodes(), values })
+            }
             AuxValues::Cells(values) => AuxData::Cells(values),
             AuxValues::Points(values) => AuxData::Points(values),
         });
-        let inputs = Inputs {
+        let inputs = FormInputs {
             coordinates: &coordinates,
             state: states.iter().map(Vec::as_slice).enumerate().map(nodal).collect(),
             aux: aux.collect(),
@@ -86,11 +89,12 @@ impl Trial<'_> {
             reference.diagonal(&inputs),
         ];
         let quantities = found.map(|fields| {
-            let mut all: Vec<Option<Bounded>> = fields.into_iter().flatten().map(Some).collect();
+            let mut all: Vec<Option<BoundedValue>> =
+                fields.into_iter().flatten().map(Some).collect();
             on.conditions().for_each(|(dof, _)| all[dof] = None);
             all
         });
-        Ok(Expected { quantities, direction })
+        Ok(ReferenceResults { quantities, direction })
     }
 
     /// Compiles kernels and compares their results.
@@ -100,16 +104,20 @@ impl Trial<'_> {
     /// Kernels that cannot be compiled, a device failure.
     pub fn compare(
         &self,
-        expected: &Expected,
+        expected: &ReferenceResults,
         target: &Target,
         device: Option<Arc<dyn Device>>,
-    ) -> Result<(Distance, Kernels), RunError> {
+    ) -> Result<(ReferenceDistance, Kernels), RunError> {
         let (mut operator, kernels) = self.operator(target, device)?;
         let distance = self.distance(expected, &mut operator)?;
         Ok((distance, kernels))
     }
 
-    fn distance(&self, expected: &Expected, operator: &mut Operator) -> Result<Distance, RunError> {
+    fn distance(
+        &self,
+        expected: &ReferenceResults,
+        operator: &mut Operator,
+    ) -> Result<ReferenceDistance, RunError> {
         let u = self.state(operator);
         let w = vector(&u, &expected.direction);
         let [mut residual, mut action, mut diagonal] = [u.like(), u.like(), u.like()];
@@ -133,6 +141,6 @@ impl Trial<'_> {
                 *worst = if ratio.is_nan() { f64::INFINITY } else { f64::max(*worst, ratio) };
             }
         }
-        Ok(Distance { worst })
+        Ok(ReferenceDistance { worst })
     }
 }

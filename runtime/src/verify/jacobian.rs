@@ -6,7 +6,7 @@
 //! p·J p > 0  for the directions p of the conjugate gradient method
 //! ```
 
-use super::{Trial, free, vector};
+use super::{VerificationProblem, free, vector};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::RunError;
@@ -28,7 +28,7 @@ const ITERATIONS: usize = 400;
 
 /// Result of a Taylor test.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Taylor {
+pub struct TaylorResult {
     /// ε, and the norm of the remainder.
     pub remainders: Vec<(f64, f64)>,
     /// Order of the remainder; `None` if it is rounding error from the start.
@@ -37,7 +37,7 @@ pub struct Taylor {
     pub linear: bool,
 }
 
-impl Taylor {
+impl TaylorResult {
     /// Returns whether the Jacobian is the derivative of the residual.
     pub fn holds(&self) -> bool {
         match self.order {
@@ -49,27 +49,27 @@ impl Taylor {
 
 /// Result of the symmetry and definiteness checks.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Signs {
+pub struct SymmetryResult {
     /// |v·Jw − w·Jv| / (‖v‖ ‖Jw‖).
     pub defect: f64,
     /// True if all conjugate gradient directions have positive curvature; `None` for unsymmetric J.
     pub definite: Option<bool>,
 }
 
-impl Signs {
+impl SymmetryResult {
     /// Returns whether J is symmetric up to rounding.
     pub fn symmetric(&self) -> bool {
         self.defect <= SYMMETRY
     }
 }
 
-impl Trial<'_> {
+impl VerificationProblem<'_> {
     /// Compares J with differences of R at the known solution.
     ///
     /// # Errors
     ///
     /// An operator that cannot be applied.
-    pub fn taylor(&self, operator: &mut Operator) -> Result<Taylor, RunError> {
+    pub fn taylor(&self, operator: &mut Operator) -> Result<TaylorResult, RunError> {
         let u = self.state(operator);
         let w = vector(&u, &self.direction()?);
         let (mut r, mut jw) = (u.like(), u.like());
@@ -94,7 +94,7 @@ impl Trial<'_> {
         }
         let linear = self.problem.form.integrals.iter().all(|integral| integral.linear);
         let order = order(&remainders, scale);
-        Ok(Taylor { remainders, order, linear })
+        Ok(TaylorResult { remainders, order, linear })
     }
 
     /// Returns a smooth direction, different in each component, and 0 in constrained degrees of freedom.
@@ -128,7 +128,7 @@ impl Trial<'_> {
     /// # Errors
     ///
     /// An operator that cannot be applied.
-    pub fn signs(&self, operator: &mut Operator) -> Result<Signs, RunError> {
+    pub fn signs(&self, operator: &mut Operator) -> Result<SymmetryResult, RunError> {
         let u = self.state(operator);
         let on = &self.setup.on;
         let random = |seed: u64| {
@@ -156,7 +156,7 @@ impl Trial<'_> {
             }
             false => None,
         };
-        Ok(Signs { defect, definite })
+        Ok(SymmetryResult { defect, definite })
     }
 }
 
@@ -190,7 +190,7 @@ mod tests {
         }
         assert_eq!(order(&[(1.0, 1e-13), (0.5, 3e-14)], 1.0), None);
         assert!(order(&[(1.0, f64::NAN), (0.5, f64::NAN)], 1.0).is_some_and(f64::is_nan));
-        let taylor = |order, linear| Taylor { remainders: Vec::new(), order, linear };
+        let taylor = |order, linear| TaylorResult { remainders: Vec::new(), order, linear };
         assert!(taylor(None, true).holds() && taylor(Some(2.0), false).holds());
         assert!(!taylor(Some(2.0), true).holds() && !taylor(Some(1.0), false).holds());
         assert!(!taylor(Some(f64::NAN), false).holds());

@@ -3,16 +3,18 @@
 //! The solve starts from the nodal interpolant of the solution. The remaining correction has the size of the
 //! discretisation error, so that a moderate tolerance relative to it gives an algebraic error far below.
 
-use super::Trial;
+use super::VerificationProblem;
 use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::operator::Operator;
 use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
-use crate::problem::{Levels, OfProblem, RunError, Setup, System, check_rank};
-use crate::processes::Reduce;
+use crate::problem::{
+    DiscreteProblem, MultigridInput, ProblemData, ProblemSetup, RunError, check_rank,
+};
+use crate::processes::Reduction;
 use crate::solve::{
-    CgSettings, Continue, Factors, InnerSolver, Linear, NewtonSettings, NonlinearSystem, Progress,
-    Report, newton, solve_affine,
+    CgSettings, Continue, DirectFallback, InnerSolver, LinearSettings, NewtonSettings,
+    NonlinearSystem, Progress, Report, newton, solve_affine,
 };
 use std::time::Instant;
 
@@ -25,7 +27,7 @@ const ITERATIONS: usize = 20_000;
 
 /// Results on one mesh.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Level {
+pub struct LevelResult {
     /// Number of cells.
     pub cells: usize,
     /// Cell size relative to the mesh: n^(−1/dim) for n cells.
@@ -42,7 +44,7 @@ pub struct Level {
     pub seconds: f64,
 }
 
-impl Trial<'_> {
+impl VerificationProblem<'_> {
     /// Solves the problem from its interpolated solution; `target` is that of `operator`.
     ///
     /// # Errors
@@ -53,14 +55,15 @@ impl Trial<'_> {
         operator: &mut Operator,
         target: &Target,
         observe: &mut dyn FnMut(Progress) -> Continue,
-    ) -> Result<Level, RunError> {
+    ) -> Result<LevelResult, RunError> {
         let start = Instant::now();
         let mut u = self.state(operator);
-        let Setup { elements, on, parameters, files } = &self.setup;
-        let prescribed = OfProblem { problem: self.problem, elements, files };
+        let ProblemSetup { elements, on, parameters, files } = &self.setup;
+        let prescribed = ProblemData { problem: self.problem, elements, files };
         let (form, prescribed) = (&self.problem.form, &prescribed);
-        let levels = Some(Levels { elements, target, device: None });
-        let system = System { form, on, parameters, prescribed, rule: elements.rule, levels };
+        let levels = Some(MultigridInput { elements, target, device: None });
+        let system =
+            DiscreteProblem { form, on, parameters, prescribed, rule: elements.rule, levels };
         let atol = self.rounding(operator, &u)?;
         let report = self.solved(operator, system, &mut u, atol, observe)?;
         operator.finish()?;
@@ -72,7 +75,7 @@ impl Trial<'_> {
             let rule = measuring_rule(on, elements.rule);
             found[*field] = errors(on, (*field, rule), &u, exact, &self.setup.parameters)?;
         }
-        Ok(Level {
+        Ok(LevelResult {
             cells: on.mesh.cells_in_all(),
             size: (on.mesh.cells_in_all() as f64).powf(-1.0 / on.mesh.dim() as f64),
             dofs: on.dofs_in_all(),
@@ -88,7 +91,7 @@ impl Trial<'_> {
     fn solved(
         &self,
         operator: &mut Operator,
-        system: System<'_>,
+        system: DiscreteProblem<'_>,
         u: &mut Vector,
         atol: f64,
         observe: &mut dyn FnMut(Progress) -> Continue,
@@ -99,19 +102,19 @@ impl Trial<'_> {
         let apart = self.setup.on.mesh.cut().is_some();
         let factors = match named {
             None => system.factors_of_one(),
-            Some(InnerSolver::Direct) if apart => Factors::First,
-            Some(_) => Factors::Never,
+            Some(InnerSolver::Direct) if apart => DirectFallback::First,
+            Some(_) => DirectFallback::Never,
         };
         let suits = system.default_linear(operator);
-        let by = |solver| Linear { solver, factors: Factors::Never, ..suits };
+        let by = |solver| LinearSettings { solver, factors: DirectFallback::Never, ..suits };
         let named = named.filter(|named| *named != InnerSolver::Direct || !apart);
         let linear = named.map_or(suits, by);
-        if factors == Factors::First
+        if factors == DirectFallback::First
             && let Some(linear) = system.by_factors(operator, u)?
         {
             return self.once(operator, u, (linear, ITERATIONS, atol), observe);
         }
-        let Factors::After { iterations } = factors else {
+        let DirectFallback::After { iterations } = factors else {
             return self.once(operator, u, (linear, ITERATIONS, atol), observe);
         };
         let start = u.clone();
@@ -133,7 +136,7 @@ impl Trial<'_> {
         &self,
         operator: &mut Operator,
         u: &mut Vector,
-        (linear, iterations, atol): (Linear, usize, f64),
+        (linear, iterations, atol): (LinearSettings, usize, f64),
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
         let mut integrals = self.problem.form.integrals.iter();
@@ -185,12 +188,12 @@ impl Trial<'_> {
             values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
         };
         let mut all: Vec<f64> = (0..on.fields.len()).map(largest).collect();
-        on.mesh.reduce_in_all(Reduce::Largest, &mut all);
+        on.mesh.reduce_in_all(Reduction::Largest, &mut all);
         all
     }
 }
 
-fn converged(report: Report, system: System<'_>) -> Result<Report, RunError> {
+fn converged(report: Report, system: DiscreteProblem<'_>) -> Result<Report, RunError> {
     if let Some(error) = system.failed(&report) {
         return Err(error);
     }

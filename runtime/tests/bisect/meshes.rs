@@ -3,7 +3,7 @@
 use fem_dsl::problem::Argument;
 use kernels_gen::element::Lagrange;
 use runtime::mesh::generate::generate;
-use runtime::mesh::{Arrange, Cell, Mesh, Parts, gmsh};
+use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData, gmsh};
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -82,8 +82,8 @@ pub(crate) fn turned(mesh: &Mesh, by: f64, random: &mut Random) -> Mesh {
         inside.push(facet);
     }
     let facets = BTreeMap::from([("inside".to_owned(), inside)]);
-    let parts = Parts { points, nodes, facets, ..Parts::default() };
-    Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh")
+    let parts = MeshData { points, nodes, facets, ..MeshData::default() };
+    Mesh::new(cell, 1, parts, CellOrdering::Original).expect("a mesh")
 }
 
 fn is_negative(points: &[[f64; 3]], vertices: impl Iterator<Item = u32>) -> bool {
@@ -142,8 +142,8 @@ pub(crate) fn curved(cell: Cell, order: usize) -> Mesh {
             points.resize(known.len(), bent);
         }
     }
-    let parts = Parts { points, nodes, ..Parts::default() };
-    Mesh::new(cell, order, parts, Arrange::Sorted).expect("a mesh")
+    let parts = MeshData { points, nodes, ..MeshData::default() };
+    Mesh::new(cell, order, parts, CellOrdering::Sorted).expect("a mesh")
 }
 
 /// Returns the triangular and tetrahedral meshes among the mesh files.

@@ -4,7 +4,7 @@ use super::grow;
 use super::meshes::{Random, all};
 use kernels_gen::element::{Lagrange, interpolation};
 use runtime::mesh::Mesh;
-use runtime::mesh::refine::bisect::{BisectError, Bisection, Source, Transfer};
+use runtime::mesh::refine::bisect::{BisectError, Bisection, BisectionTransfer, CellSource};
 use runtime::mesh::refine::forest::refined;
 
 /// Returns a polynomial of the element's degree, with terms of bounded sum.
@@ -39,7 +39,8 @@ fn near(a: f64, b: f64, scale: f64) -> bool {
 fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
     let degree = 2;
     let element = Lagrange::continuous(from.cell(), degree).expect("an element");
-    let transfer = Transfer::new(from, to).unwrap_or_else(|error| panic!("{name}: {error}"));
+    let transfer =
+        BisectionTransfer::new(from, to).unwrap_or_else(|error| panic!("{name}: {error}"));
     assert_eq!(transfer.n_cells(), to.n_cells());
     let points = element.points();
     let (here, there) = (values(from, element), values(to, element));
@@ -48,7 +49,7 @@ fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
     let (mut next, mut counts) = (0, [0; 3]);
     for cell in 0..to.n_cells() {
         match transfer.source(cell) {
-            Source::Within { cell: source, place: map } => {
+            CellSource::Contained { cell: source, place: map } => {
                 let places: Vec<[f64; 3]> = points.iter().map(|at| map.at(at)).collect();
                 let weights = interpolation(element, &places);
                 for (row, expected) in weights.chunks_exact(element.count()).zip(&there[cell]) {
@@ -62,7 +63,7 @@ fn check(from: &Mesh, to: &Mesh, name: &str) -> [usize; 3] {
                 counts[usize::from(!whole)] += 1;
                 next = source;
             }
-            Source::Of { cells } => {
+            CellSource::Union { cells } => {
                 assert!(cells.len() > 1 && cells.start >= next, "{name}");
                 let mut size = 0.0;
                 for part in cells.clone() {
@@ -116,17 +117,17 @@ fn meshes_of_other_bisections_have_no_transfer() {
     let mut random = Random(10);
     let meshes: Vec<Mesh> = all(&mut random).into_iter().skip(5).map(|(_, mesh)| mesh).collect();
     let [a, b] = [&meshes[2], &meshes[1]];
-    assert_eq!(Transfer::new(a, b).err(), Some(BisectError::Unrelated));
+    assert_eq!(BisectionTransfer::new(a, b).err(), Some(BisectError::Unrelated));
     let mut bisection = Bisection::new(a).expect("simplices");
     bisection.refine(|_| true).expect("few leaves");
     let fine = bisection.mesh(a).expect("room");
-    assert_eq!(Transfer::new(b, &fine).err(), Some(BisectError::Unrelated));
+    assert_eq!(BisectionTransfer::new(b, &fine).err(), Some(BisectError::Unrelated));
     let red = refined(a.clone(), 1).expect("room");
-    assert_eq!(Transfer::new(&red, &fine).err(), Some(BisectError::Unrelated));
+    assert_eq!(BisectionTransfer::new(&red, &fine).err(), Some(BisectError::Unrelated));
     // A bisected mesh can be an initial mesh.
     let mut again = Bisection::new(&fine).expect("simplices");
     again.refine(|leaf| leaf % 3 == 0).expect("few leaves");
     let finer = again.mesh(&fine).expect("room");
-    assert!(Transfer::new(&fine, &finer).is_ok());
-    assert_eq!(Transfer::new(a, &finer).err(), Some(BisectError::Unrelated));
+    assert!(BisectionTransfer::new(&fine, &finer).is_ok());
+    assert_eq!(BisectionTransfer::new(a, &finer).err(), Some(BisectError::Unrelated));
 }

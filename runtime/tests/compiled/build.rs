@@ -9,8 +9,8 @@ use kernels_gen::dialect::{Generated, Language};
 use kernels_gen::generate::generate;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use rayon::prelude::*;
-use runtime::device::cpu::{Argument, Buffer, Module, Plain};
-use runtime::device::jit::{Jit, Options};
+use runtime::device::cpu::{Argument, Buffer, Module, PlainNumber};
+use runtime::device::jit::{Jit, JitOptions};
 use std::collections::BTreeSet;
 
 /// Approximate number of source bytes per compilation.
@@ -56,7 +56,7 @@ impl Group {
 
     /// Compiles the kernels for their instruction set.
     pub(crate) fn compile(&self, jit: &Jit) -> Result<Module, String> {
-        let options = Options::new(format!("conformance_{}", self.isa)).tuned_for(self.isa);
+        let options = JitOptions::new(format!("conformance_{}", self.isa)).tuned_for(self.isa);
         let options = if self.optimised { options } else { options.unoptimised() };
         let loaded = jit.load(&self.source, &options).map_err(|error| error.to_string())?;
         Ok(loaded.0)
@@ -138,7 +138,7 @@ enum Guarded {
     U32(Buffer<u32>),
 }
 
-fn guarded<T: Plain>(values: &[T], guard: T) -> Buffer<T> {
+fn guarded<T: PlainNumber>(values: &[T], guard: T) -> Buffer<T> {
     Buffer::from_fn(values.len() + GUARD, |i| values.get(i).copied().unwrap_or(guard))
 }
 

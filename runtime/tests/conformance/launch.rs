@@ -9,8 +9,10 @@ use kernels_gen::kir::Precision;
 use kernels_gen::plan::{
     Elements, Geometry, Linearisation, Plan, Strategy, Target, Task, affine_numbers, tested,
 };
-use runtime::device::Layout;
-use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, check_close, functions};
+use runtime::device::VectorLayout;
+use runtime::reference::{
+    AuxData, BoundedValue, FormInputs, NodalValues, Reference, check_close, functions,
+};
 use std::collections::BTreeMap;
 
 /// Shape of the cells.
@@ -150,7 +152,7 @@ impl Launcher<'_> {
         &self,
         plan: &Plan,
         mut got: Vec<f64>,
-        want: &[Bounded],
+        want: &[BoundedValue],
     ) -> Result<Agreement, String> {
         if plan.task == Task::Flux {
             got = self.cell_by_cell(plan, &got);
@@ -159,13 +161,17 @@ impl Launcher<'_> {
     }
 
     /// Returns the expected result of a kernel.
-    pub(crate) fn wanted(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
+    pub(crate) fn wanted(
+        &self,
+        plan: &Plan,
+        facets: Option<&[(usize, usize)]>,
+    ) -> Vec<BoundedValue> {
         let mut want = self.reference(plan, facets);
         if plan.task != Task::Flux && plan.indices == Indices::Dofs {
             let constrained = self.setting.fields.iter().flat_map(|field| &field.constrained);
             for (entry, &constrained) in want.iter_mut().zip(constrained) {
                 if constrained {
-                    *entry = Bounded::ZERO;
+                    *entry = BoundedValue::ZERO;
                 }
             }
         }
@@ -173,7 +179,7 @@ impl Launcher<'_> {
     }
 
     /// Returns the result of the reference, field by field.
-    fn reference(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<Bounded> {
+    fn reference(&self, plan: &Plan, facets: Option<&[(usize, usize)]>) -> Vec<BoundedValue> {
         let s = self.setting;
         let order = s.shape.order();
         let mut reference = Reference::with_rule(self.form, s.degree, order, s.rule)
@@ -186,17 +192,19 @@ impl Launcher<'_> {
         let aux = self.form.aux.iter().enumerate().map(|(i, aux)| {
             let values = &s.aux_values[i][..];
             match (aux.location, &s.aux[i]) {
-                (Location::Nodes(_), Some(n)) => AuxData::Nodes(Nodal { map: &n.nodes, values }),
+                (Location::Nodes(_), Some(n)) => {
+                    AuxData::Nodes(NodalValues { map: &n.nodes, values })
+                }
                 (Location::Points, _) => AuxData::Points(values),
                 _ => AuxData::Cells(values),
             }
         });
-        let inputs = Inputs {
+        let inputs = FormInputs {
             coordinates: &s.coordinates,
             state: s
                 .fields
                 .iter()
-                .map(|field| Nodal { map: &field.numbering.nodes, values: &field.state })
+                .map(|field| NodalValues { map: &field.numbering.nodes, values: &field.state })
                 .collect(),
             aux: aux.collect(),
             params: &s.params,
@@ -280,16 +288,17 @@ impl Launcher<'_> {
     }
 
     /// Returns the layout of a field in the vectors of a plan's kernel.
-    fn layout(&self, plan: &Plan, field: usize) -> Layout {
+    fn layout(&self, plan: &Plan, field: usize) -> VectorLayout {
         let components = self.form.fields[field].shape.components();
-        if plan.tiles { Layout::tiles(components) } else { Layout::plain(components) }
+        if plan.tiles { VectorLayout::tiles(components) } else { VectorLayout::plain(components) }
     }
 
     /// Returns the sums of stored contributions for all unconstrained degrees of freedom of a field.
     fn added_up(&self, plan: &Plan, field: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
         let components = self.form.fields[field].shape.components();
-        let map = self.map(plan.lanes, Owner::Field(field), indices, &Layout::plain(components));
+        let map =
+            self.map(plan.lanes, Owner::Field(field), indices, &VectorLayout::plain(components));
         let each = if indices == Indices::Dofs { 1 } else { components };
         let mut sums = vec![0.0; self.setting.fields[field].state.len()];
         let entries = map.len() / self.setting.cells.div_ceil(plan.lanes) / plan.lanes;
@@ -321,7 +330,7 @@ impl Launcher<'_> {
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
         let layout_of = |owner: Owner| match owner {
             Owner::Field(field) => self.layout(plan, field),
-            Owner::Aux(aux) => Layout::plain(self.form.aux[aux].shape.components()),
+            Owner::Aux(aux) => VectorLayout::plain(self.form.aux[aux].shape.components()),
         };
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
@@ -516,7 +525,7 @@ impl Launcher<'_> {
         pairs.fold(0.0, f64::max)
     }
 
-    fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &Layout) -> Vec<u32> {
+    fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &VectorLayout) -> Vec<u32> {
         let s = self.setting;
         let (numbering, components) = match owner {
             Owner::Field(i) => (&s.fields[i].numbering, self.form.fields[i].shape.components()),
@@ -556,9 +565,9 @@ impl Launcher<'_> {
 }
 
 /// Returns the agreement of two vectors, or the entry with the largest error.
-fn agreement(got: &[f64], want: &[Bounded], epsilon: f64) -> Result<Agreement, String> {
+fn agreement(got: &[f64], want: &[BoundedValue], epsilon: f64) -> Result<Agreement, String> {
     assert_eq!(got.len(), want.len());
-    let ratio = |got: f64, want: &Bounded| match (got - want.value).abs() {
+    let ratio = |got: f64, want: &BoundedValue| match (got - want.value).abs() {
         0.0 => 0.0,
         // A NaN is the largest error.
         error => (error / want.tolerance(epsilon)).min(f64::INFINITY),

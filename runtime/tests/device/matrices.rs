@@ -1,10 +1,10 @@
 //! Jacobians as element matrices and as sparse matrices, on devices.
 
 use super::*;
-use runtime::device::Bounded;
+use runtime::device::BoundedDevice;
 use runtime::kernels::representation::Assembly;
 use runtime::operator::BuildError;
-use runtime::support::memory::TooMuch;
+use runtime::support::memory::InsufficientMemory;
 
 impl Setting {
     /// Computes J(u) w twice in another representation on a device, and by its matrix, if it has one.
@@ -123,7 +123,7 @@ fn too_little_memory_is_told_before_any_is_taken() {
         let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
         // Bytes before and at the peak of an assembly.
         let try_with = |bound: usize| {
-            let bounded = Arc::new(Bounded::new(Arc::clone(device), bound));
+            let bounded = Arc::new(BoundedDevice::new(Arc::clone(device), bound));
             let own: Arc<dyn Device> = Arc::clone(&bounded) as Arc<dyn Device>;
             let mut operator = setting.operator(setting.compiled_for(how.tasks(), &own, &wishes));
             let [state, _] = setting.vectors(&operator);
@@ -146,7 +146,7 @@ fn too_little_memory_is_told_before_any_is_taken() {
         assert_eq!(again, before, "{how:?}");
         let error = refused.expect_err("a third of the memory");
         let text = error.to_string();
-        let BuildError::Memory(TooMuch { bytes, room, .. }) = error else {
+        let BuildError::Memory(InsufficientMemory { bytes, room, .. }) = error else {
             panic!("{text}, {how:?}")
         };
         assert_eq!(room.bytes, (third - before) as f64, "{how:?}");

@@ -1,7 +1,7 @@
 //! Meshes for comparisons of operators on devices with those on CPUs.
 
 use fem_dsl::problem::Argument;
-use runtime::estimate::adapt::Adaptive;
+use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use std::collections::BTreeMap;
@@ -36,7 +36,7 @@ pub(crate) fn periodic(cell: &str, dim: f64, cells: f64) -> Mesh {
 
 /// Refines cells near a corner repeatedly, so that nodes hang.
 pub(crate) fn adapted(mesh: Mesh, times: usize) -> Mesh {
-    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
     for _ in 0..times {
         let mesh = adaptive.mesh().expect("a mesh");
         let near = |cell: usize| {

@@ -6,8 +6,8 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::assert_close;
 use runtime::estimate::EstimateError;
-use runtime::mesh::{Arrange, Mesh, Parts};
-use runtime::reference::Bounded;
+use runtime::mesh::{CellOrdering, Mesh, MeshData};
+use runtime::reference::BoundedValue;
 
 /// Bound of η / ‖u‖ for solutions in the space: rounding of the solver's last residual, amplified by derivatives.
 const ROUNDING: f64 = 1e-8;
@@ -100,7 +100,7 @@ fn what_is_left_on_the_boundary_counts() {
 /// Returns a square rotated by 30°, with its sides tagged.
 fn turned_square() -> Mesh {
     let n = 3u32;
-    let mut parts = Parts::default();
+    let mut parts = MeshData::default();
     let (sin, cos) = 30.0f64.to_radians().sin_cos();
     for j in 0..=n {
         for i in 0..=n {
@@ -112,8 +112,8 @@ fn turned_square() -> Mesh {
         let first = j * (n + 1) + i;
         parts.nodes.extend([first, first + 1, first + n + 1, first + n + 2]);
     }
-    let mut mesh =
-        Mesh::new(runtime::mesh::Cell::Quadrilateral, 1, parts, Arrange::Sorted).expect("a mesh");
+    let mut mesh = Mesh::new(runtime::mesh::Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)
+        .expect("a mesh");
     let along = move |x: &[f64; 3]| [cos * x[0] + sin * x[1], cos * x[1] - sin * x[0]];
     mesh.tag_boundary("wall", |all| all.iter().all(|x| along(x)[1].abs() < 1e-9));
     mesh.tag_boundary("others", |all| !all.iter().all(|x| along(x)[1].abs() < 1e-9));
@@ -238,7 +238,8 @@ fn integrals_over_parts_of_the_cells_add_up() {
         "aux a: scalar on cells; f1[u] = (1 + 2 * a) * grad(u); f0[u] = 5 * a * u - 1;",
         "aux a = if x[0] > 0.5 { 1 } else { 0 };",
     );
-    let close = |a: f64, b: f64| assert_close!(a, Bounded::with_scale(b, 100.0 * b), f64::EPSILON);
+    let close =
+        |a: f64, b: f64| assert_close!(a, BoundedValue::with_scale(b, 100.0 * b), f64::EPSILON);
     close(parts.energy, whole.energy);
     assert!(parts.squares.iter().all(|square| *square > 0.0));
     parts.squares.iter().zip(&whole.squares).for_each(|(a, b)| close(*a, *b));
@@ -255,5 +256,5 @@ fn discontinuous_fields_have_an_end_at_every_facet() {
     // Two facets of each cell, of length h = 1/3, with 1² each: 2 h / 8 (2p + 1).
     let want = 9.0 * 2.0 * 2.0 / (9.0 * 40.0);
     let jumps = estimate.fields[0].jumps;
-    assert_close!(jumps, Bounded::with_scale(want, 100.0 * want), f64::EPSILON);
+    assert_close!(jumps, BoundedValue::with_scale(want, 100.0 * want), f64::EPSILON);
 }

@@ -4,9 +4,9 @@ use super::plain::Plain;
 use super::write::{self, How, Xml};
 use super::{ASCII, PARTS, cubes, meshes, parsed};
 
-use runtime::mesh::read::{self, Format, ReadError};
+use runtime::mesh::read::{self, MeshFormat, ReadError};
 
-fn message(format: Format, bytes: &[u8]) -> String {
+fn message(format: MeshFormat, bytes: &[u8]) -> String {
     read::parse(format, bytes).expect_err("a broken file").to_string()
 }
 
@@ -17,7 +17,7 @@ fn an_element_of_very_many_attributes_is_refused() {
     let text = format!(
         "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\"{attributes}></VTKFile>"
     );
-    let said = message(Format::Vtu, text.as_bytes());
+    let said = message(MeshFormat::Vtu, text.as_bytes());
     assert!(
         said.contains("line 2: expected at most 256 attributes of an element, found 100001"),
         "{said}"
@@ -91,12 +91,12 @@ fn abaqus_files_that_are_refused_say_what_to_do() {
         ),
     ];
     for (text, expected) in cases {
-        let message = message(Format::Abaqus, text.as_bytes());
+        let message = message(MeshFormat::Abaqus, text.as_bytes());
         assert!(message.contains(expected), "{expected}\n{message}");
     }
     // Ranges up to nonexistent numbers need no memory.
     let many = PARTS.replace("1, 6, 1", "1, 18446744073709551615, 1");
-    assert_eq!(parsed(Format::Abaqus, many.as_bytes()).n_cells(), 2);
+    assert_eq!(parsed(MeshFormat::Abaqus, many.as_bytes()).n_cells(), 2);
 }
 
 #[test]
@@ -159,18 +159,18 @@ fn vtk_files_that_are_refused_say_what_to_do() {
         ("# vtk\n".to_owned(), "expected `# vtk DataFile Version 3.0` or the like"),
     ];
     for (text, expected) in cases {
-        let message = message(Format::Vtk, text.as_bytes());
+        let message = message(MeshFormat::Vtk, text.as_bytes());
         assert!(message.contains(expected), "{expected}\n{message}");
     }
     let mut tagged =
         good.clone() + "CELL_DATA 2\nSCALARS material int 1\nLOOKUP_TABLE default\n1 2\n";
     assert!(
-        message(Format::Vtk, tagged.as_bytes())
+        message(MeshFormat::Vtk, tagged.as_bytes())
             .contains("1 values of \"material\", one a cell, found 2")
     );
     // Non-integral values are no tags.
     tagged = good + "CELL_DATA 1\nSCALARS material float 1\nLOOKUP_TABLE default\n1.5\n";
-    assert!(parsed(Format::Vtk, tagged.as_bytes()).cell_tags().is_empty());
+    assert!(parsed(MeshFormat::Vtk, tagged.as_bytes()).cell_tags().is_empty());
 }
 
 #[test]
@@ -254,7 +254,7 @@ fn xml_files_that_are_refused_say_what_to_do() {
         (appended.replace("offset=\"0\"", "offset=\"99999\""), "expected an offset up to"),
     ];
     for (text, expected) in cases {
-        let message = message(Format::Vtu, text.as_bytes());
+        let message = message(MeshFormat::Vtu, text.as_bytes());
         assert!(message.contains(expected), "{expected}\n{message}");
     }
     let mut bytes = write::vtu(&plain, Xml { how: How::AppendedRaw, ..ASCII }, "tag");
@@ -263,7 +263,7 @@ fn xml_files_that_are_refused_say_what_to_do() {
         .rposition(|&b| b == b'_')
         .map_or(0, |_| bytes.windows(2).position(|pair| pair == b" _").expect("the data") + 2);
     bytes[start..start + 4].fill(0xFF);
-    let found = message(Format::Vtu, &bytes);
+    let found = message(MeshFormat::Vtu, &bytes);
     assert!(
         found.starts_with(&format!("byte {start}: 4294967295 bytes of an array are announced")),
         "{found}"
@@ -278,15 +278,15 @@ fn elements_of_xml_may_nest_deeply() {
         [("<a>", "</a>"), ("<UnstructuredGrid>", "</UnstructuredGrid>"), ("<a>", "")]
     {
         let text = format!("{head}{}{}</VTKFile>", open.repeat(100_000), close.repeat(100_000));
-        assert!(!message(Format::Vtu, text.as_bytes()).is_empty());
+        assert!(!message(MeshFormat::Vtu, text.as_bytes()).is_empty());
     }
     let laughs = "<!DOCTYPE a [<!ENTITY b \"ha\"><!ENTITY c \"&b;&b;\">]><VTKFile>&c;</VTKFile>";
-    assert!(message(Format::Vtu, laughs.as_bytes()).contains("expected an XML file"));
+    assert!(message(MeshFormat::Vtu, laughs.as_bytes()).contains("expected an XML file"));
 }
 
 /// Returns small files of all formats, text and binary.
-fn files() -> Vec<(Format, Vec<u8>)> {
-    let mut files = vec![(Format::Abaqus, PARTS.as_bytes().to_vec())];
+fn files() -> Vec<(MeshFormat, Vec<u8>)> {
+    let mut files = vec![(MeshFormat::Abaqus, PARTS.as_bytes().to_vec())];
     for (_, mesh, nodes) in meshes().into_iter().filter(|(_, _, nodes)| matches!(nodes, 3 | 4 | 8))
     {
         let plain = Plain::new(&mesh, nodes);
@@ -297,11 +297,11 @@ fn files() -> Vec<(Format, Vec<u8>)> {
             (How::AppendedRaw, true),
             (How::AppendedBase64, true),
         ] {
-            files.push((Format::Vtu, write::vtu(&plain, Xml { how, zlib, ..ASCII }, "tag")));
+            files.push((MeshFormat::Vtu, write::vtu(&plain, Xml { how, zlib, ..ASCII }, "tag")));
         }
-        files.push((Format::Vtk, write::vtk(&plain, false, false)));
-        files.push((Format::Vtk, write::vtk(&plain, true, true)));
-        files.push((Format::Abaqus, write::inp(&plain, true)));
+        files.push((MeshFormat::Vtk, write::vtk(&plain, false, false)));
+        files.push((MeshFormat::Vtk, write::vtk(&plain, true, true)));
+        files.push((MeshFormat::Abaqus, write::inp(&plain, true)));
     }
     files
 }
@@ -313,10 +313,10 @@ fn truncated_files_are_errors() {
         let step = (all.len() / 200).max(1);
         for length in (0..all.len() - 1).step_by(step) {
             match read::parse(format, &all[..length]) {
-                Err(ReadError::Mesh(error)) if format != Format::Abaqus => {
+                Err(ReadError::Mesh(error)) if format != MeshFormat::Abaqus => {
                     panic!("{format} at {length}: {error}")
                 }
-                Ok(_) if format == Format::Vtu && !tail(&all[length..]) => {
+                Ok(_) if format == MeshFormat::Vtu && !tail(&all[length..]) => {
                     panic!("{format}: {length} of {} bytes are read as a mesh", all.len())
                 }
                 _ => {}

@@ -4,10 +4,10 @@
 use super::transfers::{self, Levels};
 use super::{compare_parts, evenly, numbers, places, problem, random, text};
 use fem_dsl::problem::Problem;
-use runtime::estimate::adapt::Adaptive;
+use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::mesh::Mesh;
 use runtime::problem::{set_up, with_periodic_sides};
-use runtime::processes::Group;
+use runtime::processes::ProcessGroup;
 use runtime::processes::threads::each;
 use std::sync::Arc;
 
@@ -23,7 +23,7 @@ const MESHES: [(&str, usize, [&str; 2], &str); 7] = [
 ];
 
 /// Randomly refines some cells, and coarsens some families.
-fn adapt(adaptive: &mut Adaptive, times: usize, seed: u64) {
+fn adapt(adaptive: &mut AdaptiveMesh, times: usize, seed: u64) {
     let mut draw = random(seed);
     for _ in 0..times {
         let mesh = adaptive.mesh().expect("a mesh");
@@ -34,8 +34,8 @@ fn adapt(adaptive: &mut Adaptive, times: usize, seed: u64) {
     }
 }
 
-fn adaptive(problem: &Problem, mesh: Mesh) -> Adaptive {
-    Adaptive::new(with_periodic_sides(problem, Arc::new(mesh)).expect("sides")).expect("cells")
+fn adaptive(problem: &Problem, mesh: Mesh) -> AdaptiveMesh {
+    AdaptiveMesh::new(with_periodic_sides(problem, Arc::new(mesh)).expect("sides")).expect("cells")
 }
 
 #[test]
@@ -45,7 +45,8 @@ fn parts_of_leaves_add_up_to_the_whole() {
         let mut adaptive = adaptive(&problem, mesh);
         adapt(&mut adaptive, 2, seed);
         let whole = adaptive.mesh().expect("a mesh");
-        let part = |_: &Arc<Mesh>, group: &Arc<dyn Group>| adaptive.part(group).expect("a part");
+        let part =
+            |_: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| adaptive.part(group).expect("a part");
         compare_parts(
             None,
             &problem,
@@ -66,7 +67,7 @@ fn parts_of_leaves_add_up_to_the_whole() {
 fn a_process_may_have_no_leaf() {
     let (problem, mesh) = problem(&text("box(dim: 2, cells: 1)", 2, ["x1", "y0"], ""));
     let adaptive = adaptive(&problem, mesh);
-    let part = |_: &Arc<Mesh>, group: &Arc<dyn Group>| adaptive.part(group).expect("a part");
+    let part = |_: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| adaptive.part(group).expect("a part");
     compare_parts(None, &problem, adaptive.mesh().expect("a mesh"), &[2, 3], &part, None);
 }
 
@@ -79,7 +80,7 @@ fn a_process_may_have_no_leaf_where_nodes_hang() {
     adaptive.adapt(&mesh, &[true, false], &[]).expect("few leaves");
     let mesh = adaptive.mesh().expect("a mesh");
     assert!(mesh.hanging().is_some() && mesh.n_cells() == 5);
-    let part = |_: &Arc<Mesh>, group: &Arc<dyn Group>| adaptive.part(group).expect("a part");
+    let part = |_: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| adaptive.part(group).expect("a part");
     compare_parts(None, &problem, mesh, &[4, 7], &part, None);
 }
 
@@ -101,7 +102,7 @@ fn transfers_between_parts_of_forests_are_those_of_the_whole() {
         }
         adapt(&mut adaptive, 2, seed);
         for size in [2, 3] {
-            let part = |group: &Arc<dyn Group>| adaptive.part(group).expect("a part");
+            let part = |group: &Arc<dyn ProcessGroup>| adaptive.part(group).expect("a part");
             let depths = each(size, |group| {
                 let (mut part, mut depth) = (part(&group), 0);
                 while let Ok(coarser) = part.coarsened() {
@@ -137,7 +138,7 @@ fn functions_move_from_parts_to_parts() {
             set_up(&problem, adaptive.mesh().expect("a mesh")).expect("a problem").on
         });
         let u = numbers(on[0].n_dofs(), 0.3);
-        let known = Adaptive::transfer(&on[0], &u, &on[1]).expect("one forest");
+        let known = AdaptiveMesh::transfer(&on[0], &u, &on[1]).expect("one forest");
         for size in [2, 3] {
             let found = each(size, |group| {
                 let own = [&before, &behind].map(|adaptive| {
@@ -145,7 +146,7 @@ fn functions_move_from_parts_to_parts() {
                     set_up(&problem, part).expect("a problem").on
                 });
                 let u: Vec<f64> = places(&own[0], &on[0]).iter().map(|&at| u[at]).collect();
-                let moved = Adaptive::transfer(&own[0], &u, &own[1]).expect("one forest");
+                let moved = AdaptiveMesh::transfer(&own[0], &u, &own[1]).expect("one forest");
                 (moved, places(&own[1], &on[1]))
             });
             let mut seen = vec![None; known.len()];

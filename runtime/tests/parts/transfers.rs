@@ -9,13 +9,15 @@ use runtime::algebra::vector::Vector;
 use runtime::device::{Arithmetic, Device};
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::refine::forest::Forest;
-use runtime::mesh::{Coarsened, Mesh};
-use runtime::operator::Shelf;
-use runtime::problem::multigrid::transfer::{Between, Path, Place, State};
+use runtime::mesh::{CoarsenedMesh, Mesh};
+use runtime::operator::TableCache;
+use runtime::problem::multigrid::transfer::{
+    KernelTransfer, LevelTransfer, StateInjection, TransferEnvironment,
+};
 use runtime::problem::set_up;
-use runtime::processes::Group;
+use runtime::processes::ProcessGroup;
 use runtime::processes::threads::each;
-use runtime::solve::Transfer;
+use runtime::solve::GridTransfer;
 use runtime::space::discretisation::Discretisation;
 use std::sync::Arc;
 
@@ -29,7 +31,7 @@ pub(super) const FORM: &str = "form one { field u: vector; f1[u] = grad(u); }
 /// Two spaces, the finer one first, and the transfer between them.
 pub(super) struct Levels {
     on: [Arc<Discretisation>; 2],
-    path: Path,
+    path: LevelTransfer,
     /// Vector operations on the device, for vectors in device memory.
     arithmetic: Option<Arc<Arithmetic>>,
 }
@@ -39,9 +41,14 @@ fn discretised(problem: &Problem, mesh: &Arc<Mesh>, degree: usize) -> Arc<Discre
     set_up(&problem, Arc::clone(mesh)).expect("a problem").on
 }
 
-fn place(device: Option<&Arc<dyn Device>>) -> Place {
+fn place(device: Option<&Arc<dyn Device>>) -> TransferEnvironment {
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
-    Place { target, device: device.cloned(), shelf: Shelf::default(), fine: None }
+    TransferEnvironment {
+        target,
+        device: device.cloned(),
+        table_cache: TableCache::default(),
+        fine: None,
+    }
 }
 
 impl Levels {
@@ -53,23 +60,24 @@ impl Levels {
     ) -> Self {
         let place = place(device);
         let on = degrees.map(|degree| discretised(problem, mesh, degree));
-        let between = Between::degrees(&on[1], &on[0], &place).expect("kernels");
+        let between = KernelTransfer::degrees(&on[1], &on[0], &place).expect("kernels");
         // On devices, states have the layout of the operators.
         let state = device.is_none().then(|| {
-            let by = Between::states(&on[1], &on[0], &place).expect("kernels");
-            State::Interpolated(Box::new(by))
+            let by = KernelTransfer::states(&on[1], &on[0], &place).expect("kernels");
+            StateInjection::Interpolated(Box::new(by))
         });
         let arithmetic = |device: &Arc<dyn Device>| {
             Arithmetic::new(Arc::clone(device), Precision::F64).expect("arithmetic")
         };
-        Self { on, path: Path { between, state }, arithmetic: device.map(arithmetic) }
+        Self { on, path: LevelTransfer { between, state }, arithmetic: device.map(arithmetic) }
     }
 
-    pub(super) fn of_meshes(problem: &Problem, mesh: &Arc<Mesh>, coarser: &Coarsened) -> Self {
+    pub(super) fn of_meshes(problem: &Problem, mesh: &Arc<Mesh>, coarser: &CoarsenedMesh) -> Self {
         let on = [mesh, &coarser.mesh].map(|mesh| discretised(problem, mesh, 1));
-        let between = Between::children(&on[1], &on[0], coarser, &place(None)).expect("kernels");
-        let state = Some(State::at_vertices(&on[1], &on[0], coarser));
-        Self { on, path: Path { between, state }, arithmetic: None }
+        let between =
+            KernelTransfer::children(&on[1], &on[0], coarser, &place(None)).expect("kernels");
+        let state = Some(StateInjection::at_vertices(&on[1], &on[0], coarser));
+        Self { on, path: LevelTransfer { between, state }, arithmetic: None }
     }
 
     /// Returns the levels of the part after `times` coarsenings and of its next coarser mesh.
@@ -118,7 +126,7 @@ pub(super) fn compare(
     name: &str,
     whole: &Levels,
     size: usize,
-    part: impl Fn(&Arc<dyn Group>) -> Levels + Sync,
+    part: impl Fn(&Arc<dyn ProcessGroup>) -> Levels + Sync,
 ) {
     let all = [0, 1].map(|level| numbers(whole.on[level].n_dofs(), 0.3));
     let known = whole.found(&all[0], &all[1]);
@@ -194,7 +202,7 @@ fn transfers_between_forests_are_those_of_the_whole() {
         for size in [2, 3] {
             let whole = Arc::new(random_forest(coarse.clone(), seed));
             let (mut fine, mut times) = (Arc::clone(&whole), 0);
-            let part = |group: &Arc<dyn Group>| Arc::clone(&whole).part(group);
+            let part = |group: &Arc<dyn ProcessGroup>| Arc::clone(&whole).part(group);
             // Each process coarsens its part as often as possible.
             let depths = each(size, |group| {
                 let mut part = part(&group);
@@ -239,7 +247,7 @@ fn transfers_between_refined_parts_are_those_of_the_whole() {
                 forest.mesh(&base).expect("a finer mesh")
             }
         };
-        let part = |group: &Arc<dyn Group>| {
+        let part = |group: &Arc<dyn ProcessGroup>| {
             let part = Arc::unwrap_or_clone(Arc::clone(&base).part(group));
             Arc::new(part.refined(2).expect("a finer part"))
         };

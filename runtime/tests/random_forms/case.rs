@@ -10,13 +10,15 @@ use kernels_gen::generate::{
 };
 use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
 use runtime::algebra::vector::{Precision, Vector};
-use runtime::estimate::adapt::Adaptive;
+use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use runtime::operator::Operator;
-use runtime::reference::{AuxData, Bounded, Inputs, Nodal, Reference, assert_all_close, functions};
+use runtime::reference::{
+    AuxData, BoundedValue, FormInputs, NodalValues, Reference, assert_all_close, functions,
+};
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::space::discretisation::{AuxValues, Discretisation};
 use std::collections::BTreeMap;
@@ -196,7 +198,7 @@ impl Case {
         let rows = [0.0, 0.0, 1.0];
         for (i, got) in [residual, action, out.to_vec()].into_iter().enumerate() {
             let mut want = want[i].clone();
-            self.on.conditions().for_each(|(dof, _)| want[dof] = Bounded::new(rows[i]));
+            self.on.conditions().for_each(|(dof, _)| want[dof] = BoundedValue::new(rows[i]));
             let context = format!("{}, {}", tasks[i], self.name());
             assert_all_close(&got, &want, EPSILON, &context);
         }
@@ -206,7 +208,7 @@ impl Case {
     fn reference<T>(
         &self,
         state: &[f64],
-        what: impl FnOnce(&Reference<'_>, &Inputs<'_>, &[&[f64]]) -> T,
+        what: impl FnOnce(&Reference<'_>, &FormInputs<'_>, &[&[f64]]) -> T,
     ) -> T {
         let (on, rule) = (&self.on, self.elements.rule);
         let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
@@ -225,14 +227,16 @@ impl Case {
         let fields = 0..on.fields.len();
         let states: Vec<Vec<f64>> = fields.clone().map(|field| part(state, field)).collect();
         let aux = on.aux.iter().map(|aux| match aux {
-            AuxValues::Nodes(space, values) => AuxData::Nodes(Nodal { map: space.nodes(), values }),
+            AuxValues::Nodes(space, values) => {
+                AuxData::Nodes(NodalValues { map: space.nodes(), values })
+            }
             AuxValues::Cells(values) => AuxData::Cells(values),
             AuxValues::Points(values) => AuxData::Points(values),
         });
         let own = on.fields.iter().zip(&states);
-        let inputs = Inputs {
+        let inputs = FormInputs {
             coordinates: &coordinates,
-            state: own.map(|(on, values)| Nodal { map: on.space.nodes(), values }).collect(),
+            state: own.map(|(on, values)| NodalValues { map: on.space.nodes(), values }).collect(),
             aux: aux.collect(),
             params: &self.params[1..],
             time: self.params[0],
@@ -349,7 +353,7 @@ fn boxed(cell: &str, counts: &[f64]) -> Mesh {
 
 /// Returns the mesh with some of its cells refined, so that it has hanging nodes.
 fn adapted(mesh: Mesh, seed: u64) -> Mesh {
-    let mut adaptive = Adaptive::new(mesh).expect("squares or cubes");
+    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
     for step in 0..2 {
         let mesh = adaptive.mesh().expect("a mesh");
         let chosen = mix(seed, 30 + step) as usize % mesh.n_cells();

@@ -8,8 +8,8 @@ use clap::Args;
 use fem_dsl::problem::Problem;
 use runtime::files::output::{OutputError, writable, write_matrix, write_npy};
 use runtime::problem::{
-    Assembled, Monitor, Pencil, Solution, Step, assembled, assembled_pencil, has_matrices,
-    run_steps,
+    AssembledSystem, MatrixPencil, Monitor, Solution, Step, assembled, assembled_pencil,
+    has_matrices, run_steps,
 };
 use runtime::solve::{Continue, Progress};
 use serde_json::json;
@@ -206,7 +206,12 @@ fn pencil(
 }
 
 /// Returns the report on an eigenvalue problem.
-fn told_of_pencil(problem: &Problem, pencil: &Pencil, folder: &Path, processes: usize) -> Report {
+fn told_of_pencil(
+    problem: &Problem,
+    pencil: &MatrixPencil,
+    folder: &Path,
+    processes: usize,
+) -> Report {
     let n = pencil.constrained.len();
     let entries = [&pencil.stiffness, &pencil.mass].map(|matrix| matrix.values.len());
     let conditions = pencil.constrained.iter().filter(|given| **given).count();
@@ -232,7 +237,7 @@ fn told_of_pencil(problem: &Problem, pencil: &Pencil, folder: &Path, processes: 
     Report::new(text, value)
 }
 
-fn write(folder: &Path, dim: usize, system: &Assembled) -> Result<(), OutputError> {
+fn write(folder: &Path, dim: usize, system: &AssembledSystem) -> Result<(), OutputError> {
     let points = system.points.iter().flat_map(|point| point[..dim].iter().copied());
     let points: Vec<f64> = points.collect();
     let [matrix, rhs, unknowns, coordinates, constrained] = FILES.map(|file| folder.join(file));
@@ -244,7 +249,7 @@ fn write(folder: &Path, dim: usize, system: &Assembled) -> Result<(), OutputErro
 }
 
 /// Returns the report on the result of this many processes.
-fn told(problem: &Problem, system: &Assembled, folder: &Path, processes: usize) -> Report {
+fn told(problem: &Problem, system: &AssembledSystem, folder: &Path, processes: usize) -> Report {
     let (n, entries) = (system.matrix.size(), system.matrix.values.len());
     let conditions = system.constrained.iter().filter(|given| **given).count();
     let kind = if system.symmetric { "symmetric" } else { "general" };

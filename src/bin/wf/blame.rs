@@ -9,12 +9,12 @@ use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
 use fem_dsl::program::{Item, Program};
 use kernels_gen::plan::PlanError;
-use runtime::files::stored::FileError;
-use runtime::mesh::parted::PartError;
+use runtime::files::input::FileError;
+use runtime::mesh::initial::PartError;
 use runtime::mesh::periodic::PeriodicError;
-use runtime::mesh::read::{Format, ReadError};
+use runtime::mesh::read::{MeshFormat, ReadError};
 use runtime::mesh::{LoadError, MeshError};
-use runtime::problem::{Cause, RunError, Taker};
+use runtime::problem::{FileStatement, NonFiniteOrigin, RunError};
 
 use crate::console::Console;
 use crate::report::Failure;
@@ -135,9 +135,10 @@ impl Blame<'_> {
                 let found = self.program.unfixed(self.problem, &unfixed);
                 Failure::diagnostics(self.program.source(), &[found])
             }
-            RunError::NotFinite { cause: Cause::Form(spot), .. } => {
+            RunError::NotFinite { cause: NonFiniteOrigin::Form(spot), .. } => {
                 let at = (problem.form.name.as_str(), problem.form.dim);
-                let (place, help) = (spot.to_string(), Cause::Form(spot.clone()).remedy());
+                let (place, help) =
+                    (spot.to_string(), NonFiniteOrigin::Form(spot.clone()).remedy());
                 let read = (&spot.region, &spot.given);
                 match self.program.not_finite(at, read, &place, help) {
                     Some(found) => Failure::diagnostics(self.program.source(), &[found]),
@@ -182,8 +183,8 @@ impl Blame<'_> {
                 let diagnostic =
                     Diagnostic::new(Code::BadFile, message).help_if(parts.next().or(missing));
                 let item = match taker {
-                    Taker::Data(number) => Item::Data(number),
-                    Taker::Initial => Item::Initial(&name),
+                    FileStatement::Data(number) => Item::Data(number),
+                    FileStatement::Initial => Item::Initial(&name),
                 };
                 self.at(item, diagnostic, "this file")
             }
@@ -220,16 +221,16 @@ fn is_folded(error: &PeriodicError) -> bool {
     matches!(error, PeriodicError::Mesh(MeshError::Inverted { .. }))
 }
 
-fn how_to_mend(error: &ReadError, format: Option<Format>) -> &'static str {
+fn how_to_mend(error: &ReadError, format: Option<MeshFormat>) -> &'static str {
     match error {
         ReadError::Syntax { .. } | ReadError::Count { .. } | ReadError::UnknownNode { .. } => {
             match format {
-                Some(Format::Gmsh) | None => {
+                Some(MeshFormat::Gmsh) | None => {
                     "the file is damaged or no Gmsh mesh: save it again, in format 4.1 or 2.2"
                 }
-                Some(Format::Vtu) => "the file is damaged or no VTU mesh: save it again",
-                Some(Format::Vtk) => "the file is damaged or no legacy VTK mesh: save it again",
-                Some(Format::Abaqus) => "mend the file there, or save it again",
+                Some(MeshFormat::Vtu) => "the file is damaged or no VTU mesh: save it again",
+                Some(MeshFormat::Vtk) => "the file is damaged or no legacy VTK mesh: save it again",
+                Some(MeshFormat::Abaqus) => "mend the file there, or save it again",
             }
         }
         ReadError::Format => {

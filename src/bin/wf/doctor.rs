@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::time::Instant;
 
 use clap::Args;
-use runtime::device::cpu::{Machine, Vendor};
+use runtime::device::cpu::{Machine, VendorLibrary};
 use runtime::device::jit::{Environment, Jit};
-use runtime::support::scratch::Folder;
+use runtime::support::scratch::ScratchFolder;
 use serde_json::{Value, json};
 
 use crate::console::Console;
@@ -221,7 +221,7 @@ fn interpreted() -> Finding {
 
 fn try_kernel() -> Result<(), String> {
     // An empty cache: the test is for a working compiler, not for earlier results.
-    let folder = Folder::new().map_err(|error| error.to_string())?;
+    let folder = ScratchFolder::new().map_err(|error| error.to_string())?;
     let cache_dir = Some(folder.path().into());
     let jit = Jit::new(Environment { cache_dir, dump_dir: None, ..Environment::from_process() });
     jit.try_kernel().map_err(|error| error.to_string())
@@ -254,7 +254,7 @@ fn unused(name: &'static str, library: &str) -> Finding {
 
 fn cuda_driver() -> Finding {
     let name = "CUDA driver";
-    match Vendor::Cuda.loads() {
+    match VendorLibrary::Cuda.loads() {
         #[cfg(feature = "cuda")]
         Some(library) => match runtime::device::cuda::devices() {
             Ok(devices) if devices.is_empty() => Finding::bad(
@@ -294,7 +294,7 @@ fn cuda_driver() -> Finding {
 }
 
 fn nvrtc() -> Finding {
-    match Vendor::Nvrtc.loads() {
+    match VendorLibrary::Nvrtc.loads() {
         #[cfg(feature = "cuda")]
         Some(library) => match runtime::device::cuda::version() {
             Ok((major, minor)) => {
@@ -363,7 +363,7 @@ fn opencl() -> Finding {
 
 #[cfg(not(feature = "opencl"))]
 fn opencl() -> Finding {
-    match Vendor::OpenCl.loads() {
+    match VendorLibrary::OpenCl.loads() {
         Some(name) => Finding::bad(
             "OpenCL",
             State::Missing,

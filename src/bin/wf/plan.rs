@@ -17,9 +17,9 @@ use kernels_gen::cost::Machine;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
 use runtime::kernels::compile::{Target, facts};
-use runtime::kernels::rates::kept;
 use runtime::kernels::rates::named;
-use runtime::problem::{RunError, Setup, set_up};
+use runtime::kernels::rates::stored_rates;
+use runtime::problem::{ProblemSetup, RunError, set_up};
 
 use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
 use crate::blame::Blame;
@@ -85,7 +85,7 @@ pub(crate) struct Predicted {
 pub(crate) struct Planned<'a> {
     pub(crate) name: &'a str,
     pub(crate) problem: &'a Problem,
-    pub(crate) setup: &'a Setup,
+    pub(crate) setup: &'a ProblemSetup,
     pub(crate) task: Task,
     pub(crate) backend: Backend,
     pub(crate) on: &'a Predicted,
@@ -148,7 +148,7 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
         (_, Some(device)) => (device.name(), 0, Machine::H200),
         (_, None) => ("an H200".to_owned(), 0, Machine::H200),
     };
-    match kept::rates(&name, threads) {
+    match stored_rates::rates(&name, threads) {
         Some(rates) => Predicted { name, measured: true, machine: rates.machine(&like) },
         None => Predicted { name, measured: false, machine: like },
     }
@@ -157,7 +157,7 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
 /// A problem with its setup and the candidate kernels of a task.
 pub(crate) struct Found {
     pub(crate) problem: Problem,
-    pub(crate) setup: Setup,
+    pub(crate) setup: ProblemSetup,
     pub(crate) on: Predicted,
     pub(crate) target: Target,
     pub(crate) candidates: Candidates,

@@ -13,8 +13,8 @@ use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
-use runtime::problem::{Setup, compile_operator_for, set_up};
-use runtime::processes::Group;
+use runtime::problem::{ProblemSetup, compile_operator_for, set_up};
+use runtime::processes::ProcessGroup;
 use runtime::solve::NonlinearSystem;
 use runtime::support::expression::evaluate;
 use serde_json::json;
@@ -106,7 +106,7 @@ fn probe(
     arguments: &Arguments,
     source: &Source,
     device: Option<Arc<dyn Device>>,
-    group: &Arc<dyn Group>,
+    group: &Arc<dyn ProcessGroup>,
     console: &Console,
 ) -> Result<Report, Failure> {
     let overrides = overrides(&arguments.problem);
@@ -200,7 +200,11 @@ enum Wrong {
 
 /// Interpolates an expression at the nodes of each field that has one, 0 for the others; without any, every component
 /// of all fields is `otherwise`.
-fn nodal(setup: &Setup, values: &[(usize, Expression)], otherwise: f64) -> Result<Vec<f64>, Wrong> {
+fn nodal(
+    setup: &ProblemSetup,
+    values: &[(usize, Expression)],
+    otherwise: f64,
+) -> Result<Vec<f64>, Wrong> {
     if values.is_empty() {
         return Ok(vec![otherwise; setup.on.n_dofs()]);
     }

@@ -10,10 +10,10 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
-use runtime::mesh::parted::{Begun, begin, begin_together};
+use runtime::mesh::initial::{InitialMesh, begin, begin_together};
 use runtime::mesh::refine::forest::refined;
 use runtime::mesh::{LoadError, Mesh, load};
-use runtime::processes::Group;
+use runtime::processes::ProcessGroup;
 
 use crate::arguments::{Assignment, ProblemArguments};
 use crate::blame::Blame;
@@ -211,9 +211,9 @@ pub(crate) fn begun(
     file: &Path,
     overrides: &Overrides,
     processes: usize,
-) -> Result<(Problem, Begun), Failure> {
+) -> Result<(Problem, InitialMesh), Failure> {
     let make = |source: &MeshSource, folder: &Path| begin(source, folder, processes);
-    read_with(program, name, file, overrides, make, Begun::dim)
+    read_with(program, name, file, overrides, make, InitialMesh::dim)
 }
 
 /// Creates a problem with data derived from its mesh.
@@ -246,11 +246,11 @@ fn read_with<M>(
 pub(crate) fn own_part(
     which: Blame<'_>,
     file: &Path,
-    group: &Arc<dyn Group>,
+    group: &Arc<dyn ProcessGroup>,
 ) -> Result<(Problem, Arc<Mesh>), Failure> {
     let (program, name, overrides) = (which.program, which.problem, which.overrides);
     let make = |source: &MeshSource, folder: &Path| begin_together(source, folder, &**group);
-    let (problem, mesh) = read_with(program, name, file, overrides, make, Begun::dim)?;
+    let (problem, mesh) = read_with(program, name, file, overrides, make, InitialMesh::dim)?;
     let part = mesh.part(problem.refine, &problem.periodic, group);
     let part = part.map_err(|error| which.part(&problem, error))?;
     Ok((problem, part))

@@ -6,8 +6,8 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use runtime::device::{Device, Way};
-use runtime::processes::{Alone, Group};
+use runtime::device::{Device, Transport};
+use runtime::processes::{ProcessGroup, SingleProcess};
 
 use crate::console::Console;
 use crate::report::{self, Failure, Report};
@@ -25,10 +25,10 @@ const MARKS: [[&str; 2]; 2] =
 
 /// All processes of a command.
 pub(crate) struct Processes {
-    group: Arc<dyn Group>,
+    group: Arc<dyn ProcessGroup>,
     /// Finalises MPI when dropped.
     #[cfg(feature = "mpi")]
-    _launched: Option<runtime::device::mpi::Launched>,
+    _launched: Option<runtime::device::mpi::MpiEnvironment>,
 }
 
 impl Processes {
@@ -36,7 +36,8 @@ impl Processes {
     #[cfg(feature = "mpi")]
     pub(crate) fn open() -> Self {
         let launched = runtime::device::mpi::open();
-        let group = launched.as_ref().map_or_else(alone, runtime::device::mpi::Launched::group);
+        let group =
+            launched.as_ref().map_or_else(alone, runtime::device::mpi::MpiEnvironment::group);
         Self { group, _launched: launched }
     }
 
@@ -52,7 +53,7 @@ impl Processes {
     }
 
     /// Returns the processes of a group.
-    fn of(group: Arc<dyn Group>) -> Self {
+    fn of(group: Arc<dyn ProcessGroup>) -> Self {
         Self {
             group,
             #[cfg(feature = "mpi")]
@@ -66,7 +67,7 @@ impl Processes {
     }
 
     /// Returns the processes.
-    pub(crate) fn group(&self) -> &Arc<dyn Group> {
+    pub(crate) fn group(&self) -> &Arc<dyn ProcessGroup> {
         &self.group
     }
 
@@ -148,7 +149,7 @@ impl Processes {
         if self.are_several() {
             let (way, instead) = match device.join(&self.group) {
                 Ok(joined) => (joined.way, joined.instead),
-                Err(apart) => (Way::Host, Some(apart)),
+                Err(apart) => (Transport::Host, Some(apart)),
             };
             if let Some(apart) = instead {
                 let apart = apart.to_string();
@@ -206,7 +207,7 @@ impl Drop for Processes {
 }
 
 /// Combines the results of processes that all call it: a failure if any has one, namely the first original one.
-pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<T, Failure> {
+pub(crate) fn together<T>(group: &dyn ProcessGroup, own: Result<T, Failure>) -> Result<T, Failure> {
     let (rank, size) = (group.rank(), group.size());
     if size == 1 {
         return own;
@@ -230,7 +231,7 @@ pub(crate) fn together<T>(group: &dyn Group, own: Result<T, Failure>) -> Result<
 }
 
 /// Rejects processes with different data.
-pub(crate) fn agree_on(group: &dyn Group, what: &str, own: &[u8]) -> Result<(), Failure> {
+pub(crate) fn agree_on(group: &dyn ProcessGroup, what: &str, own: &[u8]) -> Result<(), Failure> {
     if group.size() == 1 {
         return Ok(());
     }
@@ -258,8 +259,8 @@ fn given(text: &str) -> Vec<u8> {
     all
 }
 
-fn alone() -> Arc<dyn Group> {
-    Arc::new(Alone)
+fn alone() -> Arc<dyn ProcessGroup> {
+    Arc::new(SingleProcess)
 }
 
 /// Returns the number of processes according to a launcher, if there are several. All but the first exit here.

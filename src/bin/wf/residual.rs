@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 use fem_dsl::source::seen;
-use runtime::files::stored::system::{Residual, SystemError, read_matrix, read_vector};
+use runtime::files::input::system::{ResidualNorms, SystemError, read_matrix, read_vector};
 use serde_json::json;
 
 use crate::console::Console;
@@ -66,8 +66,8 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     console.progress().say(format!("reading {b} and {x}"));
     let [rhs, solution] = [&files[1], &files[2]].map(|path| read_vector(path, n));
     let (rhs, solution) = (rhs.map_err(refused)?, solution.map_err(refused)?);
-    let left = Residual::new(&matrix, &solution, &rhs);
-    let Residual { absolute, relative, backward, worst } = left;
+    let left = ResidualNorms::new(&matrix, &solution, &rhs);
+    let ResidualNorms { absolute, relative, backward, worst } = left;
     let entries = matrix.values.len();
     let text = format!(
         "{a}: {n} × {n}, {entries} entries\n  residual    {absolute:.3e}\n  relative    {relative:.3e} of {b}\n  backward    {backward:.3e}\n  worst row   {worst}\n"

@@ -18,10 +18,10 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
-use runtime::files::output::{STEP, Series, writable, write_text};
-use runtime::files::stored::numbers;
-use runtime::problem::{Checkpoint, Interrupted, RunError, Solution, run_steps};
-use runtime::processes::Group;
+use runtime::files::input::numbers;
+use runtime::files::output::{FileSeries, STEP, writable, write_text};
+use runtime::problem::{Checkpoint, InterruptedRun, RunError, Solution, run_steps};
+use runtime::processes::ProcessGroup;
 use serde_json::json;
 
 use crate::arguments::{
@@ -161,7 +161,7 @@ pub(crate) fn execute(
         let mut start = None;
         let mut log = Log {
             table: Table::of(sweep.as_ref().map_or(&[], |sweep| &sweep.values)),
-            series: arguments.output.as_deref().map(Series::of).transpose()?.flatten(),
+            series: arguments.output.as_deref().map(FileSeries::of).transpose()?.flatten(),
         };
         for (number, (value, overrides)) in values.iter().enumerate() {
             let problem = Blame { program: &program, problem: name, overrides };
@@ -206,7 +206,7 @@ pub(crate) fn execute(
 /// output.
 fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bool, Failure> {
     let mut aside = false;
-    let series = arguments.output.as_deref().map(Series::of).transpose()?.flatten();
+    let series = arguments.output.as_deref().map(FileSeries::of).transpose()?.flatten();
     if let Some(series) = series {
         Goal::File(series.file(0)).try_out()?;
         writable(&series.collection())?;
@@ -284,7 +284,7 @@ struct Solve<'a> {
     varied: Option<(usize, &'a str, &'a str)>,
     device: &'a Option<Arc<dyn Device>>,
     /// The processes that share the work.
-    group: &'a Arc<dyn Group>,
+    group: &'a Arc<dyn ProcessGroup>,
     console: &'a Console,
 }
 
@@ -339,7 +339,7 @@ impl Solve<'_> {
         };
         let mut solution = solution.map_err(|error| match error {
             RunError::Interrupted(interrupted) => {
-                let Interrupted { step, source, last } = *interrupted;
+                let InterruptedRun { step, source, last } = *interrupted;
                 let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
                 match &log.series {
                     // It exists already.
@@ -368,7 +368,7 @@ impl Solve<'_> {
         solution.seconds.mesh += mesh_seconds;
         solution.seconds.write += begun.elapsed().as_secs_f64();
         // Results are reported even if they cannot be written.
-        let collection = log.series.as_ref().map(Series::collection);
+        let collection = log.series.as_ref().map(FileSeries::collection);
         let files = Files {
             output: collection.as_deref().or(path.as_deref()).filter(|_| written.is_ok()),
             picture: picture.path().filter(|_| drawn.is_ok()),

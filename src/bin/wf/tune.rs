@@ -12,9 +12,9 @@ use kernels_gen::choose::Wishes;
 use kernels_gen::choose::candidates::Candidate;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::device::{self, Device};
-use runtime::kernels::compile::{Target, facts, tuned};
+use runtime::kernels::compile::{Target, facts, tuning};
 use runtime::kernels::rates::named;
-use runtime::problem::Setup;
+use runtime::problem::ProblemSetup;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};
@@ -92,7 +92,7 @@ struct Run {
 /// The kernel to tune.
 struct Tuning<'a> {
     problem: &'a Problem,
-    setup: &'a Setup,
+    setup: &'a ProblemSetup,
     target: Target,
     device: Option<&'a Arc<dyn Device>>,
     until: Instant,
@@ -124,7 +124,7 @@ fn one(
     let machine = device.map_or_else(named, |device| device.name());
     let of = (&problem.form, &setup.elements, &facts);
     let keep = |wishes: Option<&Wishes>| {
-        tuned::keep(of, Task::Action, Precision::F64, &machine, wishes).map_err(Failure::input)
+        tuning::keep(of, Task::Action, Precision::F64, &machine, wishes).map_err(Failure::input)
     };
     if arguments.forget {
         keep(None)?;
@@ -132,7 +132,7 @@ fn one(
         return Ok(Report::new(format!("{name}: what is planned is taken again\n"), value));
     }
     // A stored choice would be measured as the planned one.
-    tuned::set_aside(of, Task::Action, Precision::F64, &machine);
+    tuning::set_aside(of, Task::Action, Precision::F64, &machine);
     // The planned kernel comes first, as the reference of all others.
     let planned = found.all.remove(found.chosen);
     let least = found.all.iter().map(|one| one.seconds).fold(planned.seconds, f64::min);

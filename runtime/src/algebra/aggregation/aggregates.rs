@@ -5,13 +5,13 @@
 //!    that of the strongest weak one, so that constants have no gaps at coefficient jumps.
 //! 3. The rest forms aggregates with its remaining strong neighbours.
 
-use super::strength::Graph;
+use super::strength::StrengthGraph;
 
 /// Marks nodes outside all aggregates.
 pub(super) const NONE: u32 = u32::MAX;
 
 /// Returns the aggregate of each node, and the number of aggregates; nodes that are not `free` have [`NONE`].
-pub(super) fn aggregate(graph: &Graph, free: &[bool]) -> (Vec<u32>, usize) {
+pub(super) fn aggregate(graph: &StrengthGraph, free: &[bool]) -> (Vec<u32>, usize) {
     let mut of = vec![NONE; free.len()];
     let mut count = 0;
     let nodes = || (0..free.len()).filter(|&node| free[node]);

@@ -12,7 +12,7 @@
 //! and post-smoothing steps take 2k products. Each step is one pass over the matrix that updates all vectors row by
 //! row.
 
-use super::{Aggregation, Bottom, Level};
+use super::{Aggregation, AggregationLevel, CoarsestSolver};
 use crate::algebra::csr::{Csr, dot};
 use crate::support::parallel::*;
 
@@ -21,7 +21,7 @@ const ROWS: usize = 4096;
 
 /// Work vectors of a level.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Work {
+pub(super) struct WorkVectors {
     b: Vec<f64>,
     x: Vec<f64>,
     r: Vec<f64>,
@@ -30,7 +30,7 @@ pub(super) struct Work {
     next: Vec<f64>,
 }
 
-impl Work {
+impl WorkVectors {
     pub(super) fn new(n: usize) -> Self {
         let zeros = || vec![0.0; n];
         Self { b: zeros(), x: zeros(), r: zeros(), z: zeros(), next: zeros() }
@@ -48,26 +48,26 @@ fn coefficients(k: usize, largest: f64) -> (f64, f64) {
 }
 
 /// Computes x = M b.
-pub(super) fn cycle(of: &Aggregation, work: &mut [Work], b: &[f64], x: &mut [f64]) {
+pub(super) fn cycle(of: &Aggregation, work: &mut [WorkVectors], b: &[f64], x: &mut [f64]) {
     work[0].b.copy_from_slice(b);
     down(of, 0, work);
     x.copy_from_slice(&work[0].x);
 }
 
 /// Runs the cycle of a level, from its b to its x.
-fn down(of: &Aggregation, level: usize, work: &mut [Work]) {
+fn down(of: &Aggregation, level: usize, work: &mut [WorkVectors]) {
     let Some((own, rest)) = work.split_first_mut() else { return };
     let Some(at) = of.levels.get(level) else {
         own.x.copy_from_slice(&own.b);
         match &of.bottom {
-            Bottom::Dense(factors) => factors.solve(&mut own.x),
-            Bottom::Smoothed { matrix, inverse, largest } => {
+            CoarsestSolver::Dense(factors) => factors.solve(&mut own.x),
+            CoarsestSolver::Smoothed { matrix, inverse, largest } => {
                 smooth_from_zero(matrix, (inverse, *largest), 2 * of.steps, own);
             }
         }
         return;
     };
-    let Level { matrix, prolongator, restrictor, inverse, largest } = at;
+    let AggregationLevel { matrix, prolongator, restrictor, inverse, largest } = at;
     smooth_from_zero(matrix, (inverse, *largest), of.steps, own);
     subtract(matrix, &own.z, &mut own.r);
     if let Some(coarse) = rest.first_mut() {
@@ -89,7 +89,7 @@ fn smooth_from_zero(
     matrix: &Csr,
     (inverse, largest): (&[f64], f64),
     count: usize,
-    work: &mut Work,
+    work: &mut WorkVectors,
 ) {
     work.r.copy_from_slice(&work.b);
     let (_, b) = coefficients(1, largest);
@@ -98,8 +98,8 @@ fn smooth_from_zero(
 }
 
 /// Computes z = b D⁻¹ r, and x = z or x += z.
-fn first(inverse: &[f64], b: f64, work: &mut Work, from_zero: bool) {
-    let Work { x, r, z, .. } = work;
+fn first(inverse: &[f64], b: f64, work: &mut WorkVectors, from_zero: bool) {
+    let WorkVectors { x, r, z, .. } = work;
     let vectors = x.par_iter_mut().zip(z.par_iter_mut()).zip(r.par_iter()).zip(inverse);
     vectors.with_min_len(ROWS).each(|(((x, z), r), inverse)| {
         *z = b * inverse * r;
@@ -108,10 +108,10 @@ fn first(inverse: &[f64], b: f64, work: &mut Work, from_zero: bool) {
 }
 
 /// Takes the steps after the first one.
-fn steps(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &mut Work) {
+fn steps(matrix: &Csr, (inverse, largest): (&[f64], f64), count: usize, work: &mut WorkVectors) {
     for k in 2..=count {
         let (a, b) = coefficients(k, largest);
-        let Work { x, r, z, next, .. } = &mut *work;
+        let WorkVectors { x, r, z, next, .. } = &mut *work;
         let vectors = x.par_chunks_mut(ROWS).zip(r.par_chunks_mut(ROWS));
         let vectors = vectors.zip(next.par_chunks_mut(ROWS)).enumerate();
         vectors.each(|(chunk, ((x, r), next))| {

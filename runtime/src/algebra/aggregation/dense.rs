@@ -14,7 +14,7 @@ const ROUNDING: f64 = 16.0;
 
 /// Factors L D Lᵀ.
 #[derive(Clone, Debug)]
-pub struct Dense {
+pub struct DenseFactors {
     n: usize,
     /// L by rows, strictly lower part.
     l: Vec<f64>,
@@ -22,7 +22,7 @@ pub struct Dense {
     inverse: Vec<f64>,
 }
 
-impl Dense {
+impl DenseFactors {
     /// Factorises a matrix.
     pub(super) fn new(matrix: &Csr) -> Self {
         let n = matrix.size();
@@ -117,7 +117,7 @@ mod tests {
     fn a_definite_and_a_semi_definite_matrix_are_solved() {
         for (spring, left_out) in [(1.0, 0), (0.0, 1)] {
             let matrix = path(37, spring);
-            let factors = Dense::new(&matrix);
+            let factors = DenseFactors::new(&matrix);
             assert_eq!(factors.left_out(), left_out);
             let wanted: Vec<f64> = (0..37).map(|i| f64::from(i * i % 11)).collect();
             let (mut x, mut b) = (vec![0.0; 37], vec![0.0; 37]);

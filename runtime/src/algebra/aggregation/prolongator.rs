@@ -8,8 +8,8 @@
 //! lumped to the diagonal, so that A_F b = A b. P then follows the direction of smooth errors, and coarse matrices
 //! remain sparse. Otherwise A_F = A.
 
-use super::sparse::{Rectangular, by_rows};
-use super::strength::Graph;
+use super::sparse::{RectangularMatrix, by_rows};
+use super::strength::StrengthGraph;
 use crate::algebra::csr::Csr;
 
 /// ω.
@@ -18,10 +18,10 @@ const OMEGA: f64 = 4.0 / 3.0;
 /// Computes P; `filter` contains the graph and b if weak connections are dropped.
 pub(super) fn smoothed(
     matrix: &Csr,
-    t: &Rectangular,
+    t: &RectangularMatrix,
     (inverse, largest): (&[f64], f64),
-    filter: Option<(&Graph, &[f64])>,
-) -> Rectangular {
+    filter: Option<(&StrengthGraph, &[f64])>,
+) -> RectangularMatrix {
     by_rows(t.rows(), t.width, |i, row| {
         let scale = -OMEGA / largest * inverse[i];
         row.add(1.0, t.row(i));

@@ -7,7 +7,7 @@
 //! Rows are distributed to threads; no sum depends on their number.
 
 use super::AggregationError;
-use crate::algebra::csr::{Csr, Rows, dot};
+use crate::algebra::csr::{Csr, RowBuilder, dot};
 use crate::support::parallel::*;
 
 /// Number of rows per task.
@@ -17,7 +17,7 @@ const NONE: u32 = u32::MAX;
 
 /// A matrix in compressed rows with its number of columns; columns ascend within each row.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Rectangular {
+pub struct RectangularMatrix {
     /// Offset of each row, and the end of the last.
     pub starts: Vec<usize>,
     /// Columns.
@@ -28,7 +28,7 @@ pub struct Rectangular {
     pub width: usize,
 }
 
-impl Rectangular {
+impl RectangularMatrix {
     /// Returns the number of rows.
     pub fn rows(&self) -> usize {
         self.starts.len() - 1
@@ -105,13 +105,13 @@ pub(super) fn narrow(unknowns: usize) -> Result<u32, AggregationError> {
 }
 
 /// Accumulator of a row.
-pub(super) struct Row {
+pub(super) struct RowAccumulator {
     /// Index in `entries` of each column.
     place: Vec<u32>,
     entries: Vec<(u32, f64)>,
 }
 
-impl Row {
+impl RowAccumulator {
     fn new(width: usize) -> Self {
         Self { place: vec![NONE; width], entries: Vec::new() }
     }
@@ -130,7 +130,7 @@ impl Row {
     }
 
     /// Sorts the row and appends it to others.
-    fn flush(&mut self, rows: &mut Rows) {
+    fn flush(&mut self, rows: &mut RowBuilder) {
         self.entries.sort_unstable_by_key(|entry| entry.0);
         for (column, value) in self.entries.drain(..) {
             self.place[column as usize] = NONE;
@@ -143,21 +143,21 @@ impl Row {
 pub(super) fn by_rows(
     rows: usize,
     width: usize,
-    fill: impl Fn(usize, &mut Row) + Sync,
-) -> Rectangular {
+    fill: impl Fn(usize, &mut RowAccumulator) + Sync,
+) -> RectangularMatrix {
     let Csr { starts, columns, values } = Csr::by_rows(
         rows,
-        || Row::new(width),
+        || RowAccumulator::new(width),
         |i, row, rows| {
             fill(i, row);
             row.flush(rows);
         },
     );
-    Rectangular { starts, columns, values, width }
+    RectangularMatrix { starts, columns, values, width }
 }
 
 /// Computes A B.
-pub(super) fn product(a: &Rectangular, b: &Rectangular) -> Rectangular {
+pub(super) fn product(a: &RectangularMatrix, b: &RectangularMatrix) -> RectangularMatrix {
     by_rows(a.rows(), b.width, |i, row| {
         let (columns, values) = a.row(i);
         for (&j, &value) in columns.iter().zip(values) {
@@ -167,10 +167,10 @@ pub(super) fn product(a: &Rectangular, b: &Rectangular) -> Rectangular {
 }
 
 /// Computes R A P with R = Pᵀ.
-pub(super) fn galerkin(r: &Rectangular, a: &Csr, p: &Rectangular) -> Csr {
+pub(super) fn galerkin(r: &RectangularMatrix, a: &Csr, p: &RectangularMatrix) -> Csr {
     let right = by_rows(a.size(), p.width, |i, row| {
         a.row(i).for_each(|(j, value)| row.add(value, p.row(j)));
     });
-    let Rectangular { starts, columns, values, .. } = product(r, &right);
+    let RectangularMatrix { starts, columns, values, .. } = product(r, &right);
     Csr { starts, columns, values }
 }

@@ -4,20 +4,20 @@
 //! i ~ j   if ‖A_ij‖ > θ √(‖A_ii‖ ‖A_jj‖)      in the Frobenius norm; |a_ij| > θ √(a_ii a_jj) for scalar nodes
 //! ```
 
-use super::sparse::{Rectangular, by_rows};
-use crate::algebra::csr::{Csr, Rows};
+use super::sparse::{RectangularMatrix, by_rows};
+use crate::algebra::csr::{Csr, RowBuilder};
 use crate::support::parallel::*;
 
 /// Degrees of freedom of nodes, numbered consecutively.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Nodes {
+pub(super) struct NodeDofs {
     /// Offset of each node's degrees of freedom, and the end of the last.
     pub(super) starts: Vec<u32>,
     /// Node of each degree of freedom.
     pub(super) of: Vec<u32>,
 }
 
-impl Nodes {
+impl NodeDofs {
     /// Creates nodes with these numbers of degrees of freedom.
     pub(super) fn with(counts: impl Iterator<Item = usize>) -> Self {
         let (mut starts, mut of) = (vec![0], Vec::new());
@@ -40,16 +40,16 @@ impl Nodes {
 }
 
 /// Strengths of connection.
-pub(super) struct Graph {
+pub(super) struct StrengthGraph {
     /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of different nodes.
-    pub(super) relative: Rectangular,
+    pub(super) relative: RectangularMatrix,
     /// θ².
     pub(super) bound: f64,
 }
 
-impl Graph {
+impl StrengthGraph {
     /// Builds the graph of a matrix.
-    pub(super) fn new(matrix: &Csr, nodes: &Nodes, theta: f64) -> Self {
+    pub(super) fn new(matrix: &Csr, nodes: &NodeDofs, theta: f64) -> Self {
         let n = nodes.len();
         let squares = by_rows(n, n, |node, row| {
             for (column, value) in nodes.unknowns(node).flat_map(|i| matrix.row(i)) {
@@ -61,7 +61,7 @@ impl Graph {
             columns.binary_search(&(node as u32)).map_or(0.0, |at| values[at])
         };
         let norms: Vec<f64> = (0..n).into_par_iter().map(|node| own(node).sqrt()).listed();
-        let fill = |node: usize, _: &mut (), row: &mut Rows| {
+        let fill = |node: usize, _: &mut (), row: &mut RowBuilder| {
             let (columns, values) = squares.row(node);
             for (&other, &value) in columns.iter().zip(values) {
                 if other as usize != node && value > 0.0 {
@@ -70,7 +70,7 @@ impl Graph {
             }
         };
         let Csr { starts, columns, values } = Csr::by_rows(n, || (), fill);
-        let relative = Rectangular { starts, columns, values, width: n };
+        let relative = RectangularMatrix { starts, columns, values, width: n };
         Self { relative, bound: theta * theta }
     }
 

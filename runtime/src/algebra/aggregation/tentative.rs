@@ -9,47 +9,47 @@
 //! node, yield no column.
 
 use super::aggregates::NONE;
-use super::sparse::Rectangular;
-use super::strength::Nodes;
-use crate::algebra::csr::{Csr, Rows};
+use super::sparse::RectangularMatrix;
+use super::strength::NodeDofs;
+use crate::algebra::csr::{Csr, RowBuilder};
 use crate::support::parallel::*;
 
 /// Length of an independent vector after projection, relative to that before.
 const INDEPENDENT: f64 = 1e-8;
 
 /// T, with the data of the coarse level.
-pub(super) struct Tentative {
-    pub(super) prolongator: Rectangular,
+pub(super) struct TentativeProlongator {
+    pub(super) prolongator: RectangularMatrix,
     /// Coarse degrees of freedom: each aggregate is a node.
-    pub(super) nodes: Nodes,
+    pub(super) nodes: NodeDofs,
     /// Near-null vectors of the coarse level.
     pub(super) near_null: Vec<Vec<f64>>,
 }
 
 /// Q by columns, and R by columns with as many rows.
-struct Factors {
+struct QrFactors {
     q: Vec<Vec<f64>>,
     r: Vec<Vec<f64>>,
 }
 
 /// Builds T; `of` is the aggregate of each node, `free` the mask of aggregated degrees of freedom.
 pub(super) fn tentative(
-    nodes: &Nodes,
+    nodes: &NodeDofs,
     (of, count): (&[u32], usize),
     free: &[bool],
     near_null: &[Vec<f64>],
-) -> Tentative {
+) -> TentativeProlongator {
     let members = members(nodes, (of, count), free);
-    let factors: Vec<Factors> =
+    let factors: Vec<QrFactors> =
         members.par_iter().map(|unknowns| factorise(unknowns, near_null)).listed();
-    let coarse = Nodes::with(factors.iter().map(|factors| factors.q.len()));
+    let coarse = NodeDofs::with(factors.iter().map(|factors| factors.q.len()));
     let mut rows = vec![(NONE, 0u32); free.len()];
     for (aggregate, unknowns) in members.iter().enumerate() {
         for (at, &unknown) in unknowns.iter().enumerate() {
             rows[unknown as usize] = (aggregate as u32, at as u32);
         }
     }
-    let fill = |i: usize, _: &mut (), row: &mut Rows| {
+    let fill = |i: usize, _: &mut (), row: &mut RowBuilder| {
         let (aggregate, at) = rows[i];
         if aggregate != NONE {
             let first = coarse.starts[aggregate as usize];
@@ -64,15 +64,15 @@ pub(super) fn tentative(
     };
     let near_null = (0..near_null.len()).map(of_coarse).collect();
     let width = coarse.of.len();
-    Tentative {
-        prolongator: Rectangular { starts, columns, values, width },
+    TentativeProlongator {
+        prolongator: RectangularMatrix { starts, columns, values, width },
         nodes: coarse,
         near_null,
     }
 }
 
 /// Returns the degrees of freedom of each aggregate.
-fn members(nodes: &Nodes, (of, count): (&[u32], usize), free: &[bool]) -> Vec<Vec<u32>> {
+fn members(nodes: &NodeDofs, (of, count): (&[u32], usize), free: &[bool]) -> Vec<Vec<u32>> {
     let mut members = vec![Vec::new(); count];
     for (node, &aggregate) in of.iter().enumerate() {
         if aggregate != NONE {
@@ -83,7 +83,7 @@ fn members(nodes: &Nodes, (of, count): (&[u32], usize), free: &[bool]) -> Vec<Ve
     members
 }
 
-fn factorise(unknowns: &[u32], near_null: &[Vec<f64>]) -> Factors {
+fn factorise(unknowns: &[u32], near_null: &[Vec<f64>]) -> QrFactors {
     let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
     let mut q: Vec<Vec<f64>> = Vec::new();
     let mut r: Vec<Vec<f64>> = Vec::new();
@@ -107,5 +107,5 @@ fn factorise(unknowns: &[u32], near_null: &[Vec<f64>]) -> Factors {
         r.push(column);
     }
     r.iter_mut().for_each(|column| column.resize(q.len(), 0.0));
-    Factors { q, r }
+    QrFactors { q, r }
 }

@@ -1,4 +1,4 @@
-//! Sparse factorisation of [`Columns`] to [`Factors`]. This is the only file that names the library.
+//! Sparse factorisation of [`Csc`] to [`Factors`]. This is the only file that names the library.
 //!
 //! The matrix is first scaled, A → R A C with the largest entries of all rows and columns near 1 (Ruiz 2001). Identity
 //! rows and different units therefore do not affect pivoting. A Cholesky factorisation is tried first if the matrix
@@ -6,7 +6,7 @@
 //! estimate of ‖A⁻¹‖₁ detects matrices that are singular to working precision.
 
 use super::FactorError;
-use crate::algebra::coupling::Columns;
+use crate::algebra::coupling::Csc;
 use faer::Side;
 use faer::linalg::solvers::Solve as _;
 use faer::mat::MatMut;
@@ -20,14 +20,14 @@ const SWEEPS: usize = 3;
 const MOST: usize = 20;
 const APART: f64 = 1e3;
 
-enum Kind {
+enum FactorKind {
     Cholesky(Llt<usize, f64>),
     Lu(Box<Lu<usize, f64>>),
 }
 
 /// A factorised matrix.
 pub struct Factors {
-    kind: Kind,
+    kind: FactorKind,
     /// Diagonals of R and C.
     rows: Vec<f64>,
     columns: Vec<f64>,
@@ -40,7 +40,7 @@ const ABOVE: f64 = 100.0;
 
 /// Symbolic factorisation, reused for matrices with the same pattern.
 #[derive(Default)]
-pub struct Analysis {
+pub struct SymbolicAnalysis {
     starts: Vec<usize>,
     indices: Vec<u32>,
     cholesky: Option<SymbolicLlt<usize>>,
@@ -49,12 +49,12 @@ pub struct Analysis {
 
 /// Fallback for matrices without a Cholesky factorisation.
 #[derive(Clone, Copy)]
-enum Otherwise {
+enum CholeskyFallback {
     /// LU.
     Lu,
     /// LU without trying Cholesky.
     LuAtOnce,
-    Nothing,
+    NoFallback,
 }
 
 /// Returns the rounding error of the smallest pivot of a scaled matrix of size n.
@@ -62,14 +62,14 @@ fn rounding(n: usize) -> f64 {
     f64::EPSILON * (10.0 + (n as f64).sqrt())
 }
 
-impl Analysis {
+impl SymbolicAnalysis {
     /// Factorises a matrix; `definite` states that it should be symmetric positive definite.
     ///
     /// # Errors
     ///
     /// The matrix is singular or too large.
-    pub fn factorise(&mut self, matrix: &Columns, definite: bool) -> Result<Factors, FactorError> {
-        let otherwise = if definite { Otherwise::Lu } else { Otherwise::LuAtOnce };
+    pub fn factorise(&mut self, matrix: &Csc, definite: bool) -> Result<Factors, FactorError> {
+        let otherwise = if definite { CholeskyFallback::Lu } else { CholeskyFallback::LuAtOnce };
         let found = self.factorised(matrix, otherwise)?;
         found.ok_or(FactorError::Singular { unknown: 0, condition: f64::INFINITY })
     }
@@ -80,15 +80,15 @@ impl Analysis {
     /// # Errors
     ///
     /// As for [`factorise`](Self::factorise).
-    pub fn definite(&mut self, matrix: &Columns) -> Result<Option<Factors>, FactorError> {
-        let found = self.factorised(matrix, Otherwise::Nothing)?;
+    pub fn definite(&mut self, matrix: &Csc) -> Result<Option<Factors>, FactorError> {
+        let found = self.factorised(matrix, CholeskyFallback::NoFallback)?;
         Ok(found.filter(Factors::is_definite))
     }
 
     fn factorised(
         &mut self,
-        matrix: &Columns,
-        otherwise: Otherwise,
+        matrix: &Csc,
+        otherwise: CholeskyFallback,
     ) -> Result<Option<Factors>, FactorError> {
         if !matrix.values.iter().all(|value| value.is_finite()) {
             return Err(FactorError::NotFinite);
@@ -102,13 +102,13 @@ impl Analysis {
         let scaled = scaled(matrix, &rows, &columns);
         let norm = one_norm(&scaled);
         let cholesky = match otherwise {
-            Otherwise::LuAtOnce => None,
-            Otherwise::Lu | Otherwise::Nothing => self.cholesky(&scaled)?,
+            CholeskyFallback::LuAtOnce => None,
+            CholeskyFallback::Lu | CholeskyFallback::NoFallback => self.cholesky(&scaled)?,
         };
         let kind = match (cholesky, otherwise) {
-            (Some(factors), _) => Kind::Cholesky(factors),
-            (None, Otherwise::Nothing) => return Ok(None),
-            (None, _) => Kind::Lu(Box::new(self.lu(&scaled)?)),
+            (Some(factors), _) => FactorKind::Cholesky(factors),
+            (None, CholeskyFallback::NoFallback) => return Ok(None),
+            (None, _) => FactorKind::Lu(Box::new(self.lu(&scaled)?)),
         };
         let mut factors = Factors { kind, rows, columns, inverse: 0.0 };
         let (inverse, largest) = factors.inverse_norm(n);
@@ -163,8 +163,8 @@ impl Factors {
     /// Returns `cholesky` or `lu`.
     pub fn word(&self) -> &'static str {
         match self.kind {
-            Kind::Cholesky(_) => "cholesky",
-            Kind::Lu(_) => "lu",
+            FactorKind::Cholesky(_) => "cholesky",
+            FactorKind::Lu(_) => "lu",
         }
     }
 
@@ -175,7 +175,7 @@ impl Factors {
 
     /// Returns whether the matrix is positive definite, well above the rounding-error level.
     pub fn is_definite(&self) -> bool {
-        matches!(self.kind, Kind::Cholesky(_))
+        matches!(self.kind, FactorKind::Cholesky(_))
             && self.inverse * ABOVE * rounding(self.rows.len()) < 1.0
     }
 
@@ -191,9 +191,9 @@ impl Factors {
         let n = x.len();
         let right = MatMut::from_column_major_slice_mut(x, n, 1);
         match (&self.kind, transposed) {
-            (Kind::Cholesky(factors), _) => factors.solve_in_place(right),
-            (Kind::Lu(factors), false) => factors.solve_in_place(right),
-            (Kind::Lu(factors), true) => factors.solve_transpose_in_place(right),
+            (FactorKind::Cholesky(factors), _) => factors.solve_in_place(right),
+            (FactorKind::Lu(factors), false) => factors.solve_in_place(right),
+            (FactorKind::Lu(factors), true) => factors.solve_transpose_in_place(right),
         }
     }
 
@@ -240,7 +240,7 @@ fn one_norm(matrix: &SparseColMat<usize, f64>) -> f64 {
 }
 
 /// Returns the diagonals of R and C.
-fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
+fn scaling(matrix: &Csc) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
     let n = matrix.starts.len() - 1;
     let (mut rows, mut columns) = (vec![1.0; n], vec![1.0; n]);
     for sweep in 1..=MOST {
@@ -268,7 +268,7 @@ fn scaling(matrix: &Columns) -> Result<(Vec<f64>, Vec<f64>), FactorError> {
 }
 
 /// Returns R A C.
-fn scaled(matrix: &Columns, rows: &[f64], columns: &[f64]) -> SparseColMat<usize, f64> {
+fn scaled(matrix: &Csc, rows: &[f64], columns: &[f64]) -> SparseColMat<usize, f64> {
     let n = rows.len();
     let mut values = Vec::with_capacity(matrix.values.len());
     for j in 0..n {
@@ -283,8 +283,8 @@ fn scaled(matrix: &Columns, rows: &[f64], columns: &[f64]) -> SparseColMat<usize
 mod tests {
     use super::*;
 
-    fn columns(n: usize, entry: impl Fn(usize, usize) -> f64) -> Columns {
-        let mut matrix = Columns { starts: vec![0], rows: Vec::new(), values: Vec::new() };
+    fn columns(n: usize, entry: impl Fn(usize, usize) -> f64) -> Csc {
+        let mut matrix = Csc { starts: vec![0], rows: Vec::new(), values: Vec::new() };
         for j in 0..n {
             for i in 0..n {
                 let value = entry(i, j);
@@ -312,7 +312,7 @@ mod tests {
         unit(i) * entry * unit(j)
     }
 
-    fn check(matrix: &Columns, definite: bool, word: &str) {
+    fn check(matrix: &Csc, definite: bool, word: &str) {
         let n = matrix.starts.len() - 1;
         let wanted: Vec<f64> = (0..n).map(|i| 1.0 + (i as f64).sin()).collect();
         let product = |x: &[f64]| {
@@ -326,7 +326,7 @@ mod tests {
             (sums, sizes)
         };
         let (right, _) = product(&wanted);
-        let mut analysis = Analysis::default();
+        let mut analysis = SymbolicAnalysis::default();
         for _ in 0..2 {
             let mut x = right.clone();
             let factors = analysis.factorise(matrix, definite).expect("factors");
@@ -374,7 +374,7 @@ mod tests {
 
     #[test]
     fn singular_matrices_are_told_with_their_null_vector() {
-        let mut analysis = Analysis::default();
+        let mut analysis = SymbolicAnalysis::default();
         let mut told = |entry: &dyn Fn(usize, usize) -> f64, definite| {
             analysis.factorise(&columns(50, entry), definite).err()
         };

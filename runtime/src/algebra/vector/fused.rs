@@ -1,6 +1,6 @@
 //! Fused vector operations of smoothers and time steps: each vector is read and written once.
 
-use super::{Data, Precision, Real, Vector, blas, real};
+use super::{Precision, Real, Vector, VectorData, blas, real};
 
 impl Vector {
     /// Takes a Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, self = self + d.

@@ -1,6 +1,6 @@
 //! Host vector operations: results, and independence of the number of threads.
 
-use super::{Precision, Product, Vector};
+use super::{Precision, ScalarProduct, Vector};
 
 fn sample(len: usize, seed: u64) -> Vec<f64> {
     let mut state = seed;
@@ -23,7 +23,7 @@ fn sums_do_not_depend_on_the_number_of_threads() {
                 rayon::ThreadPoolBuilder::new().num_threads(threads).build().expect("a pool");
             pool.install(|| {
                 let (mut u, mut r) = (x.clone(), y.clone());
-                let sums = u.step(0.3, &Product::known(1.0), &y, &mut r, &x, Some(&d));
+                let sums = u.step(0.3, &ScalarProduct::known(1.0), &y, &mut r, &x, Some(&d));
                 u.advance(0.7, &r, Some(&d));
                 let last = u.axpy_dot(0.25, &r);
                 (
@@ -47,7 +47,7 @@ fn operations_follow_their_formulas() {
     assert!((vector(&a).dot(&vector(&b)) - dot(&a, &b)).abs() < 1e-10);
 
     let (mut x, mut r) = (vector(&a), vector(&b));
-    let curvature = Product::known(4.0);
+    let curvature = ScalarProduct::known(4.0);
     let step = x.step(2.0, &curvature, &vector(&c), &mut r, &vector(&d), Some(&vector(&a)));
     let new_r: Vec<f64> = b.iter().zip(&d).map(|(b, d)| b - 0.5 * d).collect();
     let scaled: Vec<f64> = new_r.iter().zip(&a).map(|(r, a)| r * a).collect();

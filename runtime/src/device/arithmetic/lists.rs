@@ -9,7 +9,7 @@
 //! only.
 
 use super::{Arithmetic, MOST, THREADS, groups};
-use crate::device::{Array, DeviceError, Given, Kind};
+use crate::device::{Array, DeviceError, ElementKind, KernelArgument};
 
 /// Largest length of a list for a single thread.
 const SHORT: usize = 32;
@@ -18,7 +18,7 @@ const PART: usize = 1 << 13;
 
 /// Lists of vector entries.
 #[derive(Clone, Debug, Default)]
-pub struct Lists {
+pub struct EntryLists {
     /// The entries that are sums.
     pub dofs: Vec<u32>,
     /// The start of each list, and the end of the last.
@@ -33,7 +33,7 @@ pub struct Lists {
 
 /// Some of the lists on a device.
 #[derive(Debug)]
-struct Tables {
+struct ListTables {
     count: usize,
     dofs: Array,
     starts: Array,
@@ -44,8 +44,8 @@ struct Tables {
 
 /// Long lists; `starts` refers to their parts.
 #[derive(Debug)]
-struct Long {
-    lists: Tables,
+struct LongLists {
+    lists: ListTables,
     parts: usize,
     /// The first part of each list, and the end of the last.
     first: Array,
@@ -55,21 +55,21 @@ struct Long {
 
 /// Lists on a device.
 #[derive(Debug)]
-pub struct Listed {
-    short: Tables,
-    long: Long,
+pub struct DeviceLists {
+    short: ListTables,
+    long: LongLists,
     /// The length of vectors.
     len: usize,
 }
 
-impl Lists {
+impl EntryLists {
     /// Returns the selected lists in parts of at most `most` entries, and the start of the parts of each list.
     fn some(
         &self,
         arithmetic: &Arithmetic,
         which: impl Fn(usize) -> bool,
         most: usize,
-    ) -> Result<(Tables, Vec<u32>), DeviceError> {
+    ) -> Result<(ListTables, Vec<u32>), DeviceError> {
         let (mut dofs, mut terms, mut factors, mut values) =
             (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (mut starts, mut first) = (vec![0], vec![0]);
@@ -89,7 +89,7 @@ impl Lists {
             first.push(starts.len() as u32 - 1);
         }
         let device = &arithmetic.device;
-        let lists = Tables {
+        let lists = ListTables {
             count: dofs.len(),
             dofs: device.upload(&dofs)?,
             starts: device.upload(&starts)?,
@@ -117,13 +117,17 @@ impl Lists {
     }
 }
 
-impl Listed {
+impl DeviceLists {
     /// Uploads the lists for vectors of length `len`.
     ///
     /// # Errors
     ///
     /// [`DeviceError::Mismatch`] for entries out of range and for lists that contain sums; a driver error.
-    pub fn new(arithmetic: &Arithmetic, len: usize, lists: &Lists) -> Result<Self, DeviceError> {
+    pub fn new(
+        arithmetic: &Arithmetic,
+        len: usize,
+        lists: &EntryLists,
+    ) -> Result<Self, DeviceError> {
         if !lists.are_sound(len) {
             return Err(DeviceError::Mismatch { operation: "list sums" });
         }
@@ -131,8 +135,8 @@ impl Listed {
         let (long, first) = lists.some(arithmetic, |entries| entries > SHORT, PART)?;
         let parts = long.starts.len() - 1;
         let device = &arithmetic.device;
-        let (first, partials) = (device.upload(&first)?, device.zeros(Kind::F64, parts)?);
-        Ok(Self { short, long: Long { lists: long, parts, first, partials }, len })
+        let (first, partials) = (device.upload(&first)?, device.zeros(ElementKind::F64, parts)?);
+        Ok(Self { short, long: LongLists { lists: long, parts, first, partials }, len })
     }
 
     /// Computes y_i = keep · y_i + Σ_k c_ik y_k + a · g_i.
@@ -148,18 +152,21 @@ impl Listed {
         y: &mut Array,
     ) -> Result<(), DeviceError> {
         arithmetic.same("sum_at", &[y], self.len)?;
-        let after = [Given::Real(keep), Given::Real(a)];
+        let after = [KernelArgument::Real(keep), KernelArgument::Real(a)];
         let start =
             |name: &'static str, n: usize, groups: usize, arrays: &[&Array], after: &[_]| {
-                let mut given = vec![Given::Size(n as u64), Given::Size((groups * THREADS) as u64)];
-                given.extend(arrays.iter().map(|array| Given::Array(array)));
+                let mut given = vec![
+                    KernelArgument::Size(n as u64),
+                    KernelArgument::Size((groups * THREADS) as u64),
+                ];
+                given.extend(arrays.iter().map(|array| KernelArgument::Array(array)));
                 given.extend_from_slice(after);
                 // SAFETY: these kernels of `TEXT` take n, the stride, and the arrays that `new` created together. Their
                 // indices were compared with the vector length, and no written entry is in a list; the length and the
                 // precision of y have just been checked.
                 unsafe { arithmetic.device.start(arithmetic.kernel(name)?, groups, &given) }
             };
-        let (short, Long { lists: long, parts, first, partials }) = (&self.short, &self.long);
+        let (short, LongLists { lists: long, parts, first, partials }) = (&self.short, &self.long);
         if short.count > 0 {
             let tables =
                 [&short.dofs, &short.starts, &short.terms, &short.factors, &short.values, y];

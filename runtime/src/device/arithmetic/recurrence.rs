@@ -6,11 +6,11 @@
 //!
 //! Iterations stop changing x and r if p·Ap or r·z is not positive, if a number is not finite, or if r·r has reached
 //! its target. Any number of iterations can therefore be enqueued in advance. A ring buffer stores the results of the
-//! last [`Recurrence::MOST`] iterations; the host reads it at any time.
+//! last [`CgRecurrence::MOST`] iterations; the host reads it at any time.
 
-use super::{Arithmetic, Joint, Summed, Wanted, groups, groups_of};
+use super::{Arithmetic, SharedEntries, SumSelection, SumValues, groups, groups_of};
 use crate::device::interface::{bytes, bytes_mut};
-use crate::device::{Array, DeviceError, Given};
+use crate::device::{Array, DeviceError, KernelArgument};
 use std::sync::{Arc, PoisonError};
 
 /// Scalars before the ring: r·z, the stop flag, the number of iterations, and the target of r·r.
@@ -20,18 +20,18 @@ const KEPT: usize = 3;
 
 /// Origin of the next search direction.
 #[derive(Clone, Copy, Debug)]
-pub enum Toward<'a> {
+pub enum SearchDirection<'a> {
     /// z = r.
     Residual(&'a Array),
     /// z = D⁻¹r, from r and D⁻¹.
     Scaled(&'a Array, &'a Array),
-    /// A preconditioned residual z, already passed to [`Recurrence::weigh`].
+    /// A preconditioned residual z, already passed to [`CgRecurrence::weigh`].
     Preconditioned(&'a Array),
 }
 
 /// The scalars of the method on a device, and its vector operations.
 #[derive(Debug)]
-pub struct Recurrence {
+pub struct CgRecurrence {
     arithmetic: Arc<Arithmetic>,
     /// The group sums of p·Ap, later of r·z if z is the result of an operator.
     products: Option<Array>,
@@ -44,10 +44,10 @@ pub struct Recurrence {
     /// The number of iterations read by the host.
     known: usize,
     /// The entries shared with other processes.
-    joint: Option<Arc<Joint>>,
+    joint: Option<Arc<SharedEntries>>,
 }
 
-impl Drop for Recurrence {
+impl Drop for CgRecurrence {
     fn drop(&mut self) {
         let mut spare = self.arithmetic.spare.lock().unwrap_or_else(PoisonError::into_inner);
         let arrays = [&mut self.products, &mut self.sums, &mut self.state, &mut self.found];
@@ -71,7 +71,7 @@ fn largest_square(target: f64) -> f64 {
     square
 }
 
-impl Recurrence {
+impl CgRecurrence {
     /// The capacity of the ring: the largest number of iterations between two reads.
     pub const MOST: usize = 64;
 
@@ -82,7 +82,7 @@ impl Recurrence {
     /// Those of [`Device::zeros`](crate::device::Device::zeros).
     pub fn new(
         arithmetic: &Arc<Arithmetic>,
-        joint: Option<&Arc<Joint>>,
+        joint: Option<&Arc<SharedEntries>>,
     ) -> Result<Self, DeviceError> {
         let mut made = Self {
             arithmetic: Arc::clone(arithmetic),
@@ -115,14 +115,14 @@ impl Recurrence {
     pub fn product(&self, p: &Array, q: &Array) -> Result<(), DeviceError> {
         let products = given(&self.products)?;
         self.arithmetic.run_by("dot", self.sized(p.len()), &[p, q], &[products])?;
-        self.settle(&self.products, Wanted::First, [p, q, q])
+        self.settle(&self.products, SumSelection::First, [p, q, q])
     }
 
     /// Reduces group sums over all processes.
     fn settle(
         &self,
         sums: &Option<Array>,
-        wanted: Wanted,
+        wanted: SumSelection,
         of: [&Array; 3],
     ) -> Result<(), DeviceError> {
         let Some(joint) = &self.joint else { return Ok(()) };
@@ -149,16 +149,16 @@ impl Recurrence {
             given(&self.sums)?,
             given(&self.state)?,
             given(&self.found)?,
-            Given::Size(size.1 as u64),
+            KernelArgument::Size(size.1 as u64),
         ];
         match d {
             Some(d) => {
                 self.arithmetic.run_by("batch_step", size, &[p, q, d, x, r], &others)?;
-                self.settle(&self.sums, Wanted::Both, [r, r, d])
+                self.settle(&self.sums, SumSelection::Both, [r, r, d])
             }
             None => {
                 self.arithmetic.run_by("batch_step_plain", size, &[p, q, x, r], &others)?;
-                self.settle(&self.sums, Wanted::First, [r, r, r])
+                self.settle(&self.sums, SumSelection::First, [r, r, r])
             }
         }
     }
@@ -169,29 +169,29 @@ impl Recurrence {
     }
 
     /// Updates p = z + β p, unless stopped, and ends the iteration.
-    pub fn advance(&self, toward: Toward<'_>, p: &mut Array) -> Result<(), DeviceError> {
+    pub fn advance(&self, toward: SearchDirection<'_>, p: &mut Array) -> Result<(), DeviceError> {
         let n = p.len();
         let known = self.sized(n).1 as u64;
         let (weights, second) = match toward {
-            Toward::Residual(_) => (&self.sums, 0),
-            Toward::Scaled(..) => (&self.sums, known),
-            Toward::Preconditioned(_) => (&self.products, 0),
+            SearchDirection::Residual(_) => (&self.sums, 0),
+            SearchDirection::Scaled(..) => (&self.sums, known),
+            SearchDirection::Preconditioned(_) => (&self.products, 0),
         };
         let others = [
             given(&self.sums)?,
             given(weights)?,
             given(&self.found)?,
             given(&self.state)?,
-            Given::Size(known),
-            Given::Size(second),
+            KernelArgument::Size(known),
+            KernelArgument::Size(second),
         ];
         // Scalars are updated even if a process has no entries.
         let advance = |name: &'static str, arrays: &[&Array]| {
             self.arithmetic.run_by(name, (n, groups(n)), arrays, &others)
         };
         match toward {
-            Toward::Scaled(r, d) => advance("batch_advance", &[r, d, p]),
-            Toward::Residual(z) | Toward::Preconditioned(z) => {
+            SearchDirection::Scaled(r, d) => advance("batch_advance", &[r, d, p]),
+            SearchDirection::Residual(z) | SearchDirection::Preconditioned(z) => {
                 advance("batch_advance_plain", &[z, p])
             }
         }
@@ -199,7 +199,7 @@ impl Recurrence {
 
     /// Waits for earlier work and returns the results of the iterations since the last read, r·r and r·z. Stopped
     /// iterations have none.
-    pub fn read(&mut self) -> Result<Vec<Summed>, DeviceError> {
+    pub fn read(&mut self) -> Result<Vec<SumValues>, DeviceError> {
         let mut state = [0.0; SCALARS + KEPT * Self::MOST];
         let from = self.state.as_ref().ok_or(DeviceError::Foreign)?;
         self.arithmetic.device.read(from, 0, bytes_mut(&mut state))?;
@@ -208,14 +208,14 @@ impl Recurrence {
         self.known = new.end;
         let found = new.map(|iteration| {
             let kept = &ring[iteration % Self::MOST * KEPT..][..KEPT];
-            Summed { curvature: kept[0], first: kept[1], second: kept[2] }
+            SumValues { curvature: kept[0], first: kept[1], second: kept[2] }
         });
         Ok(found.collect())
     }
 }
 
-fn given(array: &Option<Array>) -> Result<Given<'_>, DeviceError> {
-    array.as_ref().map(Given::Array).ok_or(DeviceError::Foreign)
+fn given(array: &Option<Array>) -> Result<KernelArgument<'_>, DeviceError> {
+    array.as_ref().map(KernelArgument::Array).ok_or(DeviceError::Foreign)
 }
 
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Asynchronous sums over vectors: group sums on the device, added up on reading.
 
-use super::{Arithmetic, Joint, THREADS};
+use super::{Arithmetic, SharedEntries, THREADS};
 use crate::device::interface::bytes_mut;
 use crate::device::{Array, DeviceError};
 use std::sync::{Arc, PoisonError};
@@ -23,17 +23,17 @@ fn add_up(partials: &[f64]) -> f64 {
 
 /// Sums that may still be in progress.
 #[derive(Debug)]
-pub struct Sums {
+pub struct PendingSums {
     pub(super) arithmetic: Arc<Arithmetic>,
     pub(super) partials: Option<Array>,
     pub(super) groups: usize,
     pub(super) count: usize,
     pub(super) curvature: bool,
     /// The reduction over all processes.
-    pub(super) joint: Option<Arc<Joint>>,
+    pub(super) joint: Option<Arc<SharedEntries>>,
 }
 
-impl Drop for Sums {
+impl Drop for PendingSums {
     fn drop(&mut self) {
         if let Some(partials) = self.partials.take() {
             let mut spare = self.arithmetic.spare.lock().unwrap_or_else(PoisonError::into_inner);
@@ -42,7 +42,7 @@ impl Drop for Sums {
     }
 }
 
-impl Sums {
+impl PendingSums {
     pub(super) fn partials(&self) -> Result<&Array, DeviceError> {
         self.partials.as_ref().ok_or(DeviceError::Foreign)
     }
@@ -52,7 +52,7 @@ impl Sums {
     /// # Errors
     ///
     /// A driver error, also of earlier work.
-    pub fn values(&self) -> Result<Summed, DeviceError> {
+    pub fn values(&self) -> Result<SumValues, DeviceError> {
         let mut partials = vec![0.0; self.count * self.groups + usize::from(self.curvature)];
         self.arithmetic.device.read(self.partials()?, 0, bytes_mut(&mut partials))?;
         let sum = |at: usize| add_up(&partials[at * self.groups..][..self.groups]);
@@ -61,7 +61,7 @@ impl Sums {
             joint.total(&self.arithmetic, &mut sums);
         }
         let first = sums[0];
-        Ok(Summed {
+        Ok(SumValues {
             first,
             second: if self.count == 2 { sums[1] } else { first },
             curvature: if self.curvature { partials[self.count * self.groups] } else { 0.0 },
@@ -69,9 +69,9 @@ impl Sums {
     }
 }
 
-/// Values of [`Sums`].
+/// Values of [`PendingSums`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Summed {
+pub struct SumValues {
     /// The first or only sum.
     pub first: f64,
     /// The second sum, if the kernel forms two; otherwise the first.

@@ -5,8 +5,8 @@ use std::ops::Range;
 
 use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 
-use super::indices::Largest;
-use super::{IndexArray, LaunchError, Plain};
+use super::indices::LargestIndex;
+use super::{IndexArray, LaunchError, PlainNumber};
 
 /// Data lent to a kernel: pointer, length and access. Writable data is borrowed exclusively.
 #[derive(Debug)]
@@ -25,7 +25,7 @@ pub struct Argument<'a> {
 pub(super) enum Access {
     Read,
     Write,
-    /// Several launches write parts of one vector, ordered by [`super::Schedule`]; see [`super::Shared`].
+    /// Several launches write parts of one vector, ordered by [`super::Schedule`]; see [`super::SharedSlice`].
     Shared,
 }
 
@@ -37,12 +37,12 @@ unsafe impl Sync for Argument<'_> {}
 
 impl<'a> Argument<'a> {
     /// Borrows data for reading.
-    pub fn read<T: Plain>(values: &'a [T]) -> Self {
+    pub fn read<T: PlainNumber>(values: &'a [T]) -> Self {
         Self::new(values.as_ptr().cast(), values.len(), T::NAME, Access::Read)
     }
 
     /// Borrows data for reading and writing.
-    pub fn write<T: Plain>(values: &'a mut [T]) -> Self {
+    pub fn write<T: PlainNumber>(values: &'a mut [T]) -> Self {
         Self::new(values.as_mut_ptr().cast(), values.len(), T::NAME, Access::Write)
     }
 
@@ -91,7 +91,7 @@ impl<'a> Argument<'a> {
     }
 
     /// Returns the elements; their type must be `T`.
-    pub(super) fn slice<T: Plain>(&self) -> &'a [T] {
+    pub(super) fn slice<T: PlainNumber>(&self) -> &'a [T] {
         assert!(self.kind == T::NAME && self.access != Access::Shared, "lent otherwise");
         // SAFETY: the argument was created from a slice of this type and length, borrowed for 'a. Nobody writes it:
         // indices and read-only data are not written.
@@ -115,10 +115,10 @@ pub(super) fn fit(abi: &KernelAbi, arguments: &[Argument<'_>]) -> Result<usize, 
             (Some(indices), among) => indices.largest(extent, among),
             (None, Some(among)) => {
                 let rows = given.slice::<u32>().chunks_exact(extent.max(1));
-                let each = rows.map(|row| Largest::of(row.get(among.clone()).unwrap_or(row)));
-                each.fold(Largest::default(), Largest::and)
+                let each = rows.map(|row| LargestIndex::of(row.get(among.clone()).unwrap_or(row)));
+                each.fold(LargestIndex::default(), LargestIndex::and)
             }
-            (None, None) => Largest::of(given.slice()),
+            (None, None) => LargestIndex::of(given.slice()),
         })
     };
     indices_fit(abi, largest, |at| arguments[at].elements)?;
@@ -164,7 +164,7 @@ fn element(role: Role, precision: Precision) -> &'static str {
 /// within a part of its rows, `elements` the length of one.
 pub(in crate::device) fn indices_fit(
     abi: &KernelAbi,
-    largest: impl Fn(usize, Option<&Range<usize>>) -> Result<Largest, LaunchError>,
+    largest: impl Fn(usize, Option<&Range<usize>>) -> Result<LargestIndex, LaunchError>,
     elements: impl Fn(usize) -> usize,
 ) -> Result<(), LaunchError> {
     let within = |at: usize, array: &str, expected: usize, found: usize| {

@@ -25,7 +25,9 @@ mod sealed {
 }
 
 /// Number type without padding or invalid bit patterns; all-zero bytes mean 0.
-pub trait Plain: sealed::Sealed + Copy + Default + Send + Sync + fmt::Debug + 'static {
+pub trait PlainNumber:
+    sealed::Sealed + Copy + Default + Send + Sync + fmt::Debug + 'static
+{
     /// The name of the type in Rust, for messages.
     const NAME: &'static str;
 }
@@ -33,7 +35,7 @@ pub trait Plain: sealed::Sealed + Copy + Default + Send + Sync + fmt::Debug + 's
 macro_rules! plain {
     ($($kind:ty),*) => {$(
         impl sealed::Sealed for $kind {}
-        impl Plain for $kind {
+        impl PlainNumber for $kind {
             const NAME: &'static str = stringify!($kind);
         }
     )*};
@@ -41,7 +43,7 @@ macro_rules! plain {
 plain!(f64, f32, u64, u32, u16, u8, i64, i32);
 
 /// An array of `len` numbers, aligned for kernels; dereferences to a slice.
-pub struct Buffer<T: Plain> {
+pub struct Buffer<T: PlainNumber> {
     pointer: NonNull<T>,
     len: usize,
     layout: Layout,
@@ -49,11 +51,11 @@ pub struct Buffer<T: Plain> {
 }
 
 // SAFETY: the buffer owns its memory exclusively, as a `Vec` does, and `T` is `Send`.
-unsafe impl<T: Plain> Send for Buffer<T> {}
+unsafe impl<T: PlainNumber> Send for Buffer<T> {}
 // SAFETY: shared access only reads, and `T` is `Sync`.
-unsafe impl<T: Plain> Sync for Buffer<T> {}
+unsafe impl<T: PlainNumber> Sync for Buffer<T> {}
 
-impl<T: Plain> Buffer<T> {
+impl<T: PlainNumber> Buffer<T> {
     /// Creates a buffer of `len` zeros.
     ///
     /// # Panics
@@ -95,7 +97,7 @@ impl<T: Plain> Buffer<T> {
 }
 
 /// Returns the layout of `len` elements and padding, in multiples of 2 MiB pages from one page on.
-fn layout_for<T: Plain>(len: usize) -> Layout {
+fn layout_for<T: PlainNumber>(len: usize) -> Layout {
     let bytes = len.checked_mul(size_of::<T>()).and_then(|bytes| bytes.checked_add(PADDING));
     let layout = bytes.and_then(|bytes| {
         let align = if bytes >= PAGE { PAGE } else { LINE };
@@ -118,14 +120,14 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     raw
 }
 
-impl<T: Plain> Drop for Buffer<T> {
+impl<T: PlainNumber> Drop for Buffer<T> {
     fn drop(&mut self) {
         // SAFETY: allocated by `allocate` with this layout, and freed only here.
         unsafe { dealloc(self.pointer.as_ptr().cast(), self.layout) };
     }
 }
 
-impl<T: Plain> Deref for Buffer<T> {
+impl<T: PlainNumber> Deref for Buffer<T> {
     type Target = [T];
 
     fn deref(&self) -> &[T] {
@@ -134,26 +136,26 @@ impl<T: Plain> Deref for Buffer<T> {
     }
 }
 
-impl<T: Plain> DerefMut for Buffer<T> {
+impl<T: PlainNumber> DerefMut for Buffer<T> {
     fn deref_mut(&mut self) -> &mut [T] {
         // SAFETY: as in `deref`, and `&mut self` makes the access unique.
         unsafe { std::slice::from_raw_parts_mut(self.pointer.as_ptr(), self.len) }
     }
 }
 
-impl<T: Plain> Clone for Buffer<T> {
+impl<T: PlainNumber> Clone for Buffer<T> {
     fn clone(&self) -> Self {
         Self::from_slice(self)
     }
 }
 
-impl<T: Plain> Default for Buffer<T> {
+impl<T: PlainNumber> Default for Buffer<T> {
     fn default() -> Self {
         Self::zeroed(0)
     }
 }
 
-impl<T: Plain> PartialEq for Buffer<T>
+impl<T: PlainNumber> PartialEq for Buffer<T>
 where
     T: PartialEq,
 {
@@ -162,13 +164,13 @@ where
     }
 }
 
-impl<T: Plain> fmt::Debug for Buffer<T> {
+impl<T: PlainNumber> fmt::Debug for Buffer<T> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&**self, out)
     }
 }
 
-impl<T: Plain> FromIterator<T> for Buffer<T> {
+impl<T: PlainNumber> FromIterator<T> for Buffer<T> {
     fn from_iter<I: IntoIterator<Item = T>>(values: I) -> Self {
         Self::from_slice(&values.into_iter().collect::<Vec<_>>())
     }

@@ -15,14 +15,14 @@ const ROWS: usize = 1024;
 
 /// Maximum of some indices.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Largest {
+pub(crate) struct LargestIndex {
     /// Largest index plus one, without `u32::MAX`, which means none.
     below: u32,
     /// True if `u32::MAX` occurs.
     nothing: bool,
 }
 
-impl Largest {
+impl LargestIndex {
     pub(crate) fn of(indices: &[u32]) -> Self {
         // `u32::MAX` wraps to 0, every other index to index + 1.
         let (mut most, mut least) = (0, u32::MAX);
@@ -52,8 +52,8 @@ pub struct IndexArray {
     values: Buffer<u32>,
     lanes: usize,
     /// The largest index of each entry.
-    largest: Vec<Largest>,
-    all: Largest,
+    largest: Vec<LargestIndex>,
+    all: LargestIndex,
     /// Unique identity of the values.
     id: u64,
 }
@@ -69,22 +69,22 @@ impl IndexArray {
         let (entries, lanes) = (entries.max(1), lanes.max(1));
         let row = entries * lanes;
         assert_eq!(values.len() % row, 0, "an index array should have whole batches");
-        let none = || vec![Largest::default(); entries];
+        let none = || vec![LargestIndex::default(); entries];
         let of = |rows: &[u32]| {
             let mut largest = none();
             for row in rows.chunks_exact(row) {
                 for (largest, lanes) in largest.iter_mut().zip(row.chunks_exact(lanes)) {
-                    *largest = largest.and(Largest::of(lanes));
+                    *largest = largest.and(LargestIndex::of(lanes));
                 }
             }
             largest
         };
         let parts = values.par_chunks(row * ROWS.div_ceil(entries)).map(of);
-        let both = |a: Vec<Largest>, b: Vec<Largest>| -> Vec<Largest> {
+        let both = |a: Vec<LargestIndex>, b: Vec<LargestIndex>| -> Vec<LargestIndex> {
             a.iter().zip(&b).map(|(a, b)| a.and(*b)).collect()
         };
         let largest = parts.merged(both).unwrap_or_else(none);
-        let all = largest.iter().fold(Largest::default(), |a, &b| a.and(b));
+        let all = largest.iter().fold(LargestIndex::default(), |a, &b| a.and(b));
         Self { values, lanes, largest, all, id: NEXT.fetch_add(1, Ordering::Relaxed) }
     }
 
@@ -95,12 +95,12 @@ impl IndexArray {
 
     /// Returns the maximum in a part of rows of `extent` elements; over all elements without a part, or if this array
     /// has other rows.
-    pub(super) fn largest(&self, extent: usize, part: Option<&Range<usize>>) -> Largest {
+    pub(super) fn largest(&self, extent: usize, part: Option<&Range<usize>>) -> LargestIndex {
         let part = part.filter(|_| extent == self.largest.len() * self.lanes);
         let some = part.and_then(|part| {
             self.largest.get(part.start / self.lanes..part.end.div_ceil(self.lanes))
         });
-        some.map_or(self.all, |some| some.iter().fold(Largest::default(), |a, &b| a.and(b)))
+        some.map_or(self.all, |some| some.iter().fold(LargestIndex::default(), |a, &b| a.and(b)))
     }
 
     /// Returns the unique identity of the values.

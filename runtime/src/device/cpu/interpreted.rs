@@ -1,6 +1,6 @@
 //! Conversion of borrowed data for interpreted kernels: [`Argument`] → [`Array`].
 
-use super::{Argument, Plain};
+use super::{Argument, PlainNumber};
 use kernels_gen::interpreted::Array;
 use std::cell::Cell;
 
@@ -26,7 +26,7 @@ fn array<'a>(argument: &Argument<'a>) -> Array<'a> {
 }
 
 /// Returns the elements of a writable argument of type `T`.
-fn cells<'a, T: Plain>(argument: &Argument<'a>) -> &'a [Cell<T>] {
+fn cells<'a, T: PlainNumber>(argument: &Argument<'a>) -> &'a [Cell<T>] {
     assert!(argument.kind() == T::NAME && argument.is_writable(), "lent otherwise");
     // SAFETY: the argument was created from a slice of this type and length, borrowed for writing for 'a. `Cell<T>` has
     // the layout of `T`, and several cells of one place may exist. The caller of `Launch::run_beside_others`, the only

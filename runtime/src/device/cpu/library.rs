@@ -1,13 +1,13 @@
-//! Loading of shared objects: a path → [`Library`] → [`Entry`].
+//! Loading of shared objects: a path → [`Library`] → [`KernelEntry`].
 
 use std::error::Error as _;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use crate::support::scratch::Folder;
+use crate::support::scratch::ScratchFolder;
 
 /// Signature of a kernel: the batches `begin..end`, and one pointer per argument.
-pub type Entry = unsafe extern "C" fn(begin: usize, end: usize, args: *const *const u8);
+pub type KernelEntry = unsafe extern "C" fn(begin: usize, end: usize, args: *const *const u8);
 
 /// Error of a shared object.
 #[derive(Debug, thiserror::Error)]
@@ -56,7 +56,7 @@ pub struct Library {
     // Fields are dropped in this order: the library is unloaded before its folder is removed.
     inner: libloading::Library,
     path: PathBuf,
-    folder: Option<Folder>,
+    folder: Option<ScratchFolder>,
     cached: bool,
 }
 
@@ -77,7 +77,7 @@ impl Library {
     }
 
     /// Keeps the temporary folder of the file as long as the library.
-    pub(crate) fn keep(mut self, folder: Folder) -> Self {
+    pub(crate) fn keep(mut self, folder: ScratchFolder) -> Self {
         // An existing folder contains the loaded file.
         self.folder.get_or_insert(folder);
         self
@@ -112,13 +112,13 @@ impl Library {
     /// # Errors
     ///
     /// [`LoadError::Missing`] if it does not exist.
-    pub(super) fn entry(&self, name: &str) -> Result<Entry, LoadError> {
+    pub(super) fn entry(&self, name: &str) -> Result<KernelEntry, LoadError> {
         let missing = || LoadError::Missing { path: self.path.clone(), name: name.into() };
         if name.is_empty() || name.contains('\0') {
             return Err(missing());
         }
-        // SAFETY: every symbol exported by a printed module is a kernel with the signature of `Entry`.
-        let symbol = unsafe { self.inner.get::<Entry>(name.as_bytes()) };
+        // SAFETY: every symbol exported by a printed module is a kernel with the signature of `KernelEntry`.
+        let symbol = unsafe { self.inner.get::<KernelEntry>(name.as_bytes()) };
         symbol.map(|symbol| *symbol).map_err(|_| missing())
     }
 }

@@ -1,23 +1,23 @@
-//! Kernels compiled into the program: hash → [`Entry`], without files or a compiler.
+//! Kernels compiled into the program: hash → [`KernelEntry`], without files or a compiler.
 
-use super::Entry;
+use super::KernelEntry;
 use kernels_gen::dialect::rust::Isa;
 
 /// Kernels of the program itself, for one instruction set.
 #[derive(Clone, Copy, Debug)]
-pub struct Linked {
+pub struct LinkedKernels {
     isa: Isa,
-    kernels: &'static [(u64, Entry)],
+    kernels: &'static [(u64, KernelEntry)],
 }
 
-impl Linked {
+impl LinkedKernels {
     /// Creates a table of kernels with their hashes.
     ///
     /// # Safety
     ///
     /// Each function is the entry that `kernels-gen` printed for the kernel with that
     /// [`KernelAbi::hash`](kernels_gen::abi::KernelAbi::hash), for this instruction set.
-    pub const unsafe fn new(isa: Isa, kernels: &'static [(u64, Entry)]) -> Self {
+    pub const unsafe fn new(isa: Isa, kernels: &'static [(u64, KernelEntry)]) -> Self {
         Self { isa, kernels }
     }
 
@@ -27,7 +27,7 @@ impl Linked {
     }
 
     /// Returns the kernel with a hash.
-    pub(super) fn entry(&self, hash: u64) -> Option<Entry> {
+    pub(super) fn entry(&self, hash: u64) -> Option<KernelEntry> {
         self.kernels.iter().find(|(known, _)| *known == hash).map(|(_, entry)| *entry)
     }
 
@@ -42,7 +42,7 @@ impl Linked {
     }
 }
 
-impl PartialEq for Linked {
+impl PartialEq for LinkedKernels {
     fn eq(&self, other: &Self) -> bool {
         let hashes = |linked: &Self| linked.kernels.iter().map(|(hash, _)| *hash);
         self.isa == other.isa && hashes(self).eq(hashes(other))

@@ -207,7 +207,7 @@ fn limited(own: Simd, limit: Option<Isa>) -> Simd {
 
 /// Vendor library of a backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Vendor {
+pub enum VendorLibrary {
     /// The CUDA driver.
     Cuda,
     /// The CUDA compiler NVRTC.
@@ -216,7 +216,7 @@ pub enum Vendor {
     OpenCl,
 }
 
-impl Vendor {
+impl VendorLibrary {
     /// Returns the possible file names.
     fn names(self) -> &'static [&'static str] {
         match self {

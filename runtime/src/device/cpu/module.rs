@@ -7,8 +7,8 @@
 //! [`super::Schedule`] handles concurrent additions to one vector.
 //!
 //! Modules are created from text and interfaces printed together by `kernels-gen` (`Jit::load`), from kernels of the
-//! program ([`Linked`]), or from interpreted kernels. Code outside this crate cannot create a module with other code or
-//! another interface, so that launches can rely on interfaces.
+//! program ([`LinkedKernels`]), or from interpreted kernels. Code outside this crate cannot create a module with other
+//! code or another interface, so that launches can rely on interfaces.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -19,7 +19,7 @@ use kernels_gen::interpreted::{Fault, Interpreted};
 
 use super::argument::fit;
 use super::interpreted::arrays;
-use super::{Argument, Entry, Library, Linked, LoadError};
+use super::{Argument, KernelEntry, Library, LinkedKernels, LoadError};
 
 /// Error of a kernel launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -130,8 +130,8 @@ pub enum LaunchError {
 
 /// Code of a kernel.
 #[derive(Clone, Copy, Debug)]
-enum Code<'m> {
-    Compiled(Entry),
+enum KernelCode<'m> {
+    Compiled(KernelEntry),
     Interpreted(&'m Interpreted),
 }
 
@@ -157,7 +157,7 @@ enum Code<'m> {
 /// ```
 #[derive(Debug)]
 pub struct Module {
-    compiled: BTreeMap<String, (Entry, KernelAbi)>,
+    compiled: BTreeMap<String, (KernelEntry, KernelAbi)>,
     interpreted: BTreeMap<String, Interpreted>,
     // Owners of the code that `compiled` points to, unless it is part of the program.
     code: Vec<Library>,
@@ -199,7 +199,7 @@ impl Module {
     ///
     /// The first missing kernel.
     pub(crate) fn linked<'k>(
-        linked: &[Linked],
+        linked: &[LinkedKernels],
         kernels: &'k [KernelAbi],
     ) -> Result<Self, &'k KernelAbi> {
         let mut found = BTreeMap::new();
@@ -228,11 +228,11 @@ impl Module {
     /// [`LaunchError::UnknownKernel`] if the module does not contain it.
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_>, LaunchError> {
         if let Some((entry, abi)) = self.compiled.get(name) {
-            return Ok(Kernel { code: Code::Compiled(*entry), abi });
+            return Ok(Kernel { code: KernelCode::Compiled(*entry), abi });
         }
         let found = self.interpreted.get(name);
         let kernel = found.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?;
-        Ok(Kernel { code: Code::Interpreted(kernel), abi: kernel.abi() })
+        Ok(Kernel { code: KernelCode::Interpreted(kernel), abi: kernel.abi() })
     }
 
     /// Runs batches `begin..end` of kernel `name` on this thread.
@@ -254,7 +254,7 @@ impl Module {
 /// A kernel of a module.
 #[derive(Clone, Copy, Debug)]
 pub struct Kernel<'m> {
-    code: Code<'m>,
+    code: KernelCode<'m>,
     abi: &'m KernelAbi,
 }
 
@@ -316,7 +316,7 @@ unsafe impl Sync for Pointer {}
 /// ```
 #[derive(Debug)]
 pub struct Launch<'a> {
-    code: Code<'a>,
+    code: KernelCode<'a>,
     abi: &'a KernelAbi,
     pointers: Vec<Pointer>,
     arguments: Vec<Argument<'a>>,
@@ -400,7 +400,7 @@ impl<'a> Launch<'a> {
             return Ok(());
         }
         match self.code {
-            Code::Compiled(entry) => {
+            KernelCode::Compiled(entry) => {
                 // SAFETY: the code is loaded as long as the module, which outlives 'a, and the arguments are borrowed
                 // for 'a. `bind` compared their number, types, access, extents and largest indices with the ABI printed
                 // with the code, and the range is within them. `Pointer` is transparent. The caller guarantees
@@ -408,7 +408,7 @@ impl<'a> Launch<'a> {
                 unsafe { entry(batches.start, batches.end, self.pointers.as_ptr().cast()) };
                 Ok(())
             }
-            Code::Interpreted(kernel) => {
+            KernelCode::Interpreted(kernel) => {
                 let run = kernel.run(batches, &arrays(&self.arguments));
                 let name = || self.abi.name.clone();
                 run.map_err(|fault| LaunchError::Fault { kernel: name(), fault })

@@ -4,7 +4,7 @@
 //! The proof visits every written index once. Index arrays are immutable ([`IndexArray`]), so it remains valid for all
 //! passes. Each launch is only checked to use the same arrays. The result does not depend on the number of threads.
 
-use super::{IndexArray, Launch, LaunchError, Plain, Shared};
+use super::{IndexArray, Launch, LaunchError, PlainNumber, SharedSlice};
 use crate::mesh::partition::Partition;
 use kernels_gen::abi::{KernelAbi, Reach};
 use rayon::Scope;
@@ -19,14 +19,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
      of one discretisation?",
     chunks[0], chunks[1]
 )]
-pub struct Unordered {
+pub struct UnorderedChunks {
     /// The chunks.
     pub chunks: [usize; 2],
 }
 
 /// Writes of batches through an index array.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Writes<'a> {
+pub(crate) struct BatchWrites<'a> {
     /// The kernel's interface.
     pub(crate) abi: &'a KernelAbi,
     /// The position of the index array among the arguments.
@@ -43,7 +43,7 @@ pub(crate) struct Writes<'a> {
 
 /// Proof for an index array: the batches of each chunk may write through it to a part of the vector.
 #[derive(Debug)]
-struct Proved {
+struct WriteProof {
     id: u64,
     /// The start of that part.
     first: usize,
@@ -69,7 +69,7 @@ pub(crate) struct Schedule {
     after: Vec<Vec<u32>>,
     /// The ranges that each chunk clears before its batches run.
     clears: Vec<Vec<Range<usize>>>,
-    proved: Vec<Proved>,
+    proved: Vec<WriteProof>,
 }
 
 impl Schedule {
@@ -78,15 +78,19 @@ impl Schedule {
         partition: &Partition,
         len: usize,
         clears: Vec<Vec<Range<usize>>>,
-        writes: &[Writes<'_>],
-    ) -> Result<Self, Unordered> {
+        writes: &[BatchWrites<'_>],
+    ) -> Result<Self, UnorderedChunks> {
         let chunks = 0..partition.chunks().len();
-        let mut proved: Vec<Proved> = Vec::new();
-        let mut fresh: Vec<&Writes<'_>> = Vec::new();
+        let mut proved: Vec<WriteProof> = Vec::new();
+        let mut fresh: Vec<&BatchWrites<'_>> = Vec::new();
         for of in writes {
             let reaches: Vec<Reach> = through(of.abi, of.map, of.array).cloned().collect();
-            let one =
-                Proved { id: of.indices.id(), first: of.first, reaches, parts: of.parts.to_vec() };
+            let one = WriteProof {
+                id: of.indices.id(),
+                first: of.first,
+                reaches,
+                parts: of.parts.to_vec(),
+            };
             if !proved.iter().any(|known| known.covers(&one)) {
                 fresh.push(of);
                 proved.push(one);
@@ -94,7 +98,8 @@ impl Schedule {
         }
         // The last chunk that accesses each element. Chunks wait for their predecessors, so comparison with the last
         // one suffices.
-        let mut touched = Touched { partition, last: vec![NOBODY; len], known: (NOBODY, NOBODY) };
+        let mut touched =
+            LastAccesses { partition, last: vec![NOBODY; len], known: (NOBODY, NOBODY) };
         for chunk in chunks.clone() {
             for range in clears.get(chunk).into_iter().flatten() {
                 touched.touch(chunk as u32, range.clone())?;
@@ -121,8 +126,8 @@ impl Schedule {
     }
 
     /// Borrows a vector for the launches of one pass.
-    pub(crate) fn lend<'a, T: Plain>(&self, vector: &'a mut [T]) -> Shared<'a, T> {
-        Shared::new(vector)
+    pub(crate) fn lend<'a, T: PlainNumber>(&self, vector: &'a mut [T]) -> SharedSlice<'a, T> {
+        SharedSlice::new(vector)
     }
 
     /// Returns the number of chunks.
@@ -131,9 +136,9 @@ impl Schedule {
     }
 
     /// Clears the vector and runs all batches of the launches, which add to it, chunk by chunk.
-    pub(crate) fn run<T: Plain>(
+    pub(crate) fn run<T: PlainNumber>(
         &self,
-        vector: &Shared<'_, T>,
+        vector: &SharedSlice<'_, T>,
         launches: &[Launch<'_>],
     ) -> Result<(), LaunchError> {
         self.run_some(0..self.chunks(), vector, launches)
@@ -141,10 +146,10 @@ impl Schedule {
 
     /// Like [`run`](Self::run), for some chunks. Their ranges are not written otherwise, and their predecessors have
     /// run.
-    pub(crate) fn run_some<T: Plain>(
+    pub(crate) fn run_some<T: PlainNumber>(
         &self,
         chunks: Range<usize>,
-        vector: &Shared<'_, T>,
+        vector: &SharedSlice<'_, T>,
         launches: &[Launch<'_>],
     ) -> Result<(), LaunchError> {
         assert_eq!(vector.len(), self.len, "a schedule is for vectors of one length");
@@ -175,9 +180,9 @@ impl Schedule {
 
     /// Returns the batches of each chunk, if all writes of a launch are proved parts of the vector; `None` otherwise or
     /// without writes.
-    fn parts<T: Plain>(
+    fn parts<T: PlainNumber>(
         &self,
-        vector: &Shared<'_, T>,
+        vector: &SharedSlice<'_, T>,
         launch: &Launch<'_>,
     ) -> Option<&[Range<usize>]> {
         let (abi, arguments) = launch.parts();
@@ -223,7 +228,7 @@ impl Schedule {
         };
         let waiting: Vec<AtomicU32> =
             (0..self.before.len()).map(|chunk| AtomicU32::new(count(chunk))).collect();
-        let state = State { after: &self.after, waiting: &waiting, run };
+        let state = TaskState { after: &self.after, waiting: &waiting, run };
         rayon::scope(|scope| {
             // The last spawned task is the first that this thread takes.
             for chunk in chunks.clone().rev().filter(|&chunk| count(chunk) == 0) {
@@ -233,7 +238,7 @@ impl Schedule {
     }
 }
 
-impl Proved {
+impl WriteProof {
     /// Returns whether these are the accesses of a kernel.
     fn is_of<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
         let mut own = self.reaches.iter();
@@ -251,16 +256,16 @@ impl Proved {
 const NOBODY: u32 = u32::MAX;
 
 /// The last chunk that accesses each element.
-struct Touched<'p> {
+struct LastAccesses<'p> {
     partition: &'p Partition,
     last: Vec<u32>,
     /// The last pair of chunks known to be ordered.
     known: (u32, u32),
 }
 
-impl Touched<'_> {
+impl LastAccesses<'_> {
     /// Records the elements that a chunk accesses; chunks come in ascending order.
-    fn touch(&mut self, chunk: u32, elements: Range<usize>) -> Result<(), Unordered> {
+    fn touch(&mut self, chunk: u32, elements: Range<usize>) -> Result<(), UnorderedChunks> {
         // Launches with indices beyond the vector are rejected.
         let end = elements.end.min(self.last.len());
         for last in self.last.get_mut(elements.start..end).unwrap_or_default() {
@@ -269,7 +274,7 @@ impl Touched<'_> {
             }
             if *last != NOBODY && self.known != (*last, chunk) {
                 if self.partition.before(chunk as usize).binary_search(last).is_err() {
-                    return Err(Unordered { chunks: [*last as usize, chunk as usize] });
+                    return Err(UnorderedChunks { chunks: [*last as usize, chunk as usize] });
                 }
                 self.known = (*last, chunk);
             }
@@ -280,22 +285,22 @@ impl Touched<'_> {
 }
 
 /// State shared by all tasks.
-struct State<'s, F> {
+struct TaskState<'s, F> {
     after: &'s [Vec<u32>],
     /// For each chunk, the number of neighbours to wait for.
     waiting: &'s [AtomicU32],
     run: &'s F,
 }
 
-impl<F> Clone for State<'_, F> {
+impl<F> Clone for TaskState<'_, F> {
     fn clone(&self) -> Self {
         *self
     }
 }
 
-impl<F> Copy for State<'_, F> {}
+impl<F> Copy for TaskState<'_, F> {}
 
-impl<'s, F: Fn(usize) + Sync> State<'s, F> {
+impl<'s, F: Fn(usize) + Sync> TaskState<'s, F> {
     fn visit(self, scope: &Scope<'s>, chunk: usize) {
         (self.run)(chunk);
         for &next in self.after[chunk].iter().rev() {

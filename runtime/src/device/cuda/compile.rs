@@ -10,8 +10,8 @@ use cudarc::nvrtc::{result, sys};
 use kernels_gen::dialect::SourceFile;
 
 use super::CudaError;
-use crate::device::jit::{Foreign, Jit};
-use crate::support::doing::doing;
+use crate::device::jit::{ForeignSource, Jit};
+use crate::support::progress::doing;
 
 /// The language version, and nothing that changes arithmetic.
 const FLAGS: &str = "--std=c++17";
@@ -157,10 +157,10 @@ pub fn compile_parts(
 const STACK: usize = 64 << 20;
 
 /// Returns the cache key of a source.
-fn foreign<'a>(source: &'a SourceFile, compiler: &'a str) -> Foreign<'a> {
+fn foreign<'a>(source: &'a SourceFile, compiler: &'a str) -> ForeignSource<'a> {
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let flags = if in_order(source) { FLAGS_IN_ORDER } else { FLAGS };
-    Foreign { name, extension: "cu", compiler, flags, source: &source.text }
+    ForeignSource { name, extension: "cu", compiler, flags, source: &source.text }
 }
 
 /// Returns whether the assembler shall roughly preserve the order of a source.
@@ -180,13 +180,13 @@ pub fn compile(text: &str, arch: &str) -> Result<Vec<u8>, CudaError> {
 /// Returns the code of a text and the compiler's log.
 fn compile_with(text: &str, arch: &str, more: &[&str]) -> Result<(Vec<u8>, String), CudaError> {
     let (name, extension) = ("kernels", "cu");
-    let foreign = Foreign { name, extension, compiler: arch, flags: FLAGS, source: text };
+    let foreign = ForeignSource { name, extension, compiler: arch, flags: FLAGS, source: text };
     accepted(Jit::global(), &foreign, arch, build(text, arch, more)?)
 }
 
 /// Resources of a kernel's thread, as reported by the assembler.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Resources {
+pub struct ThreadResources {
     /// The kernel's name.
     pub kernel: String,
     /// The number of 32-bit registers.
@@ -200,7 +200,7 @@ pub struct Resources {
 /// # Errors
 ///
 /// Those of [`compile`].
-pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<Resources>, CudaError> {
+pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<ThreadResources>, CudaError> {
     let mut all = Vec::new();
     for part in source.parts() {
         let mut options = vec!["--ptxas-options=-v"];
@@ -212,15 +212,15 @@ pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<Resources>, Cuda
 }
 
 /// Parses `Function properties for NAME`, `N bytes stack frame` and `Used N registers`.
-fn told(log: &str) -> Vec<Resources> {
+fn told(log: &str) -> Vec<ThreadResources> {
     let number = |line: &str, before: &str| -> Option<usize> {
         let text = &line[..line.find(before)?];
         text.trim_end().rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
     };
-    let mut all: Vec<Resources> = Vec::new();
+    let mut all: Vec<ThreadResources> = Vec::new();
     for line in log.lines() {
         if let Some((_, name)) = line.split_once("Function properties for ") {
-            all.push(Resources { kernel: name.trim().to_owned(), registers: 0, stack: 0 });
+            all.push(ThreadResources { kernel: name.trim().to_owned(), registers: 0, stack: 0 });
         } else if let Some(last) = all.last_mut() {
             last.stack = number(line, "bytes stack frame").unwrap_or(last.stack);
             last.registers = number(line, "registers").unwrap_or(last.registers);
@@ -232,7 +232,7 @@ fn told(log: &str) -> Vec<Resources> {
 /// Returns the code, or an error with the path of the saved source.
 fn accepted(
     jit: &Jit,
-    foreign: &Foreign<'_>,
+    foreign: &ForeignSource<'_>,
     arch: &str,
     built: Result<(Vec<u8>, String), String>,
 ) -> Result<(Vec<u8>, String), CudaError> {
@@ -307,7 +307,7 @@ ptxas info    : Compiling entry function 'second' for 'sm_90'
 ptxas info    : Function properties for second
     0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads
 ptxas info    : Used 8 registers";
-        let of = |kernel: &str, registers, stack| Resources {
+        let of = |kernel: &str, registers, stack| ThreadResources {
             kernel: kernel.to_owned(),
             registers,
             stack,

@@ -11,9 +11,9 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use libloading::Library;
 
-use super::reach::agreed;
-use crate::device::{Apart, Kind};
-use crate::processes::Group;
+use super::connection::agreed;
+use crate::device::{ElementKind, TransportError};
+use crate::processes::ProcessGroup;
 
 /// The file names of the library; packages contain only the first.
 const FILES: [&str; 2] = ["libnccl.so.2", "libnccl.so"];
@@ -24,7 +24,7 @@ const NAME: usize = 128;
 /// Unique id of a group of GPUs, passed by value.
 #[derive(Clone, Copy)]
 #[repr(C)]
-struct Name([c_char; NAME]);
+struct UniqueId([c_char; NAME]);
 
 /// A communicator of the library.
 type Comm = *mut c_void;
@@ -39,11 +39,11 @@ const FLOAT32: c_int = 7;
 const FLOAT64: c_int = 8;
 
 /// The used functions of NCCL, as declared in `nccl.h`.
-struct Calls {
+struct NcclFunctions {
     version: unsafe extern "C" fn(*mut c_int) -> c_int,
     error: unsafe extern "C" fn(c_int) -> *const c_char,
-    name: unsafe extern "C" fn(*mut Name) -> c_int,
-    init: unsafe extern "C" fn(*mut Comm, c_int, Name, c_int) -> c_int,
+    name: unsafe extern "C" fn(*mut UniqueId) -> c_int,
+    init: unsafe extern "C" fn(*mut Comm, c_int, UniqueId, c_int) -> c_int,
     destroy: unsafe extern "C" fn(Comm) -> c_int,
     sum: unsafe extern "C" fn(
         *const c_void,
@@ -62,10 +62,10 @@ struct Calls {
     _file: Library,
 }
 
-impl Calls {
+impl NcclFunctions {
     /// Returns the library, searched for once.
     fn get() -> Option<&'static Self> {
-        static FOUND: OnceLock<Option<Calls>> = OnceLock::new();
+        static FOUND: OnceLock<Option<NcclFunctions>> = OnceLock::new();
         FOUND.get_or_init(Self::load).as_ref()
     }
 
@@ -104,7 +104,7 @@ impl Calls {
 
 /// A group of GPUs connected by NCCL.
 pub(super) struct Nccl {
-    calls: &'static Calls,
+    calls: &'static NcclFunctions,
     comm: Comm,
 }
 
@@ -122,28 +122,31 @@ impl fmt::Debug for Nccl {
 
 /// Returns the version of NCCL; `None` if it is not found.
 pub fn nccl_version() -> Option<String> {
-    let (calls, mut version) = (Calls::get()?, 0);
+    let (calls, mut version) = (NcclFunctions::get()?, 0);
     // SAFETY: writes a number.
     calls.said(unsafe { (calls.version)(&raw mut version) }).ok()?;
     Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
 }
 
 /// Returns NCCL's number for an element type.
-fn number_of(kind: Kind) -> c_int {
+fn number_of(kind: ElementKind) -> c_int {
     match kind {
-        Kind::F64 => FLOAT64,
-        Kind::F32 => FLOAT32,
-        Kind::U32 => UINT32,
+        ElementKind::F64 => FLOAT64,
+        ElementKind::F32 => FLOAT32,
+        ElementKind::U32 => UINT32,
     }
 }
 
 impl Nccl {
     /// Connects the GPUs of all processes of a group, one each. Collective.
-    pub(super) fn connect(stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<Self, Apart> {
+    pub(super) fn connect(
+        stream: &Arc<CudaStream>,
+        group: &Arc<dyn ProcessGroup>,
+    ) -> Result<Self, TransportError> {
         let context = stream.context();
-        let all = agreed(group, Calls::get().ok_or(String::new()));
-        let calls = all.map_err(|_| Apart::NoLibrary)?;
-        let mut name = Name([0; NAME]);
+        let all = agreed(group, NcclFunctions::get().ok_or(String::new()));
+        let calls = all.map_err(|_| TransportError::NoLibrary)?;
+        let mut name = UniqueId([0; NAME]);
         let named = match group.rank() {
             // SAFETY: writes the id to its place.
             0 => calls.said(unsafe { (calls.name)(&raw mut name) }).is_ok(),
@@ -152,7 +155,7 @@ impl Nccl {
         let given = name.0.map(|byte| byte as u8);
         let given = group.gather(if named { &given } else { &[] }).swap_remove(0);
         if given.len() != NAME {
-            return Err(Apart::Library { error: "it gives the group no name".to_owned() });
+            return Err(TransportError::Library { error: "it gives the group no name".to_owned() });
         }
         name.0.iter_mut().zip(&given).for_each(|(to, &from)| *to = from as c_char);
         let mut comm = std::ptr::null_mut();
@@ -162,11 +165,11 @@ impl Nccl {
             // SAFETY: the place for the communicator is local; all processes have just received the id from the first.
             calls.said(unsafe { (calls.init)(&raw mut comm, size, name, rank) })
         });
-        let library = |error| Apart::Library { error };
+        let library = |error| TransportError::Library { error };
         let made = agreed(group, made.map(|()| Self { calls, comm })).map_err(library)?;
         // NCCL establishes connections at the first use.
         let first = stream.alloc_zeros::<u8>(8).map_err(|error| error.to_string());
-        let first = first.and_then(|memory| made.sum(stream, &memory, (1, Kind::F64)));
+        let first = first.and_then(|memory| made.sum(stream, &memory, (1, ElementKind::F64)));
         let first = first.and_then(|()| stream.synchronize().map_err(|error| error.to_string()));
         agreed(group, first).map_err(library)?;
         Ok(made)
@@ -177,7 +180,7 @@ impl Nccl {
         &self,
         stream: &CudaStream,
         memory: &CudaSlice<u8>,
-        (n, kind): (usize, Kind),
+        (n, kind): (usize, ElementKind),
     ) -> Result<(), String> {
         let (start, _guard) = memory.device_ptr(stream);
         let (start, stream, kind) =
@@ -194,7 +197,7 @@ impl Nccl {
         stream: &CudaStream,
         neighbours: &[(usize, Range<usize>)],
         [sent, received]: [&CudaSlice<u8>; 2],
-        kind: Kind,
+        kind: ElementKind,
     ) -> Result<(), String> {
         let Self { calls, comm } = self;
         let (width, kind) = (kind.width(), number_of(kind));

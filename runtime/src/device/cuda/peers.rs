@@ -22,12 +22,12 @@ use cudarc::nvrtc::Ptx;
 use kernels_gen::dialect::{Language, SourceFile};
 
 use super::compile::compile_through;
+use super::connection::{agreed, numbers};
 use super::error::text;
-use super::plain::Plain;
-use super::reach::{agreed, numbers};
+use super::shareable_memory::ShareableMemory;
 use crate::device::jit::Jit;
-use crate::device::{Apart, Common, Kind};
-use crate::processes::Group;
+use crate::device::{ElementKind, SharedEntryTables, TransportError};
+use crate::processes::ProcessGroup;
 
 /// The source of the kernels, with `$` before each constant.
 const TEXT: &str = include_str!("peers.c.txt");
@@ -115,11 +115,11 @@ pub(super) struct Peers {
     slots: Vec<sys::CUdeviceptr>,
     /// Counters: finished blocks of a kernel, and messages to and from each process.
     state: CudaSlice<u64>,
-    kernels: Kernels,
+    kernels: PeerKernels,
 }
 
 /// The kernels loaded on the device.
-struct Kernels {
+struct PeerKernels {
     exchange: CudaFunction,
     sum: CudaFunction,
     /// For 64-bit and 32-bit numbers.
@@ -128,7 +128,7 @@ struct Kernels {
     blocks: usize,
 }
 
-impl Kernels {
+impl PeerKernels {
     fn load(context: &Arc<CudaContext>, code: Vec<u8>) -> Result<Self, DriverError> {
         let module = context.load_module(Ptx::from_binary(code))?;
         let kernel = |name| module.load_function(name);
@@ -154,7 +154,7 @@ impl Drop for Peers {
 
 /// Memory of a process's slots that others can open.
 #[derive(Clone, Copy)]
-struct Exported {
+struct ExportedMemory {
     /// The program that owns it.
     program: u64,
     /// The context, and the address in it; threads of one program share both.
@@ -173,9 +173,9 @@ fn program() -> u64 {
 /// Bytes per handle.
 const HANDLE: usize = size_of::<sys::CUipcMemHandle>();
 
-impl Exported {
+impl ExportedMemory {
     /// Exports memory of this process.
-    fn of(memory: &Plain) -> Result<Self, DriverError> {
+    fn of(memory: &ShareableMemory) -> Result<Self, DriverError> {
         let mut handle = sys::CUipcMemHandle { reserved: [0; HANDLE] };
         // SAFETY: the memory is from `cuMemAlloc`, and never freed.
         unsafe { sys::cuIpcGetMemHandle(&raw mut handle, memory.start()) }.result()?;
@@ -228,26 +228,28 @@ impl Peers {
     pub(super) fn connect(
         stream: &Arc<CudaStream>,
         arch: &str,
-        group: &Arc<dyn Group>,
-    ) -> Result<Self, Apart> {
+        group: &Arc<dyn ProcessGroup>,
+    ) -> Result<Self, TransportError> {
         let (rank, size) = (group.rank(), group.size());
         if group.of_host().0 < size || size > MOST + 1 {
-            return Err(Apart::Far);
+            return Err(TransportError::Far);
         }
-        let closed = |error| Apart::Closed { error };
+        let closed = |error| TransportError::Closed { error };
         let context = stream.context();
         let code = compile_through(Jit::global(), &peer_kernels(), arch);
         let code = code.map_err(|error| error.to_string());
-        let kernels = code.and_then(|(code, _)| Kernels::load(context, code).map_err(text));
+        let kernels = code.and_then(|(code, _)| PeerKernels::load(context, code).map_err(text));
         let kernels = agreed(group, kernels).map_err(closed)?;
-        let own = Plain::zeros(context, size * 2 * WORDS * WORD);
-        let own = own
-            .and_then(|memory| Ok((Exported::of(&memory)?, memory, stream.alloc_zeros(1 + size)?)));
+        let own = ShareableMemory::zeros(context, size * 2 * WORDS * WORD);
+        let own = own.and_then(|memory| {
+            Ok((ExportedMemory::of(&memory)?, memory, stream.alloc_zeros(1 + size)?))
+        });
         let (own, memory, state) = agreed(group, own.map_err(text)).map_err(closed)?;
         // Others keep the memory open until they end: the context must live as long.
         std::mem::forget(Arc::clone(context));
         let opened = group.gather(&own.bytes()).into_iter().enumerate().map(|(other, bytes)| {
-            let theirs = Exported::from_bytes(&bytes).ok_or("another build of this program")?;
+            let theirs =
+                ExportedMemory::from_bytes(&bytes).ok_or("another build of this program")?;
             let opened = if other == rank { Ok(memory.start()) } else { theirs.open(context) };
             opened.map_err(text)
         });
@@ -259,7 +261,11 @@ impl Peers {
     }
 
     /// Exchanges test messages with a time limit: memory that others do not reach must not block forever.
-    fn try_out(&self, stream: &Arc<CudaStream>, group: &Arc<dyn Group>) -> Result<(), String> {
+    fn try_out(
+        &self,
+        stream: &Arc<CudaStream>,
+        group: &Arc<dyn ProcessGroup>,
+    ) -> Result<(), String> {
         let others: Vec<usize> = (0..self.size).filter(|&other| other != self.rank).collect();
         let number = |from: usize, to: usize| (from * self.size + to) as f64 + 0.5;
         let own: Vec<f64> = others.iter().map(|&other| number(self.rank, other)).collect();
@@ -269,13 +275,14 @@ impl Peers {
         // Errors are reported first: a failing process would leave the others waiting for a message.
         let (out, come) = agreed(group, out.and_then(|out| Ok((out, come?))))?;
         let neighbours: Vec<_> = others.iter().copied().zip((0..).map(|i| i..i + 1)).collect();
-        let sent = self.exchange_within(stream, &neighbours, [&out, &come], Kind::F64, PATIENCE);
+        let sent =
+            self.exchange_within(stream, &neighbours, [&out, &come], ElementKind::F64, PATIENCE);
         let found = agreed(group, sent.and_then(|()| numbers(stream, &come)))?;
         let wanted: Vec<f64> = others.iter().map(|&other| number(other, self.rank)).collect();
         let right =
             |yes| if yes { Ok(()) } else { Err("other numbers came than were sent".to_owned()) };
         agreed(group, right(found == wanted))?;
-        let summed = self.sum_within(stream, &out, (1, Kind::F64), PATIENCE);
+        let summed = self.sum_within(stream, &out, (1, ElementKind::F64), PATIENCE);
         let found = agreed(group, summed.and_then(|()| numbers(stream, &out)))?;
         let first = |of: usize| number(of, usize::from(of == 0));
         right(found[0] == (0..self.size).map(first).sum::<f64>())
@@ -309,7 +316,7 @@ impl Peers {
     fn launches(
         &self,
         neighbours: &[(usize, Range<usize>)],
-        kind: Kind,
+        kind: ElementKind,
     ) -> impl Iterator<Item = (Messages, LaunchConfig)> {
         let of_word = 8 / kind.width();
         in_pieces(neighbours, WORDS * of_word).into_iter().map(move |parts| {
@@ -324,7 +331,7 @@ impl Peers {
         stream: &Arc<CudaStream>,
         neighbours: &[(usize, Range<usize>)],
         memory: [&CudaSlice<u8>; 2],
-        kind: Kind,
+        kind: ElementKind,
     ) -> Result<(), String> {
         self.exchange_within(stream, neighbours, memory, kind, 0)
     }
@@ -334,7 +341,7 @@ impl Peers {
         stream: &Arc<CudaStream>,
         neighbours: &[(usize, Range<usize>)],
         [sent, received]: [&CudaSlice<u8>; 2],
-        kind: Kind,
+        kind: ElementKind,
         most: u64,
     ) -> Result<(), String> {
         let width = kind.width() as u32;
@@ -352,11 +359,11 @@ impl Peers {
     pub(super) fn meet(
         &self,
         stream: &Arc<CudaStream>,
-        common: &Common<'_>,
+        common: &SharedEntryTables<'_>,
         tables: [&CudaSlice<u8>; 3],
-        y: (&CudaSlice<u8>, Kind),
+        y: (&CudaSlice<u8>, ElementKind),
     ) -> Result<bool, String> {
-        if common.longest > WORDS || y.1 == Kind::U32 {
+        if common.longest > WORDS || y.1 == ElementKind::U32 {
             return Ok(false);
         }
         let ([dofs, starts, sources], (memory, kind)) = (tables, y);
@@ -365,12 +372,12 @@ impl Peers {
         let Some(parts) = in_pieces(common.neighbours, WORDS).pop() else { return Ok(true) };
         // Each number takes a whole word here.
         let messages = self.messages(&parts, 1);
-        let kernel = &self.kernels.meet[usize::from(kind == Kind::F32)];
+        let kernel = &self.kernels.meet[usize::from(kind == ElementKind::F32)];
         let mut builder = stream.launch_builder(kernel);
         builder.arg(dofs).arg(starts).arg(sources).arg(&n).arg(memory);
         builder.arg(&messages).arg(&all).arg(&self.state);
-        // SAFETY: entries lie in y, and sources among the sent values, as `Common` requires. Slots have space for each
-        // neighbour's words, and all GPUs start the same messages in the same order.
+        // SAFETY: entries lie in y, and sources among the sent values, as `SharedEntryTables` requires. Slots have
+        // space for each neighbour's words, and all GPUs start the same messages in the same order.
         unsafe { builder.launch(self.shape(common.dofs.len())) }.map_err(text)?;
         Ok(true)
     }
@@ -380,7 +387,7 @@ impl Peers {
         &self,
         stream: &Arc<CudaStream>,
         memory: &CudaSlice<u8>,
-        numbers: (usize, Kind),
+        numbers: (usize, ElementKind),
     ) -> Result<(), String> {
         self.sum_within(stream, memory, numbers, 0)
     }
@@ -389,16 +396,16 @@ impl Peers {
         &self,
         stream: &Arc<CudaStream>,
         memory: &CudaSlice<u8>,
-        (n, kind): (usize, Kind),
+        (n, kind): (usize, ElementKind),
         most: u64,
     ) -> Result<(), String> {
         let others = (0..self.size).filter(|&other| other != self.rank);
         let neighbours: Vec<_> = others.map(|other| (other, 0..n)).collect();
         let own = self.rank as u64;
         let number: u32 = match kind {
-            Kind::F64 => 0,
-            Kind::F32 => 1,
-            Kind::U32 => 2,
+            ElementKind::F64 => 0,
+            ElementKind::F32 => 1,
+            ElementKind::U32 => 2,
         };
         for (messages, shape) in self.launches(&neighbours, kind) {
             let mut builder = stream.launch_builder(&self.kernels.sum);
@@ -426,9 +433,9 @@ mod tests {
 
     #[test]
     fn exported_memory_passes_through_bytes() {
-        let known = Exported { program: 7, context: 1 << 60, start: 3, handle: [5; HANDLE] };
-        let found = Exported::from_bytes(&known.bytes()).expect("as many bytes");
+        let known = ExportedMemory { program: 7, context: 1 << 60, start: 3, handle: [5; HANDLE] };
+        let found = ExportedMemory::from_bytes(&known.bytes()).expect("as many bytes");
         assert_eq!(found.bytes(), known.bytes());
-        assert!(Exported::from_bytes(&known.bytes()[1..]).is_none());
+        assert!(ExportedMemory::from_bytes(&known.bytes()[1..]).is_none());
     }
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaContext, PinnedHostSlice};
 
 use super::error::driver;
-use crate::device::{DeviceError, Staging};
+use crate::device::{DeviceError, StagingBuffer};
 
 /// Pinned host memory.
 struct Pinned {
@@ -20,7 +20,7 @@ impl fmt::Debug for Pinned {
     }
 }
 
-impl Staging for Pinned {
+impl StagingBuffer for Pinned {
     fn bytes(&mut self) -> Result<&mut [u8], DeviceError> {
         let all = self.memory.as_mut_slice().map_err(driver("take pinned memory"))?;
         Ok(&mut all[..self.bytes])
@@ -28,7 +28,7 @@ impl Staging for Pinned {
 }
 
 /// Allocates `bytes` bytes: pinned, or pageable if no more can be pinned.
-pub(super) fn staging(context: &Arc<CudaContext>, bytes: usize) -> Box<dyn Staging> {
+pub(super) fn staging(context: &Arc<CudaContext>, bytes: usize) -> Box<dyn StagingBuffer> {
     // No write-combined memory: the host reads it very slowly.
     let ordinary = 0;
     // SAFETY: it is filled before it is read.

@@ -11,23 +11,23 @@ use std::thread::{self, ThreadId};
 use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result, sys};
 
 use super::error::{CudaError, driver};
-use crate::device::Record;
-use crate::device::interface::Own;
+use crate::device::RecordedWork;
+use crate::device::interface::BackendData;
 
 /// The capturing stream depends on no other stream and on no legacy stream. Driver calls of any thread during the
 /// capture, such as loading a module, are therefore safe.
 const MODE: sys::CUstreamCaptureMode = sys::CUstreamCaptureMode::CU_STREAM_CAPTURE_MODE_RELAXED;
 
 /// An unfinished recording of a thread.
-struct Open {
+struct OpenRecording {
     thread: ThreadId,
-    kept: Vec<Own>,
+    kept: Vec<BackendData>,
 }
 
 /// Recording of work on a stream of its own.
 pub(super) struct Recorder {
     side: Arc<CudaStream>,
-    open: Mutex<Option<Open>>,
+    open: Mutex<Option<OpenRecording>>,
 }
 
 impl Recorder {
@@ -36,12 +36,15 @@ impl Recorder {
         Ok(Self { side: context.new_stream()?, open: Mutex::default() })
     }
 
-    fn open(&self) -> MutexGuard<'_, Option<Open>> {
+    fn open(&self) -> MutexGuard<'_, Option<OpenRecording>> {
         self.open.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the capturing stream if this thread is recording, and keeps `needs` alive with the recording.
-    pub(super) fn stream(&self, needs: impl Iterator<Item = Own>) -> Option<&Arc<CudaStream>> {
+    pub(super) fn stream(
+        &self,
+        needs: impl Iterator<Item = BackendData>,
+    ) -> Option<&Arc<CudaStream>> {
         let mut open = self.open();
         let open = open.as_mut().filter(|open| open.thread == thread::current().id())?;
         open.kept.extend(needs);
@@ -60,8 +63,8 @@ impl Recorder {
     }
 
     /// Records the calls of `work`. Returns the reason if they cannot be recorded.
-    pub(super) fn record(&self, work: Record<'_>) -> Result<Graph, String> {
-        let session = Session::begin(self)?;
+    pub(super) fn record(&self, work: RecordedWork<'_>) -> Result<RecordedGraph, String> {
+        let session = CaptureSession::begin(self)?;
         let done = work();
         let recorded = session.end();
         done.map_err(|error| error.to_string())?;
@@ -70,12 +73,12 @@ impl Recorder {
 }
 
 /// An unfinished capture, which ends when dropped.
-struct Session<'a> {
+struct CaptureSession<'a> {
     recorder: &'a Recorder,
     ended: bool,
 }
 
-impl<'a> Session<'a> {
+impl<'a> CaptureSession<'a> {
     fn begin(recorder: &'a Recorder) -> Result<Self, String> {
         let mut open = recorder.open();
         if open.is_some() {
@@ -83,12 +86,12 @@ impl<'a> Session<'a> {
         }
         let begun = recorder.side.begin_capture(MODE);
         begun.map_err(|error| driver("begin to record")(error).to_string())?;
-        *open = Some(Open { thread: thread::current().id(), kept: Vec::new() });
+        *open = Some(OpenRecording { thread: thread::current().id(), kept: Vec::new() });
         drop(open);
         Ok(Self { recorder, ended: false })
     }
 
-    fn end(mut self) -> Result<Graph, String> {
+    fn end(mut self) -> Result<RecordedGraph, String> {
         self.ended = true;
         let Self { recorder, .. } = &self;
         let graph = recorder.side.end_capture(sys::CUgraphInstantiate_flags(0));
@@ -98,11 +101,11 @@ impl<'a> Session<'a> {
         let graph = graph.ok_or("what was recorded is lost")?;
         let kept = open.map(|open| open.kept).unwrap_or_default();
         let context = Arc::clone(recorder.side.context());
-        Ok(Graph { graph: Mutex::new(Handle(graph)), context, _kept: kept })
+        Ok(RecordedGraph { graph: Mutex::new(GraphHandle(graph)), context, _kept: kept })
     }
 }
 
-impl Drop for Session<'_> {
+impl Drop for CaptureSession<'_> {
     fn drop(&mut self) {
         if !self.ended {
             let _ = self.recorder.side.end_capture(sys::CUgraphInstantiate_flags(0));
@@ -112,26 +115,26 @@ impl Drop for Session<'_> {
 }
 
 /// Driver handles of a graph.
-struct Handle(CudaGraph);
+struct GraphHandle(CudaGraph);
 
 // SAFETY: the driver accepts a graph's handles from any thread, one at a time; the mutex ensures this.
-unsafe impl Send for Handle {}
+unsafe impl Send for GraphHandle {}
 
 /// Recorded work.
-pub(super) struct Graph {
+pub(super) struct RecordedGraph {
     /// Dropped before the memory and modules of its nodes; the driver itself waits for the last launch.
-    graph: Mutex<Handle>,
+    graph: Mutex<GraphHandle>,
     context: Arc<CudaContext>,
-    _kept: Vec<Own>,
+    _kept: Vec<BackendData>,
 }
 
-impl fmt::Debug for Graph {
+impl fmt::Debug for RecordedGraph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a CUDA graph")
     }
 }
 
-impl Graph {
+impl RecordedGraph {
     /// Returns whether the graph belongs to the context.
     pub(super) fn is_of(&self, context: &Arc<CudaContext>) -> bool {
         Arc::ptr_eq(&self.context, context)
@@ -147,7 +150,7 @@ impl Graph {
     }
 }
 
-impl Drop for Graph {
+impl Drop for RecordedGraph {
     fn drop(&mut self) {
         // The thread's context must be the graph's when it is destroyed, on any thread.
         let _ = self.context.bind_to_thread();

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
 use super::error::{CudaError, driver};
 use super::record::Recorder;
-use crate::device::interface::{Own, Owner};
+use crate::device::interface::{BackendData, OwnerId};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
 /// Data type of the entries.
@@ -31,15 +31,15 @@ fn refused(what: &str) -> impl Fn(result::CusparseError) -> CudaError + '_ {
 }
 
 /// A matrix in the memory of a GPU.
-pub(super) struct Sparse {
-    owner: Owner,
+pub(super) struct CusparseMatrix {
+    owner: OwnerId,
     stream: Arc<CudaStream>,
     recorder: Arc<Recorder>,
     handle: sys::cusparseHandle_t,
     matrix: sys::cusparseSpMatDescr_t,
     rows: usize,
     /// Row starts, columns and values: the arrays of the descriptor.
-    arrays: [Own; 3],
+    arrays: [BackendData; 3],
     /// Work space of the library, allocated at construction.
     buffer: CudaSlice<u8>,
 }
@@ -49,11 +49,11 @@ fn address(pointer: u64) -> *mut c_void {
     pointer as *mut c_void
 }
 
-impl Sparse {
+impl CusparseMatrix {
     /// Creates the square matrix with these row starts, columns and values, without copying them. Returns `None` if
     /// cuSPARSE is not installed, or if row or entry counts exceed 32-bit indices or are zero.
     pub(super) fn new(
-        owner: Owner,
+        owner: OwnerId,
         (stream, recorder): (&Arc<CudaStream>, &Arc<Recorder>),
         rows: usize,
         arrays: [&Array; 3],
@@ -183,9 +183,9 @@ impl Sparse {
 
 // SAFETY: any thread may use a cuSPARSE handle, one at a time. The type is not `Sync`, so shared references stay on one
 // thread.
-unsafe impl Send for Sparse {}
+unsafe impl Send for CusparseMatrix {}
 
-impl SparseMatrix for Sparse {
+impl SparseMatrix for CusparseMatrix {
     fn apply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
         // The product runs on the handle's stream, so it cannot be recorded.
         self.recorder.refuse("multiply with cuSPARSE")?;
@@ -222,7 +222,7 @@ impl SparseMatrix for Sparse {
     }
 }
 
-impl Drop for Sparse {
+impl Drop for CusparseMatrix {
     fn drop(&mut self) {
         // SAFETY: this value owns both handles, and no work with them starts afterwards.
         unsafe {

@@ -1,6 +1,6 @@
 //! Sparse matrices for the sparse library of a device's vendor.
 
-use super::{Array, Device, DeviceError, Kind};
+use super::{Array, Device, DeviceError, ElementKind};
 
 /// Sparse matrix in device memory, multiplied by the vendor's library.
 pub trait SparseMatrix: Send {
@@ -50,7 +50,7 @@ impl dyn Device + '_ {
         let largest = |array: &Array| array.indices.and_then(|known| known.largest.index(false));
         let inside = largest(columns).is_none_or(|column| (column as usize) < rows)
             && largest(starts).is_some_and(|end| end as usize == columns.len());
-        let kinds = [Kind::U32, Kind::U32, Kind::F64];
+        let kinds = [ElementKind::U32, ElementKind::U32, ElementKind::F64];
         let typed = arrays.map(Array::kind) == kinds && columns.len() == values.len();
         if !typed || !inside || starts.len() <= rows {
             return Ok(None);

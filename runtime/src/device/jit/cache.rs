@@ -1,4 +1,4 @@
-//! Disk cache of compiled modules: [`Key`] → the path of a shared object.
+//! Disk cache of compiled modules: [`CacheKey`] → the path of a shared object.
 //!
 //! An entry is a folder named by the key's hash. It contains the module and `key.txt`: the key in clear text, the
 //! module's checksum, and a seal over both. Entries with another key or a wrong checksum are never run but rebuilt.
@@ -13,7 +13,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::warn_once;
-use crate::support::scratch::{self, Folder};
+use crate::support::scratch::{self, ScratchFolder};
 
 /// The file name of a module in its entry.
 pub(super) const MODULE: &str = "module.so";
@@ -71,12 +71,12 @@ pub enum CacheError {
 
 /// Everything that affects a module, as text, and its hash.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Key {
+pub(super) struct CacheKey {
     text: String,
     hash: String,
 }
 
-impl Key {
+impl CacheKey {
     /// Creates a key from named parts. Lengths separate the parts unambiguously.
     pub(super) fn new(parts: &[(&str, &str)]) -> Self {
         let mut text = String::new();
@@ -100,7 +100,7 @@ impl Key {
 
 /// Statistics of a cache.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Contents {
+pub struct CacheStatistics {
     /// The number of compiled modules.
     pub modules: usize,
     /// Their size in bytes, including keys.
@@ -151,21 +151,21 @@ impl Cache {
     }
 
     /// Counts the entries.
-    pub fn contents(&self) -> Contents {
+    pub fn contents(&self) -> CacheStatistics {
         let entries = fs::read_dir(self.folder.join("modules")).into_iter().flatten().flatten();
         let length = |path: PathBuf| fs::metadata(path).ok().map(|file| file.len());
         let sizes = entries.filter_map(|entry| {
             let label = length(entry.path().join(KEY)).unwrap_or(0);
             Some(length(entry.path().join(MODULE))? + label)
         });
-        sizes.fold(Contents { modules: 0, bytes: 0 }, |sum, bytes| Contents {
+        sizes.fold(CacheStatistics { modules: 0, bytes: 0 }, |sum, bytes| CacheStatistics {
             modules: sum.modules + 1,
             bytes: sum.bytes + bytes,
         })
     }
 
     /// Finds the intact module of a key.
-    pub(super) fn lookup(&self, key: &Key) -> Option<PathBuf> {
+    pub(super) fn lookup(&self, key: &CacheKey) -> Option<PathBuf> {
         let entry = self.entry(key);
         if self.is_whole(key) {
             return Some(entry.join(MODULE));
@@ -180,14 +180,14 @@ impl Cache {
     }
 
     /// Returns whether the cache has an intact module for the key.
-    pub(super) fn is_whole(&self, key: &Key) -> bool {
+    pub(super) fn is_whole(&self, key: &CacheKey) -> bool {
         let entry = self.entry(key);
         let Ok(module) = fs::read(entry.join(MODULE)) else { return false };
         fs::read(entry.join(KEY)).is_ok_and(|label| label == key.label(&module).as_bytes())
     }
 
     /// Removes the module of a key by a single rename, so that nobody sees a partial entry.
-    pub(super) fn discard(&self, key: &Key) {
+    pub(super) fn discard(&self, key: &CacheKey) {
         if let Ok(aside) = self.workplace() {
             let _ = fs::rename(self.entry(key), aside.path().join("discarded"));
         }
@@ -195,7 +195,7 @@ impl Cache {
 
     /// Waits until no other process builds the module of this key, and blocks others while the file is held. Without
     /// file locks, several processes may build it, which only costs time.
-    pub(super) fn turn(&self, key: &Key) -> Option<fs::File> {
+    pub(super) fn turn(&self, key: &CacheKey) -> Option<fs::File> {
         let folder = self.folder.join("turns");
         make_private(&folder).ok()?;
         // A few permanent files: removing one would race with a process about to lock it.
@@ -205,11 +205,11 @@ impl Cache {
     }
 
     /// Creates a work folder on the file system of the entries.
-    pub(super) fn workplace(&self) -> Result<Folder, CacheError> {
+    pub(super) fn workplace(&self) -> Result<ScratchFolder, CacheError> {
         let folder = self.building();
         let failed = |error| CacheError::Write { path: folder.clone(), error };
         make_private(&folder).map_err(failed)?;
-        Folder::within(&folder).map_err(failed)
+        ScratchFolder::within(&folder).map_err(failed)
     }
 
     fn building(&self) -> PathBuf {
@@ -221,21 +221,21 @@ impl Cache {
     /// An entry that another process created first takes precedence.
     pub(super) fn store(
         &self,
-        key: &Key,
-        workplace: Folder,
-    ) -> Result<PathBuf, (CacheError, Folder)> {
+        key: &CacheKey,
+        workplace: ScratchFolder,
+    ) -> Result<PathBuf, (CacheError, ScratchFolder)> {
         match self.place(key, &workplace) {
-            Ok(Placed::Ours) => {
+            Ok(EntryCreator::ThisProcess) => {
                 // The folder has moved: nothing is left to remove.
                 workplace.keep();
                 Ok(self.entry(key).join(MODULE))
             }
-            Ok(Placed::Theirs) => Ok(self.entry(key).join(MODULE)),
+            Ok(EntryCreator::OtherProcess) => Ok(self.entry(key).join(MODULE)),
             Err(error) => Err((error, workplace)),
         }
     }
 
-    fn place(&self, key: &Key, workplace: &Folder) -> Result<Placed, CacheError> {
+    fn place(&self, key: &CacheKey, workplace: &ScratchFolder) -> Result<EntryCreator, CacheError> {
         let failed = |path: &Path, error| CacheError::Write { path: path.into(), error };
         let module = workplace.path().join(MODULE);
         let bytes = fs::read(&module).map_err(|error| failed(&module, error))?;
@@ -247,14 +247,14 @@ impl Cache {
         let mut last = None;
         for _ in 0..TRIES {
             match fs::rename(workplace.path(), &entry) {
-                Ok(()) => return Ok(Placed::Ours),
+                Ok(()) => return Ok(EntryCreator::ThisProcess),
                 Err(error) => last = Some(error),
             }
             if !entry.exists() {
                 break;
             }
             if self.is_whole(key) {
-                return Ok(Placed::Theirs);
+                return Ok(EntryCreator::OtherProcess);
             }
             self.discard(key);
         }
@@ -289,13 +289,13 @@ impl Cache {
     fn write(&self, path: &Path, text: &str) -> io::Result<()> {
         make_private(path.parent().unwrap_or(&self.folder))?;
         make_private(&self.building())?;
-        let workplace = Folder::within(&self.building())?;
+        let workplace = ScratchFolder::within(&self.building())?;
         let file = workplace.path().join("text");
         fs::write(&file, text)?;
         fs::rename(&file, path)
     }
 
-    fn entry(&self, key: &Key) -> PathBuf {
+    fn entry(&self, key: &CacheKey) -> PathBuf {
         self.folder.join("modules").join(&key.hash)
     }
 
@@ -306,9 +306,9 @@ impl Cache {
 }
 
 /// The creator of an entry.
-enum Placed {
-    Ours,
-    Theirs,
+enum EntryCreator {
+    ThisProcess,
+    OtherProcess,
 }
 
 /// Appends a checksum line to a text.

@@ -12,7 +12,7 @@ use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
 use super::notice::waiting;
-use super::{Cache, Environment, child};
+use super::{Cache, Environment, compiler_process};
 
 /// The oldest release that supports generated sources: this package's `rust-version`.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -254,8 +254,8 @@ fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, Co
     }
     let task = format!("the answer to `{}`", arguments.join(" "));
     let slow = || waiting(path, &task, bound);
-    let output =
-        child::run(&mut command, bound, slow).map_err(|error| broken(error.to_string()))?;
+    let output = compiler_process::run(&mut command, bound, slow)
+        .map_err(|error| broken(error.to_string()))?;
     let Some(output) = output else {
         return Err(CompilerError::Late { path: path.into(), task, bound });
     };

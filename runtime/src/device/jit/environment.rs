@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::child::BOUND;
+use super::compiler_process::BOUND;
 use super::notice::warn_once;
 
 /// Paths of the compiler, the cache and the dumps.

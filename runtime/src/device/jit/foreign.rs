@@ -5,12 +5,12 @@
 use std::fs;
 use std::path::PathBuf;
 
-use super::cache::{Key, MODULE};
+use super::cache::{CacheKey, MODULE};
 use super::{Jit, JitError, dump_name, warn_unkept};
 
 /// A source, with everything that affects the compiled code.
 #[derive(Clone, Copy, Debug)]
-pub struct Foreign<'a> {
+pub struct ForeignSource<'a> {
     /// A description, used in names of dumped files.
     pub name: &'a str,
     /// The extension of those files.
@@ -25,18 +25,18 @@ pub struct Foreign<'a> {
 
 /// Kind of a cache entry. Only code compiled by this crate's devices is ever run.
 #[derive(Clone, Copy, Debug)]
-enum Kind {
+enum EntryKind {
     Code,
     Bytes,
 }
 
-impl Foreign<'_> {
-    fn key(&self, kind: Kind) -> Key {
+impl ForeignSource<'_> {
+    fn key(&self, kind: EntryKind) -> CacheKey {
         let kind = match kind {
-            Kind::Code => "code",
-            Kind::Bytes => "bytes",
+            EntryKind::Code => "code",
+            EntryKind::Bytes => "bytes",
         };
-        Key::new(&[
+        CacheKey::new(&[
             ("weakform", env!("CARGO_PKG_VERSION")),
             ("kind", kind),
             ("compiler", self.compiler),
@@ -48,8 +48,8 @@ impl Foreign<'_> {
 
 impl Jit {
     /// Returns the intact bytes stored by [`Jit::keep`], if any.
-    pub fn recall(&self, foreign: &Foreign<'_>) -> Option<Vec<u8>> {
-        self.find(foreign, Kind::Bytes)
+    pub fn recall(&self, foreign: &ForeignSource<'_>) -> Option<Vec<u8>> {
+        self.find(foreign, EntryKind::Bytes)
     }
 
     /// The intact compiled code of this source in the cache, if any. The source is also dumped on request.
@@ -57,11 +57,11 @@ impl Jit {
         not(any(feature = "cuda", feature = "opencl")),
         allow(dead_code, reason = "without these features no driver compiles")
     )]
-    pub(crate) fn recall_code(&self, foreign: &Foreign<'_>) -> Option<Vec<u8>> {
-        self.find(foreign, Kind::Code)
+    pub(crate) fn recall_code(&self, foreign: &ForeignSource<'_>) -> Option<Vec<u8>> {
+        self.find(foreign, EntryKind::Code)
     }
 
-    fn find(&self, foreign: &Foreign<'_>, kind: Kind) -> Option<Vec<u8>> {
+    fn find(&self, foreign: &ForeignSource<'_>, kind: EntryKind) -> Option<Vec<u8>> {
         let key = foreign.key(kind);
         self.dump(&dump_name(&key, foreign.name, foreign.extension), foreign.source);
         let path = self.cache.as_ref().ok()?.lookup(&key)?;
@@ -93,8 +93,8 @@ impl Jit {
     }
 
     /// Stores bytes next to the code, equally protected; no device uses them as code.
-    pub fn keep(&self, foreign: &Foreign<'_>, bytes: &[u8]) {
-        self.store(foreign, Kind::Bytes, bytes);
+    pub fn keep(&self, foreign: &ForeignSource<'_>, bytes: &[u8]) {
+        self.store(foreign, EntryKind::Bytes, bytes);
     }
 
     /// Stores compiled code. A failure only costs time in the next run.
@@ -102,11 +102,11 @@ impl Jit {
         not(any(feature = "cuda", feature = "opencl")),
         allow(dead_code, reason = "without these features no driver compiles")
     )]
-    pub(crate) fn keep_code(&self, foreign: &Foreign<'_>, binary: &[u8]) {
-        self.store(foreign, Kind::Code, binary);
+    pub(crate) fn keep_code(&self, foreign: &ForeignSource<'_>, binary: &[u8]) {
+        self.store(foreign, EntryKind::Code, binary);
     }
 
-    fn store(&self, foreign: &Foreign<'_>, kind: Kind, binary: &[u8]) {
+    fn store(&self, foreign: &ForeignSource<'_>, kind: EntryKind, binary: &[u8]) {
         let cache = match &self.cache {
             Ok(cache) => cache,
             Err(error) => return warn_unkept(error),
@@ -127,8 +127,8 @@ impl Jit {
     /// # Errors
     ///
     /// [`JitError::Files`] if it cannot be written.
-    pub fn keep_rejected(&self, foreign: &Foreign<'_>) -> Result<PathBuf, JitError> {
-        let file = dump_name(&foreign.key(Kind::Code), foreign.name, foreign.extension);
+    pub fn keep_rejected(&self, foreign: &ForeignSource<'_>) -> Result<PathBuf, JitError> {
+        let file = dump_name(&foreign.key(EntryKind::Code), foreign.name, foreign.extension);
         self.dump_rejected(&file, foreign.source)
     }
 }

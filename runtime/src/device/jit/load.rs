@@ -10,7 +10,7 @@ use kernels_gen::abi::{Argument as Wanted, KernelAbi, Precision, Role};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Generated, Language};
 
-use super::{Jit, JitError, Options};
+use super::{Jit, JitError, JitOptions};
 use crate::device::cpu::{Argument, Module};
 
 /// Bytes of source per compiler process: for less, starting another one takes longer than compiling.
@@ -28,7 +28,7 @@ fn probe() -> KernelAbi {
     KernelAbi::by_hand("probe", Precision::F64, 1, vec![values])
 }
 
-impl Options {
+impl JitOptions {
     /// Creates the options of a source with this description.
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
@@ -66,7 +66,11 @@ impl Jit {
     /// # Errors
     ///
     /// [`JitError`]; [`JitError::OtherProcessor`] for kernels that this processor cannot run.
-    pub fn load(&self, source: &Generated, options: &Options) -> Result<(Module, bool), JitError> {
+    pub fn load(
+        &self,
+        source: &Generated,
+        options: &JitOptions,
+    ) -> Result<(Module, bool), JitError> {
         let (language, isa) = (source.language, source.isa());
         if language != Language::Rust {
             return Err(JitError::OtherLanguage { language });
@@ -89,7 +93,7 @@ impl Jit {
     fn load_all(
         &self,
         parts: &[Generated],
-        options: &Options,
+        options: &JitOptions,
     ) -> Vec<Result<(Module, bool), JitError>> {
         let one = |part: &Generated| {
             let library = self.compile(&part.text, options)?;
@@ -116,7 +120,7 @@ impl Jit {
     ///
     /// [`JitError`], also for a wrong result.
     pub fn try_kernel(&self) -> Result<(), JitError> {
-        let library = self.compile(PROBE, &Options::new("doctor"))?;
+        let library = self.compile(PROBE, &JitOptions::new("doctor"))?;
         let module = Module::new(library, &[probe()])?;
         let mut values = [0.0; 3];
         module.launch("probe", 0, 3, [Argument::write(&mut values)])?;

@@ -53,7 +53,7 @@ fn only_entry(cache: &Path) -> PathBuf {
 #[test]
 fn the_second_time_comes_from_the_cache() {
     let cache = tempfile::tempdir().expect("a folder");
-    let (source, options) = (source(2.0), Options::default());
+    let (source, options) = (source(2.0), JitOptions::default());
     let first = jit(cache.path()).compile(&source, &options).expect("compiles");
     assert!(!first.is_cached() && !first.is_temporary());
     assert_eq!(run(first), 12.0);
@@ -70,10 +70,10 @@ fn the_second_time_comes_from_the_cache() {
 fn source_flags_and_units_each_make_another_entry() {
     let cache = tempfile::tempdir().expect("a folder");
     let jit = jit(cache.path());
-    let base = Options::default();
+    let base = JitOptions::default();
     let mut flags = base.clone();
     flags.flags.push("-Cno-vectorize-loops".into());
-    let units = Options { codegen_units: 2, ..base.clone() };
+    let units = JitOptions { codegen_units: 2, ..base.clone() };
     for (factor, options) in [(2.0, &base), (3.0, &base), (2.0, &flags), (2.0, &units)] {
         let library = jit.compile(&source(factor), options).expect("compiles");
         assert!(!library.is_cached());
@@ -99,7 +99,7 @@ fn damaged_and_foreign_entries_are_built_again_and_never_run() {
         }),
         ("another key's entry", &|entry| {
             let other = tempfile::tempdir().expect("a folder");
-            jit(other.path()).compile(&source(7.0), &Options::default()).expect("compiles");
+            jit(other.path()).compile(&source(7.0), &JitOptions::default()).expect("compiles");
             for name in ["module.so", "key.txt"] {
                 fs::copy(only_entry(other.path()).join(name), entry.join(name)).expect("copied");
             }
@@ -107,7 +107,7 @@ fn damaged_and_foreign_entries_are_built_again_and_never_run() {
     ];
     for (what, damage) in damages {
         let cache = tempfile::tempdir().expect("a folder");
-        let (source, options) = (source(2.0), Options::default());
+        let (source, options) = (source(2.0), JitOptions::default());
         jit(cache.path()).compile(&source, &options).expect("compiles");
         let entry = only_entry(cache.path());
         // A new file each time: writing into a mapped file would crash.
@@ -126,7 +126,7 @@ fn many_at_once_agree_on_one_entry() {
     let cache = tempfile::tempdir().expect("a folder");
     std::thread::scope(|scope| {
         let build = || {
-            let library = jit(cache.path()).compile(&source(5.0), &Options::default());
+            let library = jit(cache.path()).compile(&source(5.0), &JitOptions::default());
             assert_eq!(run(library.expect("compiles")), 15.0);
         };
         for _ in 0..6 {
@@ -144,7 +144,7 @@ fn no_compiler_is_an_error_that_says_what_to_do() {
         ..Environment::default()
     };
     let jit = Jit::new(environment);
-    let error = jit.compile(&source(2.0), &Options::default()).expect_err("no compiler");
+    let error = jit.compile(&source(2.0), &JitOptions::default()).expect_err("no compiler");
     assert!(matches!(error, JitError::Compiler(CompilerError::Missing { .. })), "{error}");
     assert!(error.to_string().contains("WF_RUSTC"), "{error}");
 
@@ -200,7 +200,7 @@ fn a_cache_that_cannot_be_written_is_no_obstacle() {
     fs::write(&file, "in the way").expect("written");
     let jit = jit(&file.join("cache"));
     assert!(matches!(jit.cache(), Err(CacheError::Write { .. })));
-    let library = jit.compile(&source(4.0), &Options::default()).expect("compiles aside");
+    let library = jit.compile(&source(4.0), &JitOptions::default()).expect("compiles aside");
     assert!(library.is_temporary());
     let path = library.path().to_owned();
     assert_eq!(run(library), 14.0);
@@ -211,7 +211,8 @@ fn a_cache_that_cannot_be_written_is_no_obstacle() {
 fn an_entry_that_cannot_be_placed_is_no_obstacle() {
     let cache = tempfile::tempdir().expect("a folder");
     fs::write(cache.path().join("modules"), "in the way").expect("written");
-    let library = jit(cache.path()).compile(&source(4.0), &Options::default()).expect("compiles");
+    let library =
+        jit(cache.path()).compile(&source(4.0), &JitOptions::default()).expect("compiles");
     assert!(library.is_temporary());
     assert_eq!(run(library), 14.0);
 }
@@ -332,7 +333,7 @@ impl tracing::Subscriber for Warnings {
 fn a_damaged_entry_is_warned_of_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let cache = Cache::open(folder.path()).expect("a cache");
-    let key = Key::new(&[("source", "some text")]);
+    let key = CacheKey::new(&[("source", "some text")]);
     let store = || {
         let workplace = cache.workplace().expect("a folder");
         fs::write(workplace.path().join(MODULE), "a library").expect("written");
@@ -364,7 +365,7 @@ fn a_damaged_entry_is_warned_of_once() {
 fn a_source_that_does_not_compile_can_be_read() {
     let cache = tempfile::tempdir().expect("a folder");
     let source = "pub fn broken() -> u32 { \"text\" }";
-    let error = jit(cache.path()).compile(source, &Options::default()).expect_err("ill-typed");
+    let error = jit(cache.path()).compile(source, &JitOptions::default()).expect_err("ill-typed");
     let JitError::Rejected { log, dump, .. } = error else { panic!("{error}") };
     assert!(log.contains("mismatched types"), "{log}");
     assert_eq!(fs::read_to_string(dump).expect("dumped"), source);
@@ -379,7 +380,7 @@ fn dumps_go_where_the_user_says_under_harmless_names() {
         dump_dir: Some(dump.clone()),
         ..Environment::from_process()
     });
-    let options = Options { name: "../a form".into(), ..Options::default() };
+    let options = JitOptions { name: "../a form".into(), ..JitOptions::default() };
     jit.compile(&source(2.0), &options).expect("compiles");
     let files: Vec<_> = fs::read_dir(&dump).expect("dumps").flatten().collect();
     assert_eq!(files.len(), 1);
@@ -391,7 +392,7 @@ fn dumps_go_where_the_user_says_under_harmless_names() {
 fn kernels_that_are_not_there_are_errors() {
     let cache = tempfile::tempdir().expect("a folder");
     let compile =
-        || jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
+        || jit(cache.path()).compile(&source(2.0), &JitOptions::default()).expect("compiles");
     for name in ["missing", "", "a\0b"] {
         assert!(matches!(
             Module::new(compile(), &[KernelAbi { name: name.into(), ..axpy() }]),
@@ -406,7 +407,8 @@ fn kernels_that_are_not_there_are_errors() {
 #[test]
 fn arguments_that_do_not_fit_the_abi_never_reach_the_kernel() {
     let cache = tempfile::tempdir().expect("a folder");
-    let library = jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
+    let library =
+        jit(cache.path()).compile(&source(2.0), &JitOptions::default()).expect("compiles");
     let module = Module::new(library, &[axpy()]).expect("a module");
     let kernel = module.kernel("axpy").expect("a kernel");
     let (x, single, mut y) = ([1.0; 4], [1.0_f32; 4], [0.0; 3]);
@@ -426,7 +428,8 @@ fn arguments_that_do_not_fit_the_abi_never_reach_the_kernel() {
 #[test]
 fn many_threads_run_ranges_of_one_launch() {
     let cache = tempfile::tempdir().expect("a folder");
-    let library = jit(cache.path()).compile(&source(2.0), &Options::default()).expect("compiles");
+    let library =
+        jit(cache.path()).compile(&source(2.0), &JitOptions::default()).expect("compiles");
     let module = Module::new(library, &[axpy()]).expect("a module");
     let (x, mut y) = (vec![1.0; 64], vec![0.0; 64]);
     let arguments = [Argument::read(&x), Argument::write(&mut y)];

@@ -1,8 +1,8 @@
-//! Messages between addresses, such as those of devices if MPI is CUDA-aware ([`Direct`]).
+//! Messages between addresses, such as those of devices if MPI is CUDA-aware ([`DirectMessages`]).
 
-use super::{Mpi, STARTED};
-use crate::device::Kind;
-use crate::processes::Group;
+use super::{MpiProcesses, STARTED};
+use crate::device::ElementKind;
+use crate::processes::ProcessGroup;
 use mpi::ffi::{self, MPI_Datatype, MPI_Request};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
@@ -13,7 +13,7 @@ use std::sync::{Arc, PoisonError};
 const MOST: usize = 1 << 30;
 
 /// The processes of MPI.
-pub(in crate::device) struct Direct(Arc<Mpi>);
+pub(in crate::device) struct DirectMessages(Arc<MpiProcesses>);
 
 /// Checks a return code. By default MPI aborts all processes on errors.
 fn said(code: c_int) -> Result<(), String> {
@@ -23,13 +23,13 @@ fn said(code: c_int) -> Result<(), String> {
     }
 }
 
-fn datatype(kind: Kind) -> MPI_Datatype {
+fn datatype(kind: ElementKind) -> MPI_Datatype {
     // SAFETY: constants that MPI sets before the program starts.
     unsafe {
         match kind {
-            Kind::F64 => ffi::RSMPI_DOUBLE,
-            Kind::F32 => ffi::RSMPI_FLOAT,
-            Kind::U32 => ffi::RSMPI_UINT32_T,
+            ElementKind::F64 => ffi::RSMPI_DOUBLE,
+            ElementKind::F32 => ffi::RSMPI_FLOAT,
+            ElementKind::U32 => ffi::RSMPI_UINT32_T,
         }
     }
 }
@@ -40,9 +40,9 @@ fn pieces(range: Range<usize>) -> impl Iterator<Item = (usize, c_int)> {
     (start..end).step_by(MOST).map(move |at| (at, (end - at).min(MOST) as c_int))
 }
 
-impl Direct {
+impl DirectMessages {
     /// Returns the processes of a group, if MPI has started them.
-    pub(in crate::device) fn of(group: &Arc<dyn Group>) -> Option<Self> {
+    pub(in crate::device) fn of(group: &Arc<dyn ProcessGroup>) -> Option<Self> {
         let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
         addr_eq(Arc::as_ptr(group), Arc::as_ptr(&started)).then_some(Self(started))
     }
@@ -58,7 +58,7 @@ impl Direct {
         from: *const c_void,
         to: *mut c_void,
         n: usize,
-        kind: Kind,
+        kind: ElementKind,
     ) -> Result<(), String> {
         let _turn = self.0.turn();
         for (at, count) in pieces(0..n) {
@@ -76,13 +76,13 @@ impl Direct {
     ///
     /// # Safety
     ///
-    /// As for [`Direct::sum`], for entries up to the ends of the ranges, which do not overlap. Each neighbour passes a
-    /// range of the same length for this process.
+    /// As for [`DirectMessages::sum`], for entries up to the ends of the ranges, which do not overlap. Each neighbour
+    /// passes a range of the same length for this process.
     pub(in crate::device) unsafe fn exchange(
         &self,
         neighbours: &[(usize, Range<usize>)],
         [sent, received]: [*mut c_void; 2],
-        kind: Kind,
+        kind: ElementKind,
     ) -> Result<(), String> {
         let _turn = self.0.turn();
         let of = datatype(kind);
@@ -129,7 +129,7 @@ mod tests {
     use super::super::{launched, open, takes_device_pointers};
     use super::*;
     use crate::processes::threads::each;
-    use crate::processes::{Group, Parcel, Reduce};
+    use crate::processes::{Parcel, ProcessGroup, Reduction};
     use std::process::Command;
 
     const PROCESSES: usize = 3;
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn threads_are_no_processes_of_mpi() {
-        assert!(each(2, |group| Direct::of(&group).is_none()).into_iter().all(|none| none));
+        assert!(each(2, |group| DirectMessages::of(&group).is_none()).into_iter().all(|none| none));
     }
 
     /// Without a launcher the test restarts itself by `mpirun`; host addresses are valid addresses for MPI.
@@ -182,20 +182,20 @@ mod tests {
         let (own, size) = (group.rank(), group.size());
         assert_eq!(size, PROCESSES);
         assert!(takes_device_pointers().is_some(), "an MPI that has started knows");
-        let direct = Direct::of(&group).expect("the group that MPI has started");
-        let other: Arc<dyn Group> = Arc::new(crate::processes::Alone);
-        assert!(Direct::of(&other).is_none());
+        let direct = DirectMessages::of(&group).expect("the group that MPI has started");
+        let other: Arc<dyn ProcessGroup> = Arc::new(crate::processes::SingleProcess);
+        assert!(DirectMessages::of(&other).is_none());
 
         // Sums that depend on their order, in both precisions.
         let number = |at: usize| 0.1 * (own * own + 1) as f64 / (at + 1) as f64;
         let (from, mut to) = ((0..1000).map(number).collect::<Vec<f64>>(), vec![0.0; 1000]);
         // SAFETY: both have a thousand entries.
         let done = unsafe {
-            direct.sum(from.as_ptr().cast(), to.as_mut_ptr().cast(), from.len(), Kind::F64)
+            direct.sum(from.as_ptr().cast(), to.as_mut_ptr().cast(), from.len(), ElementKind::F64)
         };
         done.expect("summed");
         let mut known = from;
-        group.reduce(Reduce::Sum, &mut known);
+        group.reduce(Reduction::Sum, &mut known);
         assert_eq!(to, known);
         let alike = |bytes: Vec<u8>| {
             let all = group.gather(&bytes);
@@ -204,8 +204,9 @@ mod tests {
         alike(to.iter().flat_map(|x| x.to_ne_bytes()).collect());
         let (from, mut to) = ([0.1_f32 * own as f32, 1.0], [0.0_f32; 2]);
         // SAFETY: both have two entries.
-        let done =
-            unsafe { direct.sum(from.as_ptr().cast(), to.as_mut_ptr().cast(), 2, Kind::F32) };
+        let done = unsafe {
+            direct.sum(from.as_ptr().cast(), to.as_mut_ptr().cast(), 2, ElementKind::F32)
+        };
         done.expect("summed");
         assert!((to[0] - 0.3).abs() < 1e-6 && to[1] == size as f32, "{to:?}");
         alike(to.iter().flat_map(|x| x.to_ne_bytes()).collect());
@@ -222,7 +223,7 @@ mod tests {
         let mut received = vec![f64::NAN; end];
         let addresses = [sent.as_mut_ptr().cast(), received.as_mut_ptr().cast()];
         // SAFETY: both buffers have the entries of the ranges.
-        unsafe { direct.exchange(&neighbours, addresses, Kind::F64) }.expect("exchanged");
+        unsafe { direct.exchange(&neighbours, addresses, ElementKind::F64) }.expect("exchanged");
         let parcel = |(with, range): &(usize, Range<usize>)| Parcel {
             with: *with,
             sent: sent[range.clone()].to_vec(),

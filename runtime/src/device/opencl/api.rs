@@ -56,14 +56,14 @@ impl fmt::Display for Status {
 }
 
 /// Result of a call.
-pub(super) type Outcome<T> = Result<T, Status>;
+pub(super) type ClResult<T> = Result<T, Status>;
 
-fn check(code: cl_int) -> Outcome<()> {
+fn check(code: cl_int) -> ClResult<()> {
     if code == ffi::CL_SUCCESS { Ok(()) } else { Err(Status(code)) }
 }
 
 /// Queries a value of variable length: `ask(size, place, needed)` first returns the length, then the value.
-fn answer(ask: impl Fn(size_t, *mut c_void, *mut size_t) -> cl_int) -> Outcome<Vec<u8>> {
+fn answer(ask: impl Fn(size_t, *mut c_void, *mut size_t) -> cl_int) -> ClResult<Vec<u8>> {
     let mut size = 0;
     check(ask(0, ptr::null_mut(), &mut size))?;
     let mut bytes = vec![0; size];
@@ -85,7 +85,7 @@ fn number(bytes: &[u8]) -> u64 {
 pub(super) struct Platform(ffi::cl_platform_id);
 
 /// Returns the platforms; empty without drivers.
-pub(super) fn platforms() -> Outcome<Vec<Platform>> {
+pub(super) fn platforms() -> ClResult<Vec<Platform>> {
     let mut count: cl_uint = 0;
     // SAFETY: queries the number only.
     match check(unsafe { ffi::clGetPlatformIDs(0, ptr::null_mut(), &mut count) }) {
@@ -102,7 +102,7 @@ pub(super) fn platforms() -> Outcome<Vec<Platform>> {
 
 impl Platform {
     /// Returns the name and version.
-    pub(super) fn words(self) -> Outcome<(String, String)> {
+    pub(super) fn words(self) -> ClResult<(String, String)> {
         let ask = |what| {
             answer(|size, place, needed| {
                 // SAFETY: the platform exists as long as the program, and `place` has space for `size` bytes.
@@ -113,7 +113,7 @@ impl Platform {
     }
 
     /// Returns the devices of the platform.
-    pub(super) fn devices(self) -> Outcome<Vec<DeviceId>> {
+    pub(super) fn devices(self) -> ClResult<Vec<DeviceId>> {
         let (all, mut count) = (ffi::CL_DEVICE_TYPE_ALL, 0);
         // SAFETY: queries the number only.
         match check(unsafe { ffi::clGetDeviceIDs(self.0, all, 0, ptr::null_mut(), &mut count) }) {
@@ -139,18 +139,18 @@ unsafe impl Send for DeviceId {}
 unsafe impl Sync for DeviceId {}
 
 impl DeviceId {
-    fn ask(self, what: ffi::cl_device_info) -> Outcome<Vec<u8>> {
+    fn ask(self, what: ffi::cl_device_info) -> ClResult<Vec<u8>> {
         answer(|size, place, needed| {
             // SAFETY: `place` has space for `size` bytes.
             unsafe { ffi::clGetDeviceInfo(self.0, what, size, place, needed) }
         })
     }
 
-    pub(super) fn text(self, what: ffi::cl_device_info) -> Outcome<String> {
+    pub(super) fn text(self, what: ffi::cl_device_info) -> ClResult<String> {
         self.ask(what).map(text)
     }
 
-    pub(super) fn number(self, what: ffi::cl_device_info) -> Outcome<u64> {
+    pub(super) fn number(self, what: ffi::cl_device_info) -> ClResult<u64> {
         self.ask(what).map(|bytes| number(&bytes))
     }
 }
@@ -202,7 +202,7 @@ handle!(
 );
 
 impl Context {
-    pub(super) fn new(device: DeviceId) -> Outcome<Self> {
+    pub(super) fn new(device: DeviceId) -> ClResult<Self> {
         let mut code = 0;
         // SAFETY: one device, no properties, no callback.
         let raw = unsafe {
@@ -212,7 +212,7 @@ impl Context {
     }
 
     /// Creates a queue with profiling.
-    pub(super) fn queue(&self, device: DeviceId) -> Outcome<Queue> {
+    pub(super) fn queue(&self, device: DeviceId) -> ClResult<Queue> {
         let mut code = 0;
         // SAFETY: the device belongs to the context.
         let raw = unsafe {
@@ -222,21 +222,21 @@ impl Context {
     }
 
     /// Allocates uninitialised memory.
-    pub(super) fn memory(&self, bytes: usize) -> Outcome<Memory> {
+    pub(super) fn memory(&self, bytes: usize) -> ClResult<Memory> {
         let (flags, mut code) = (ffi::CL_MEM_READ_WRITE, 0);
         // SAFETY: without data nothing is read.
         let raw = unsafe { ffi::clCreateBuffer(self.0, flags, bytes, ptr::null_mut(), &mut code) };
         check(code).map(|()| Memory(raw))
     }
 
-    pub(super) fn source(&self, text: &CStr) -> Outcome<Program> {
+    pub(super) fn source(&self, text: &CStr) -> ClResult<Program> {
         let (start, length, mut code) = (text.as_ptr(), text.count_bytes(), 0);
         // SAFETY: one text with its length.
         let raw = unsafe { ffi::clCreateProgramWithSource(self.0, 1, &start, &length, &mut code) };
         check(code).map(|()| Program(raw))
     }
 
-    pub(super) fn binary(&self, device: DeviceId, binary: &[u8]) -> Outcome<Program> {
+    pub(super) fn binary(&self, device: DeviceId, binary: &[u8]) -> ClResult<Program> {
         let (start, length) = (binary.as_ptr(), binary.len());
         let (mut accepted, mut code) = (0, 0);
         // SAFETY: one device, and one binary with its length.
@@ -258,7 +258,7 @@ impl Context {
 }
 
 impl Program {
-    pub(super) fn build(&self, device: DeviceId, flags: &CStr) -> Outcome<()> {
+    pub(super) fn build(&self, device: DeviceId, flags: &CStr) -> ClResult<()> {
         // SAFETY: the device belongs to the context; without a callback the call blocks.
         check(unsafe {
             ffi::clBuildProgram(self.0, 1, &device.0, flags.as_ptr(), None, ptr::null_mut())
@@ -266,7 +266,7 @@ impl Program {
     }
 
     /// Returns the compiler's log.
-    pub(super) fn log(&self, device: DeviceId) -> Outcome<String> {
+    pub(super) fn log(&self, device: DeviceId) -> ClResult<String> {
         let what = ffi::CL_PROGRAM_BUILD_LOG;
         let log = answer(|size, place, needed| {
             // SAFETY: `place` has space for `size` bytes.
@@ -276,7 +276,7 @@ impl Program {
     }
 
     /// Returns the binary for the only device.
-    pub(super) fn made(&self) -> Outcome<Vec<u8>> {
+    pub(super) fn made(&self) -> ClResult<Vec<u8>> {
         let mut length: size_t = 0;
         let mut place = (&raw mut length).cast();
         // SAFETY: the program has one device, so there is one length.
@@ -295,7 +295,7 @@ impl Program {
         Ok(binary)
     }
 
-    pub(super) fn kernel(&self, name: &str) -> Outcome<Kernel> {
+    pub(super) fn kernel(&self, name: &str) -> ClResult<Kernel> {
         let name = CString::new(name).map_err(|_| Status(ffi::CL_INVALID_KERNEL_NAME))?;
         let mut code = 0;
         // SAFETY: a zero-terminated text.
@@ -306,7 +306,7 @@ impl Program {
 
 /// Argument of a kernel.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Given<'a> {
+pub(super) enum ClArgument<'a> {
     Size(u64),
     Real(f64),
     Memory(&'a Memory),
@@ -314,7 +314,7 @@ pub(super) enum Given<'a> {
 
 impl Kernel {
     /// Returns the private memory per thread in bytes, including register spills.
-    pub(super) fn private_bytes(&self, device: DeviceId) -> Outcome<u64> {
+    pub(super) fn private_bytes(&self, device: DeviceId) -> ClResult<u64> {
         let mut bytes: cl_ulong = 0;
         let place = (&raw mut bytes).cast();
         // SAFETY: one number, to a place of its size.
@@ -333,11 +333,11 @@ impl Kernel {
     }
 
     /// Sets an argument. The caller ensures that the parameter has that type.
-    pub(super) fn set(&mut self, at: u32, given: Given<'_>) -> Outcome<()> {
+    pub(super) fn set(&mut self, at: u32, given: ClArgument<'_>) -> ClResult<()> {
         let (size, place): (usize, *const c_void) = match &given {
-            Given::Size(number) => (size_of::<cl_ulong>(), ptr::from_ref(number).cast()),
-            Given::Real(number) => (size_of::<f64>(), ptr::from_ref(number).cast()),
-            Given::Memory(memory) => (size_of::<ffi::cl_mem>(), (&raw const memory.0).cast()),
+            ClArgument::Size(number) => (size_of::<cl_ulong>(), ptr::from_ref(number).cast()),
+            ClArgument::Real(number) => (size_of::<f64>(), ptr::from_ref(number).cast()),
+            ClArgument::Memory(memory) => (size_of::<ffi::cl_mem>(), (&raw const memory.0).cast()),
         };
         // SAFETY: `place` points to `size` bytes, which are copied; the memory object is retained until the commands
         // that use it are done.
@@ -356,7 +356,7 @@ impl Queue {
         kernel: &Kernel,
         groups: usize,
         threads: usize,
-    ) -> Outcome<()> {
+    ) -> ClResult<()> {
         let (global, local) = (groups * threads, threads);
         // SAFETY: one dimension; the caller guarantees the kernel.
         check(unsafe {
@@ -376,7 +376,7 @@ impl Queue {
     }
 
     /// Copies bytes to device memory at byte offset `at`, and waits.
-    pub(super) fn write(&self, memory: &Memory, at: usize, bytes: &[u8]) -> Outcome<()> {
+    pub(super) fn write(&self, memory: &Memory, at: usize, bytes: &[u8]) -> ClResult<()> {
         let wait: cl_bool = ffi::CL_TRUE;
         let (from, none, nothing) = (bytes.as_ptr().cast(), ptr::null(), ptr::null_mut());
         // SAFETY: the driver checks the length, and the call returns after the copy.
@@ -396,7 +396,7 @@ impl Queue {
     }
 
     /// Copies `bytes.len()` bytes of device memory from byte offset `at`, and waits.
-    pub(super) fn read(&self, memory: &Memory, at: usize, bytes: &mut [u8]) -> Outcome<()> {
+    pub(super) fn read(&self, memory: &Memory, at: usize, bytes: &mut [u8]) -> ClResult<()> {
         let wait: cl_bool = ffi::CL_TRUE;
         let (length, to) = (bytes.len(), bytes.as_mut_ptr().cast());
         // SAFETY: as in `write`.
@@ -407,7 +407,7 @@ impl Queue {
     }
 
     /// Sets bytes to zero; the number must be a multiple of four.
-    pub(super) fn clear(&self, memory: &Memory, bytes: usize) -> Outcome<()> {
+    pub(super) fn clear(&self, memory: &Memory, bytes: usize) -> ClResult<()> {
         let zero = 0_u32;
         // SAFETY: the pattern is copied, and the driver checks the length.
         check(unsafe {
@@ -418,13 +418,13 @@ impl Queue {
     }
 
     /// Waits for all commands.
-    pub(super) fn finish(&self) -> Outcome<()> {
+    pub(super) fn finish(&self) -> ClResult<()> {
         // SAFETY: only waits.
         check(unsafe { ffi::clFinish(self.0) })
     }
 
     /// Creates an event that completes after all earlier commands.
-    pub(super) fn mark(&self) -> Outcome<Event> {
+    pub(super) fn mark(&self) -> ClResult<Event> {
         let mut raw = ptr::null_mut();
         // SAFETY: waits for the queue; `raw` is written before it is read.
         check(unsafe { ffi::clEnqueueMarkerWithWaitList(self.0, 0, ptr::null(), &mut raw) })?;
@@ -433,13 +433,13 @@ impl Queue {
 }
 
 impl Event {
-    pub(super) fn wait(&self) -> Outcome<()> {
+    pub(super) fn wait(&self) -> ClResult<()> {
         // SAFETY: one event.
         check(unsafe { ffi::clWaitForEvents(1, &self.0) })
     }
 
     /// Returns the completion time in nanoseconds of the device clock.
-    pub(super) fn time(&self) -> Outcome<u64> {
+    pub(super) fn time(&self) -> ClResult<u64> {
         let mut time: cl_ulong = 0;
         let (place, size) = ((&raw mut time).cast(), size_of::<cl_ulong>());
         let what = ffi::CL_PROFILING_COMMAND_END;

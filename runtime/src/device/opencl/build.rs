@@ -6,10 +6,10 @@ use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::SourceFile;
 
 use super::api::{Context, Program, Status};
-use super::choice::Facts;
+use super::choice::DeviceProperties;
 use super::error::{OpenClError, driver};
-use crate::device::jit::{Foreign, Jit};
-use crate::support::doing::doing;
+use crate::device::jit::{ForeignSource, Jit};
+use crate::support::progress::doing;
 
 /// Compiler options: the language version; no warnings, which are irrelevant for correct kernels; nothing that changes
 /// arithmetic.
@@ -19,7 +19,7 @@ const FLAGS: &str = "-cl-std=CL1.2 -w";
 /// supports a register limit, each kernel is a separate program.
 pub(super) fn build(
     context: &Context,
-    device: &Facts,
+    device: &DeviceProperties,
     source: &SourceFile,
     optimises: bool,
     jit: &Jit,
@@ -53,7 +53,7 @@ pub(super) fn build(
 /// Compiles a source or takes it from the cache; also returns whether it was cached.
 fn build_with(
     context: &Context,
-    device: &Facts,
+    device: &DeviceProperties,
     source: &SourceFile,
     flags: &str,
     jit: &Jit,
@@ -61,7 +61,7 @@ fn build_with(
     let name = source.kernels.first().map_or("kernels", |abi| &abi.name);
     let compiler = format!("{device}, {}", device.driver);
     let foreign =
-        Foreign { name, extension: "cl", compiler: &compiler, flags, source: &source.text };
+        ForeignSource { name, extension: "cl", compiler: &compiler, flags, source: &source.text };
     let flags = CString::new(flags).expect("options should have no zero byte");
     if !device.keeps_kernels()
         && let Some(binary) = jit.recall_code(&foreign)

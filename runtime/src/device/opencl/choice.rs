@@ -6,7 +6,7 @@ use std::sync::{Mutex, PoisonError};
 
 use ocl::ffi;
 
-use super::api::{self, DeviceId, Outcome};
+use super::api::{self, ClResult, DeviceId};
 use super::error::{OpenClError, driver};
 
 /// The environment variable that selects a platform or a device by name.
@@ -14,7 +14,7 @@ pub const VARIABLE: &str = "WF_OPENCL";
 
 /// Properties of a device.
 #[derive(Clone, Debug)]
-pub struct Facts {
+pub struct DeviceProperties {
     /// The name of the platform.
     pub platform: String,
     /// The name of the device.
@@ -38,14 +38,14 @@ pub struct Facts {
     pub(super) id: DeviceId,
 }
 
-impl Facts {
+impl DeviceProperties {
     /// Returns whether the platform has its own kernel cache.
     pub fn keeps_kernels(&self) -> bool {
         self.platform.contains("Portable Computing Language")
     }
 }
 
-impl fmt::Display for Facts {
+impl fmt::Display for DeviceProperties {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}: {}", self.platform, self.name)
     }
@@ -56,7 +56,7 @@ impl fmt::Display for Facts {
 /// # Errors
 ///
 /// [`OpenClError::NoPlatform`], or a driver error.
-pub fn devices() -> Result<Vec<Facts>, OpenClError> {
+pub fn devices() -> Result<Vec<DeviceProperties>, OpenClError> {
     // While a driver initialises, PoCL reports no devices to other threads.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
@@ -76,10 +76,10 @@ pub fn devices() -> Result<Vec<Facts>, OpenClError> {
     }
 }
 
-fn facts(id: DeviceId, platform: &str, version: &str) -> Outcome<Facts> {
+fn facts(id: DeviceId, platform: &str, version: &str) -> ClResult<DeviceProperties> {
     let extensions = id.text(ffi::CL_DEVICE_EXTENSIONS)?;
     let has = |wanted: &str| extensions.split_whitespace().any(|found| found == wanted);
-    Ok(Facts {
+    Ok(DeviceProperties {
         platform: platform.to_owned(),
         name: id.text(ffi::CL_DEVICE_NAME)?,
         driver: format!("{version}, {}", id.text(ffi::CL_DRIVER_VERSION)?),
@@ -101,8 +101,11 @@ pub(super) fn wanted() -> Option<String> {
 
 /// Returns the first accelerator with double precision, else the first device with double precision; a name restricts
 /// the choice to devices and platforms whose name contains it.
-pub(super) fn choose(all: Vec<Facts>, wanted: Option<&str>) -> Result<Facts, OpenClError> {
-    let names = |all: &[Facts]| match all {
+pub(super) fn choose(
+    all: Vec<DeviceProperties>,
+    wanted: Option<&str>,
+) -> Result<DeviceProperties, OpenClError> {
+    let names = |all: &[DeviceProperties]| match all {
         [] => "none".to_owned(),
         _ => all.iter().map(|one| format!("`{one}`")).collect::<Vec<_>>().join(", "),
     };

@@ -6,7 +6,7 @@ mod device;
 use super::{OpenCl, OpenClError};
 use crate::device::cpu::LaunchError;
 use crate::device::jit::{Environment, Jit};
-use crate::device::{Array, Device, DeviceError, Kind};
+use crate::device::{Array, Device, DeviceError, ElementKind};
 use device::opencl;
 use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::{Language, SourceFile};
@@ -51,7 +51,7 @@ fn keeping(folder: &Path) -> Option<OpenCl> {
 
 /// Zeros in double precision.
 fn zeros(device: &dyn Device, len: usize) -> Array {
-    device.zeros(Kind::F64, len).expect("zeros")
+    device.zeros(ElementKind::F64, len).expect("zeros")
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn arrays_keep_what_they_are_given() {
     assert_eq!(device.download(&indices).expect("indices"), [7.0, f64::from(u32::MAX)]);
     let none = device.upload::<f64>(&[]).expect("nothing");
     assert!(none.is_empty() && device.download(&none).expect("nothing").is_empty());
-    let zeros = device.zeros(Kind::F32, 3).expect("zeros");
+    let zeros = device.zeros(ElementKind::F32, 3).expect("zeros");
     assert_eq!(device.download(&zeros).expect("zeros"), [0.0; 3]);
 }
 
@@ -101,7 +101,7 @@ fn arguments_that_do_not_fit_are_refused() {
     let missing = module.kernel("other");
     assert!(matches!(missing, Err(LaunchError::UnknownKernel(_))), "{missing:?}");
     let doubles = zeros(device, 2 * LANES);
-    let singles = device.zeros(Kind::F32, 2 * LANES).expect("zeros");
+    let singles = device.zeros(ElementKind::F32, 2 * LANES).expect("zeros");
     let refused = |arguments: &[_]| match device.launch(kernel, 0..2, arguments) {
         Err(DeviceError::Launch(error)) => error,
         other => panic!("{other:?}"),
@@ -165,7 +165,7 @@ fn devices_are_found_by_name() {
 #[test]
 fn more_memory_than_there_is_is_refused() {
     let Some(device) = opencl() else { return };
-    let error = device.zeros(Kind::F64, 1 << 50).expect_err("no room");
+    let error = device.zeros(ElementKind::F64, 1 << 50).expect_err("no room");
     assert!(matches!(error, DeviceError::OpenCl(OpenClError::OutOfMemory { .. })), "{error}");
     assert!(error.to_string().contains("help: "), "{error}");
 }

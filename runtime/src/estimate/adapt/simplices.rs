@@ -1,6 +1,6 @@
 //! Transfer of solutions between meshes of a bisection: nodal interpolation on the new mesh.
 
-use crate::mesh::refine::bisect::{Affine, Source, Transfer};
+use crate::mesh::refine::bisect::{AffineMap, BisectionTransfer, CellSource};
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
@@ -12,7 +12,7 @@ const NOTHING: f64 = 1e-12;
 /// Interpolates the degrees of freedom `u` on `from` at the nodes of `to`; `None` if the meshes do not belong to one
 /// bisection, or elements differ.
 pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
-    let cells = Transfer::new(&from.mesh, &to.mesh).ok()?;
+    let cells = BisectionTransfer::new(&from.mesh, &to.mesh).ok()?;
     if from.fields.len() != to.fields.len() {
         return None;
     }
@@ -28,17 +28,17 @@ pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) ->
 }
 
 /// Interpolates a field.
-fn field(cells: &Transfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<f64> {
+fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<f64> {
     let (components, points) = (new.components(), new.element().points());
     let of_cell = |cell: usize| {
         let mut own = vec![0.0; points.len() * components];
         match cells.source(cell) {
-            Source::Within { cell: within, place } => {
+            CellSource::Contained { cell: within, place } => {
                 let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
                 let nodes: Vec<usize> = (0..points.len()).collect();
                 evaluate(old, values, within, (&nodes, &places), &mut own);
             }
-            Source::Of { cells: parts } => {
+            CellSource::Union { cells: parts } => {
                 for part in parts {
                     let map = cells.part(cell, part);
                     let places =
@@ -83,7 +83,7 @@ fn evaluate(
 }
 
 /// Returns ξ with o + A ξ = x.
-fn back(map: &Affine, x: &[f64; 3], dim: usize) -> [f64; 3] {
+fn back(map: &AffineMap, x: &[f64; 3], dim: usize) -> [f64; 3] {
     let (origin, mut axes) = (map.origin(), map.axes());
     if dim == 2 {
         axes[2] = [0.0, 0.0, 1.0];

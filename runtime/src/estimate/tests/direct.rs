@@ -1,16 +1,16 @@
 //! Jumps between cells, including hanging facets, compared with the gradients of both sides at the same points.
 
-use super::super::faces::{Pair, Side};
+use super::super::faces::{FacetPair, FacetSide};
 use super::super::views::reference_normal;
 use super::super::{Estimator, scale};
 use super::{boxed, turned};
 use crate::assert_close;
-use crate::estimate::surface::Surface;
+use crate::estimate::surface::FacetGeometry;
 use crate::kernels::compile::{Execution, Target};
-use crate::mesh::assemble::{Joined, Sign, assemble};
+use crate::mesh::assemble::{Conformity, JacobianSign, assemble};
 use crate::mesh::measure::Gradients;
-use crate::mesh::{Arrange, Cell, Mesh, Parts};
-use crate::reference::Bounded;
+use crate::mesh::{Cell, CellOrdering, Mesh, MeshData};
+use crate::reference::BoundedValue;
 use crate::space::discretisation::Discretisation;
 use fem_dsl::source::Source;
 use fem_dsl::testing::Random;
@@ -85,7 +85,7 @@ impl Case {
 
     /// Computes ∫ |(∇u_a − ∇u_b) n|² over the facet of the first side, and the same with the absolute values of both
     /// gradients.
-    fn jump(&self, sides: [Side; 2]) -> [f64; 2] {
+    fn jump(&self, sides: [FacetSide; 2]) -> [f64; 2] {
         let (mesh, [own, other]) = (&self.on.mesh, sides.map(|side| side.cell as usize));
         let (cell, local) = (mesh.cell(), usize::from(sides[0].local));
         let geometry = Lagrange::continuous(cell, mesh.order()).expect("an element");
@@ -112,27 +112,27 @@ impl Case {
     }
 
     /// Compares pairs of cells; returns their number.
-    fn compare(&self, pairs: &[Pair], name: &str) -> usize {
+    fn compare(&self, pairs: &[FacetPair], name: &str) -> usize {
         let own = &self.estimator;
         let mut state = own.operator.vector();
         state.set(&self.u);
         let reduction =
-            super::super::Reduction::new(&own.wanted, &own.points, &own.faces, self.rule);
+            super::super::PointReduction::new(&own.wanted, &own.points, &own.faces, self.rule);
         let mut cells = reduction.begin(self.on.mesh.n_cells());
         let taken = own.operator.fluxes(&state, &own.wanted.asked, 3, |range, numbers| {
             reduction.take(range, numbers, &mut cells);
             Ok::<_, crate::operator::BuildError>(())
         });
         taken.expect("numbers");
-        let surface = Surface::new(&self.on.mesh, self.rule, &own.views).expect("facets");
+        let surface = FacetGeometry::new(&self.on.mesh, self.rule, &own.views).expect("facets");
         for pair in pairs {
             let [want, size] = self.jump(pair.sides);
-            let Side { cell, local } = pair.sides[0];
+            let FacetSide { cell, local } = pair.sides[0];
             let diameter = surface.diameter(cell as usize, usize::from(local));
             let weight = scale::jump(&own.wanted.fields[0], diameter, self.on.mesh.dim());
             let found = own.jump(0, pair, &cells, &surface) / weight;
             // Values at the points pass through about ten sums before they are squared.
-            let want = Bounded::with_scale(want, 100.0 * size);
+            let want = BoundedValue::with_scale(want, 100.0 * size);
             assert_close!(found, want, f64::EPSILON, "{name}: {pair:?}");
             assert!(want.value > 1e-6 * size, "{name}: nothing jumps");
         }
@@ -156,7 +156,8 @@ fn jumps_are_those_of_the_gradients_at_the_same_places() {
                 mesh = turned(&mesh, &mut random);
             }
             let case = Case::new(mesh, degree, &mut random);
-            let pairs: Vec<Pair> = case.estimator.faces.pairs.iter().copied().take(12).collect();
+            let pairs: Vec<FacetPair> =
+                case.estimator.faces.pairs.iter().copied().take(12).collect();
             seen += case.compare(&pairs, &format!("{cell} {degree}"));
         }
     }
@@ -187,7 +188,7 @@ fn turned_cells_have_the_same_estimate() {
             });
             let scale = one.energy.max(one.total);
             for (one, other) in one.squares.iter().zip(&other.squares) {
-                let want = Bounded::with_scale(*one, 100.0 * scale);
+                let want = BoundedValue::with_scale(*one, 100.0 * scale);
                 assert_close!(*other, want, f64::EPSILON, "{cell} {degree}");
             }
             assert!(one.fields[0].jumps > 1e-6 * one.energy);
@@ -196,12 +197,12 @@ fn turned_cells_have_the_same_estimate() {
 }
 
 /// Creates a large cell and its upper neighbour along the first axis, which is halved along each axis.
-fn divided(dim: usize, random: &mut Random) -> (Mesh, Vec<Pair>) {
+fn divided(dim: usize, random: &mut Random) -> (Mesh, Vec<FacetPair>) {
     let (cell, halves) = match dim {
         2 => (Cell::Quadrilateral, 2),
         _ => (Cell::Hexahedron, 4),
     };
-    let mut parts = Parts::default();
+    let mut parts = MeshData::default();
     // Some cases are rotated by half a turn about the last axis: the facet's frame then opposes the second axis.
     let turn = [0, 3][random.below(2)];
     let mut add = |origin: [f64; 3], size: f64| {
@@ -220,14 +221,23 @@ fn divided(dim: usize, random: &mut Random) -> (Mesh, Vec<Pair>) {
         let half = |bit: usize| (child >> bit & 1) as f64 / 2.0;
         add([1.0, half(0), if dim == 3 { half(1) } else { 0.0 }], 0.5);
     }
-    let mesh =
-        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive, Joined::Facets).expect("cells");
+    let mesh = assemble(
+        cell,
+        1,
+        parts,
+        CellOrdering::Original,
+        JacobianSign::Positive,
+        Conformity::Conforming,
+    )
+    .expect("cells");
     let locals = if turn == 0 { [0, 1] } else { [1, 0] };
     let pairs = (0..halves).map(|child| {
-        let sides =
-            [Side { cell: child as u32 + 1, local: locals[0] }, Side { cell: 0, local: locals[1] }];
+        let sides = [
+            FacetSide { cell: child as u32 + 1, local: locals[0] },
+            FacetSide { cell: 0, local: locals[1] },
+        ];
         let own = if turn == 0 { child } else { child ^ 1 };
-        Pair { sides, child: Some(own as u8) }
+        FacetPair { sides, child: Some(own as u8) }
     });
     let pairs = pairs.collect();
     (mesh, pairs)

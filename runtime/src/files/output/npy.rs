@@ -9,7 +9,7 @@ use std::path::Path;
 const ALIGNED: usize = 64;
 
 /// Number types supported by NumPy.
-pub trait Number: Copy {
+pub trait NpyNumber: Copy {
     /// NumPy's name of the type, with byte order.
     const DESCR: &'static str;
 
@@ -17,7 +17,7 @@ pub trait Number: Copy {
     fn bytes(self) -> Vec<u8>;
 }
 
-impl Number for f64 {
+impl NpyNumber for f64 {
     const DESCR: &'static str = "<f8";
 
     fn bytes(self) -> Vec<u8> {
@@ -25,7 +25,7 @@ impl Number for f64 {
     }
 }
 
-impl Number for bool {
+impl NpyNumber for bool {
     const DESCR: &'static str = "|b1";
 
     fn bytes(self) -> Vec<u8> {
@@ -38,7 +38,7 @@ impl Number for bool {
 /// # Errors
 ///
 /// [`OutputError::Write`].
-pub fn write_npy<T: Number>(
+pub fn write_npy<T: NpyNumber>(
     path: &Path,
     values: &[T],
     columns: Option<usize>,
@@ -46,7 +46,7 @@ pub fn write_npy<T: Number>(
     atomic_file::write(path, |out| fill(out, values, columns)).map_err(|error| failed(path, error))
 }
 
-fn fill<T: Number>(out: &mut dyn Write, values: &[T], columns: Option<usize>) -> Result<()> {
+fn fill<T: NpyNumber>(out: &mut dyn Write, values: &[T], columns: Option<usize>) -> Result<()> {
     let shape = match columns {
         None => format!("({},)", values.len()),
         Some(columns) => format!("({}, {columns})", values.len() / columns.max(1)),

@@ -9,7 +9,7 @@ use kernels_gen::element::{Lagrange, entity_permutation, interpolation};
 use std::collections::HashMap;
 
 /// Points of an output file.
-pub(super) struct Points {
+pub(super) struct SamplePoints {
     /// The degree of the output cells.
     pub(super) degree: usize,
     /// The number of points per cell.
@@ -24,8 +24,8 @@ pub(super) struct Points {
     mirror: Vec<usize>,
 }
 
-impl Points {
-    pub(super) fn new(output: &Output<'_>) -> Points {
+impl SamplePoints {
+    pub(super) fn new(output: &Output<'_>) -> SamplePoints {
         let mesh = output.mesh;
         let degrees = output.point_fields.iter().map(|field| field.element.degree());
         let degree = degrees.fold(mesh.order(), usize::max).clamp(1, MAX_DEGREE);
@@ -43,7 +43,7 @@ impl Points {
         let place: HashMap<[usize; 3], usize> =
             lattice.iter().enumerate().map(|(place, &at)| (at, place)).collect();
         let mirror = lattice.iter().map(|&[i, j, k]| place[&[j, i, k]]).collect();
-        Points { degree, per_cell, count, of_cell, reference, mirror }
+        SamplePoints { degree, per_cell, count, of_cell, reference, mirror }
     }
 
     /// Returns the points of all cells, renumbered such that the Jacobian determinant is positive: VTK derives the
@@ -69,7 +69,7 @@ impl Points {
         values: &[f64],
         components: usize,
     ) -> Vec<f64> {
-        let rows = Rows::new(element, &self.reference);
+        let rows = InterpolationRows::new(element, &self.reference);
         let mut result = vec![0.0; self.count * components];
         let mut done = vec![false; self.count];
         let cells = nodes.chunks_exact(element.count());
@@ -93,7 +93,7 @@ impl Points {
 }
 
 /// A sparse interpolation matrix: a point that is a node has one entry.
-pub(super) struct Rows {
+pub(super) struct InterpolationRows {
     starts: Vec<usize>,
     entries: Vec<(usize, f64)>,
 }
@@ -101,10 +101,10 @@ pub(super) struct Rows {
 /// Smaller weights are rounding errors.
 const NOTHING: f64 = 1e-14;
 
-impl Rows {
-    pub(super) fn new(element: Lagrange, points: &[[f64; 3]]) -> Rows {
+impl InterpolationRows {
+    pub(super) fn new(element: Lagrange, points: &[[f64; 3]]) -> InterpolationRows {
         let dense = interpolation(element, points);
-        let mut rows = Rows { starts: vec![0], entries: Vec::new() };
+        let mut rows = InterpolationRows { starts: vec![0], entries: Vec::new() };
         for row in dense.chunks_exact(element.count()) {
             let entries = row.iter().copied().enumerate().filter(|(_, w)| w.abs() > NOTHING);
             rows.entries.extend(entries);
@@ -137,7 +137,7 @@ fn shared(mesh: &Mesh, degree: usize, lattice: &[[usize; 3]]) -> (usize, Vec<u64
         starts[dim] = count;
         count += counts[dim] * each[dim];
     }
-    let mut agreed = Agreed::new(cell, degree);
+    let mut agreed = NodeOrders::new(cell, degree);
     let mut of_cell = Vec::with_capacity(mesh.n_cells() * nodes.len());
     for c in 0..mesh.n_cells() {
         let vertices = topology.vertices(c);
@@ -160,15 +160,15 @@ fn shared(mesh: &Mesh, degree: usize, lattice: &[[usize; 3]]) -> (usize, Vec<u64
 }
 
 /// The order of nodes on entities whose cells disagree on directions, by the order of the entity's vertices.
-struct Agreed {
+struct NodeOrders {
     cell: Cell,
     degree: usize,
     known: HashMap<(usize, [u8; 4]), Vec<usize>>,
 }
 
-impl Agreed {
-    fn new(cell: Cell, degree: usize) -> Agreed {
-        Agreed { cell, degree, known: HashMap::new() }
+impl NodeOrders {
+    fn new(cell: Cell, degree: usize) -> NodeOrders {
+        NodeOrders { cell, degree, known: HashMap::new() }
     }
 
     fn place(&mut self, dim: usize, entity: usize, vertices: &[u32], index: usize) -> usize {

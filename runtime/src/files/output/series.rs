@@ -18,14 +18,14 @@ const UNNAMED: &str = "steps";
 
 /// Series of files with [`STEP`] in the name, and the files written so far.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Series {
+pub struct FileSeries {
     folder: PathBuf,
     name: String,
     /// The times and names of the files.
     files: Vec<(f64, String)>,
 }
 
-impl Series {
+impl FileSeries {
     /// Parses a path; `None` without [`STEP`].
     ///
     /// # Errors
@@ -169,8 +169,8 @@ fn escaped(text: &str) -> String {
 mod tests {
     use super::*;
 
-    fn series(path: &str) -> Series {
-        let found = Series::of(Path::new(path)).expect("a name that can be");
+    fn series(path: &str) -> FileSeries {
+        let found = FileSeries::of(Path::new(path)).expect("a name that can be");
         found.unwrap_or_else(|| panic!("{path} has no step"))
     }
 
@@ -188,7 +188,7 @@ mod tests {
             ("/{step}/../u.{step}.vtu", "", ""),
         ] {
             if third.is_empty() {
-                assert!(Series::of(Path::new(path)).is_err(), "{path}");
+                assert!(FileSeries::of(Path::new(path)).is_err(), "{path}");
                 continue;
             }
             let series = series(path);
@@ -196,9 +196,9 @@ mod tests {
             assert_eq!(series.collection(), Path::new(collection), "{path}");
         }
         for path in ["u.vtu", "u-{Step}.vtu", "-", "", "/"] {
-            assert_eq!(Series::of(Path::new(path)).expect("a name"), None, "{path}");
+            assert_eq!(FileSeries::of(Path::new(path)).expect("a name"), None, "{path}");
         }
-        assert!(Series::of(Path::new("u\n{step}.vtu")).is_err());
+        assert!(FileSeries::of(Path::new("u\n{step}.vtu")).is_err());
     }
 
     #[test]
@@ -222,13 +222,13 @@ mod tests {
         assert_eq!(read(0.25), both);
         assert_eq!((series.len(), series.is_empty()), (2, false));
         for (count, found) in [(1, 1), (2, 2), (3, 0)] {
-            let mut again = Series { files: Vec::new(), ..series.clone() };
+            let mut again = FileSeries { files: Vec::new(), ..series.clone() };
             again.resume(count);
             assert_eq!(again.files, series.files[..found], "{count}");
         }
         series.add_in_pieces(0.5);
         series.write().expect("a collection");
-        let mut again = Series { files: Vec::new(), ..series.clone() };
+        let mut again = FileSeries { files: Vec::new(), ..series.clone() };
         again.resume(3);
         assert_eq!(again, series);
         assert!(again.files[2].1.ends_with("-2.pvtu"));

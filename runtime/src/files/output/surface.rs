@@ -12,12 +12,12 @@ mod tests;
 
 pub use cut::{Plane, cut};
 
-use super::sample::Rows;
+use super::sample::InterpolationRows;
 use super::{CellField, OutputError, PointField, check_cells, check_points};
 use crate::mesh::{Cell, Facet, Mesh};
 use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange};
-use lattice::{Lattice, edge_points};
+use lattice::{PlaneLattice, edge_points};
 
 /// Parts of a facet per degree for few facets: an eighth of a parabola looks round.
 const PARTS: usize = 4;
@@ -30,7 +30,7 @@ pub struct View<'a> {
     /// The mesh.
     pub mesh: &'a Mesh,
     /// The field.
-    pub shown: Shown<'a>,
+    pub shown: ShownField<'a>,
     /// The displayed quantity.
     pub quantity: Quantity,
     /// The displacement of the mesh.
@@ -39,7 +39,7 @@ pub struct View<'a> {
 
 /// Displayed field.
 #[derive(Clone, Copy, Debug)]
-pub enum Shown<'a> {
+pub enum ShownField<'a> {
     /// A field with values at nodes.
     Points(PointField<'a>),
     /// A field with one value per cell.
@@ -104,15 +104,15 @@ pub fn outside(view: &View<'_>, most: usize) -> Result<Triangles, SurfaceError> 
         _ => ((0..mesh.n_cells() as u32).map(|cell| Facet { cell, local: 0 }).collect(), cell),
     };
     let parts = view.parts(facets.len() * shape.vertex_count().saturating_sub(2), most);
-    let lattice = Lattice::new(shape, parts);
+    let lattice = PlaneLattice::new(shape, parts);
     let sides = if mesh.dim() == 3 { cell.facets().len() } else { 1 };
-    let tables: Vec<Tables> = (0..sides)
+    let tables: Vec<BasisTables> = (0..sides)
         .map(|local| {
             let place = |&point: &[f64; 3]| match mesh.dim() {
                 3 => cell.entity_point(2, local, point),
                 _ => point,
             };
-            Tables::new(view, &lattice.points.iter().map(place).collect::<Vec<_>>())
+            BasisTables::new(view, &lattice.points.iter().map(place).collect::<Vec<_>>())
         })
         .collect::<Result<_, _>>()?;
     let per_facet = lattice.points.len();
@@ -161,8 +161,8 @@ impl View<'_> {
     /// Checks that all fields match the mesh.
     fn check(&self) -> Result<(), OutputError> {
         match &self.shown {
-            Shown::Points(field) => check_points(self.mesh, field)?,
-            Shown::Cells(field) => check_cells(self.mesh, field)?,
+            ShownField::Points(field) => check_points(self.mesh, field)?,
+            ShownField::Cells(field) => check_cells(self.mesh, field)?,
         }
         self.warp.iter().try_for_each(|warp| check_points(self.mesh, &warp.field))
     }
@@ -175,8 +175,8 @@ impl View<'_> {
     /// Returns the number of parts per direction of a cell or facet, if one part each gives `least` triangles.
     fn parts(&self, least: usize, most: usize) -> usize {
         let shown = match &self.shown {
-            Shown::Points(field) => field.element.degree(),
-            Shown::Cells(_) => 0,
+            ShownField::Points(field) => field.element.degree(),
+            ShownField::Cells(_) => 0,
         };
         let warp = self.warp.map_or(0, |warp| warp.field.element.degree());
         let degree = shown.max(warp).max(self.mesh.order());
@@ -189,7 +189,7 @@ impl View<'_> {
     }
 
     /// Returns the displaced position of a point of a cell.
-    fn place(&self, cell: usize, tables: &Tables, row: usize) -> [f64; 3] {
+    fn place(&self, cell: usize, tables: &BasisTables, row: usize) -> [f64; 3] {
         let mut x = self.undisplaced(cell, tables.geometry.of(row));
         if let (Some(warp), Some(rows)) = (&self.warp, &tables.warp) {
             warp.add(cell, rows.of(row), &mut x);
@@ -220,7 +220,7 @@ impl Warp<'_> {
     }
 }
 
-impl Shown<'_> {
+impl ShownField<'_> {
     /// Returns the quantity at a point of a cell, by the field's basis values.
     fn value(&self, quantity: Quantity, cell: usize, weights: &[(usize, f64)]) -> f64 {
         let components = match self {
@@ -249,21 +249,21 @@ fn sum(field: &PointField<'_>, component: usize, cell: usize, weights: &[(usize,
 }
 
 /// Tables of all bases at the same points.
-struct Tables {
-    geometry: Rows,
-    shown: Option<Rows>,
-    warp: Option<Rows>,
+struct BasisTables {
+    geometry: InterpolationRows,
+    shown: Option<InterpolationRows>,
+    warp: Option<InterpolationRows>,
 }
 
-impl Tables {
+impl BasisTables {
     fn new(view: &View<'_>, points: &[[f64; 3]]) -> Result<Self, ElementError> {
         let shown = match &view.shown {
-            Shown::Points(field) => Some(Rows::new(field.element, points)),
-            Shown::Cells(_) => None,
+            ShownField::Points(field) => Some(InterpolationRows::new(field.element, points)),
+            ShownField::Cells(_) => None,
         };
-        let warp = view.warp.map(|warp| Rows::new(warp.field.element, points));
+        let warp = view.warp.map(|warp| InterpolationRows::new(warp.field.element, points));
         let geometry = Lagrange::continuous(view.mesh.cell(), view.mesh.order())?;
-        Ok(Self { geometry: Rows::new(geometry, points), shown, warp })
+        Ok(Self { geometry: InterpolationRows::new(geometry, points), shown, warp })
     }
 
     fn shown_at(&self, row: usize) -> &[(usize, f64)] {
@@ -281,10 +281,10 @@ fn add_edges(
     let (mesh, cell) = (view.mesh, view.mesh.cell());
     let points = edge_points(if view.is_straight() { 1 } else { parts });
     let locals = cell.entities(1);
-    let tables: Vec<Tables> = (0..locals.len())
+    let tables: Vec<BasisTables> = (0..locals.len())
         .map(|edge| {
             let place = |&s: &f64| cell.entity_point(1, edge, [s, 0.0, 0.0]);
-            Tables::new(view, &points.iter().map(place).collect::<Vec<_>>())
+            BasisTables::new(view, &points.iter().map(place).collect::<Vec<_>>())
         })
         .collect::<Result<_, _>>()?;
     let of_facet: Vec<Vec<usize>> = match mesh.dim() {

@@ -1,8 +1,8 @@
 //! Format of VTU files: XML header and appended data.
 
-use super::sample::Points;
+use super::sample::SamplePoints;
 use super::{Output, StateField};
-use crate::files::stored::state;
+use crate::files::input::state;
 use crate::mesh::{Cell, vtk_order};
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
@@ -10,33 +10,33 @@ use std::fmt::Write as _;
 use std::io::{Result, Write};
 
 /// An array of numbers.
-struct Array {
+struct VtuArray {
     name: String,
     components: usize,
-    numbers: Numbers,
+    numbers: ArrayNumbers,
 }
 
-enum Numbers {
+enum ArrayNumbers {
     Bytes(Vec<u8>),
     /// Integers, unsigned or in two's complement.
     Integers(Vec<u64>),
     Reals(Vec<f64>),
 }
 
-impl Array {
+impl VtuArray {
     fn bytes(&self) -> u64 {
         8 * match &self.numbers {
-            Numbers::Bytes(all) => return all.len() as u64,
-            Numbers::Integers(all) => all.len() as u64,
-            Numbers::Reals(all) => all.len() as u64,
+            ArrayNumbers::Bytes(all) => return all.len() as u64,
+            ArrayNumbers::Integers(all) => all.len() as u64,
+            ArrayNumbers::Reals(all) => all.len() as u64,
         }
     }
 
     fn kind(&self) -> &'static str {
         match self.numbers {
-            Numbers::Bytes(_) => "UInt8",
-            Numbers::Integers(_) => "Int64",
-            Numbers::Reals(_) => "Float64",
+            ArrayNumbers::Bytes(_) => "UInt8",
+            ArrayNumbers::Integers(_) => "Int64",
+            ArrayNumbers::Reals(_) => "Float64",
         }
     }
 
@@ -44,31 +44,35 @@ impl Array {
     fn write(&self, out: &mut dyn Write) -> Result<()> {
         out.write_all(&self.bytes().to_le_bytes())?;
         match &self.numbers {
-            Numbers::Bytes(all) => out.write_all(all),
-            Numbers::Integers(all) => all.iter().try_for_each(|n| out.write_all(&n.to_le_bytes())),
-            Numbers::Reals(all) => all.iter().try_for_each(|x| out.write_all(&x.to_le_bytes())),
+            ArrayNumbers::Bytes(all) => out.write_all(all),
+            ArrayNumbers::Integers(all) => {
+                all.iter().try_for_each(|n| out.write_all(&n.to_le_bytes()))
+            }
+            ArrayNumbers::Reals(all) => {
+                all.iter().try_for_each(|x| out.write_all(&x.to_le_bytes()))
+            }
         }
     }
 }
 
 /// A file that is ready to be written.
-pub(super) struct File {
+pub(super) struct VtuFile {
     n_points: usize,
     n_cells: usize,
     time: Option<f64>,
-    states: Vec<Array>,
+    states: Vec<VtuArray>,
     /// The version of the format.
     version: &'static str,
-    points: Array,
-    cells: [Array; 3],
-    point_data: Vec<Array>,
-    cell_data: Vec<Array>,
+    points: VtuArray,
+    cells: [VtuArray; 3],
+    point_data: Vec<VtuArray>,
+    cell_data: Vec<VtuArray>,
 }
 
-impl File {
-    pub(super) fn new(output: &Output<'_>) -> File {
+impl VtuFile {
+    pub(super) fn new(output: &Output<'_>) -> VtuFile {
         let mesh = output.mesh;
-        let points = Points::new(output);
+        let points = SamplePoints::new(output);
         let coordinates: Vec<f64> = mesh.points().iter().flatten().copied().collect();
         // INVARIANT: the geometry's element exists for the order of a mesh.
         let positions = match Lagrange::continuous(mesh.cell(), mesh.order()) {
@@ -91,11 +95,14 @@ impl File {
             .collect();
         let n_cells = mesh.n_cells();
         let per_cell = points.per_cell as u64;
-        let array =
-            |name: &str, components, numbers| Array { name: name.to_owned(), components, numbers };
+        let array = |name: &str, components, numbers| VtuArray {
+            name: name.to_owned(),
+            components,
+            numbers,
+        };
         let offsets = (1..=n_cells as u64).map(|c| c * per_cell).collect();
         let types = vec![vtk_order::cell_type(mesh.cell(), points.degree); n_cells];
-        File {
+        VtuFile {
             n_points: points.count,
             n_cells,
             time: output.time,
@@ -105,11 +112,11 @@ impl File {
                 (Cell::Hexahedron, 3..) => "2.2",
                 _ => "1.0",
             },
-            points: array("Points", 3, Numbers::Reals(positions)),
+            points: array("Points", 3, ArrayNumbers::Reals(positions)),
             cells: [
-                array("connectivity", 1, Numbers::Integers(points.connectivity(mesh))),
-                array("offsets", 1, Numbers::Integers(offsets)),
-                array("types", 1, Numbers::Bytes(types)),
+                array("connectivity", 1, ArrayNumbers::Integers(points.connectivity(mesh))),
+                array("offsets", 1, ArrayNumbers::Integers(offsets)),
+                array("types", 1, ArrayNumbers::Bytes(types)),
             ],
             point_data,
             cell_data,
@@ -130,7 +137,7 @@ impl File {
              header_type=\"UInt64\">\n  <PUnstructuredGrid GhostLevel=\"0\">\n",
             self.version
         );
-        let mut section = |name: &str, arrays: &mut dyn Iterator<Item = &Array>| {
+        let mut section = |name: &str, arrays: &mut dyn Iterator<Item = &VtuArray>| {
             let _ = writeln!(text, "    <P{name}>");
             for array in arrays {
                 let _ = writeln!(
@@ -154,7 +161,7 @@ impl File {
     }
 
     /// Returns all arrays in appended order.
-    fn arrays(&self) -> impl Iterator<Item = &Array> {
+    fn arrays(&self) -> impl Iterator<Item = &VtuArray> {
         let data = self.point_data.iter().chain(&self.cell_data);
         self.states.iter().chain(std::iter::once(&self.points)).chain(&self.cells).chain(data)
     }
@@ -202,7 +209,7 @@ impl File {
             "    <Piece NumberOfPoints=\"{}\" NumberOfCells=\"{}\">",
             self.n_points, self.n_cells
         );
-        let mut section = |name: &str, arrays: &[&Array]| {
+        let mut section = |name: &str, arrays: &[&VtuArray]| {
             let _ = writeln!(text, "      <{name}>");
             for array in arrays {
                 let _ = writeln!(
@@ -227,13 +234,13 @@ impl File {
 }
 
 /// Returns the coefficients of fields, and the description of their spaces.
-fn states(output: &Output<'_>) -> Vec<Array> {
+fn states(output: &Output<'_>) -> Vec<VtuArray> {
     if output.states.is_empty() {
         return Vec::new();
     }
     let whole = |name: String, numbers: &[i64]| {
-        let numbers = Numbers::Integers(numbers.iter().map(|&n| n as u64).collect());
-        Array { name, components: 1, numbers }
+        let numbers = ArrayNumbers::Integers(numbers.iter().map(|&n| n as u64).collect());
+        VtuArray { name, components: 1, numbers }
     };
     let mut arrays = vec![whole(state::mesh_name(), &state::of_mesh(output.mesh))];
     for &StateField { name, space, values } in &output.states {
@@ -242,23 +249,27 @@ fn states(output: &Output<'_>) -> Vec<Array> {
         let components = space.components();
         let own = |node: u32| &values[node as usize * components..][..components];
         let all = state::order(space).into_iter().flat_map(own).copied().collect();
-        arrays.push(Array { name: coefficients, components, numbers: Numbers::Reals(all) });
+        arrays.push(VtuArray { name: coefficients, components, numbers: ArrayNumbers::Reals(all) });
     }
     arrays
 }
 
 /// Returns an array whose vectors and matrices are padded to three dimensions, as VTK requires.
-fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> Array {
+fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> VtuArray {
     let name = name.to_owned();
     let (rows, columns) = match shape {
         Shape::Vector(n) if n == dim => (n, 1),
         Shape::Matrix(rows, columns) if rows == dim && columns == dim => (rows, columns),
         _ => {
-            return Array { name, components: shape.components(), numbers: Numbers::Reals(values) };
+            return VtuArray {
+                name,
+                components: shape.components(),
+                numbers: ArrayNumbers::Reals(values),
+            };
         }
     };
     if dim == 3 {
-        return Array { name, components: rows * columns, numbers: Numbers::Reals(values) };
+        return VtuArray { name, components: rows * columns, numbers: ArrayNumbers::Reals(values) };
     }
     let wide = if columns == 1 { 1 } else { 3 };
     let mut all = Vec::with_capacity(values.len() / (rows * columns) * 3 * wide);
@@ -270,7 +281,7 @@ fn padded(name: &str, shape: Shape, dim: usize, values: Vec<f64>) -> Array {
             }
         }
     }
-    Array { name, components: 3 * wide, numbers: Numbers::Reals(all) }
+    VtuArray { name, components: 3 * wide, numbers: ArrayNumbers::Reals(all) }
 }
 
 /// Escapes an XML attribute.

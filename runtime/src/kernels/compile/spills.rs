@@ -19,29 +19,29 @@ const MANY: usize = 96;
 
 /// Progress for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Tried {
+enum SpillAttempt {
     /// The original plan.
-    Planned,
+    Original,
     /// The order of the text; the original plan spilled this number of bytes.
-    InOrder(usize),
+    TextOrder(usize),
     /// All alternatives.
-    Enough,
+    Exhausted,
 }
 
 /// Progress for the plans of an operator.
-pub(super) struct Spills {
-    tried: Vec<Tried>,
+pub(super) struct SpillAttempts {
+    tried: Vec<SpillAttempt>,
     /// True if the order may be changed.
     order: bool,
     /// True if the number of groups may be changed.
     groups: bool,
 }
 
-impl Spills {
+impl SpillAttempts {
     /// Starts with plans that are not compiled yet.
     pub(super) fn new(plans: &[Plan], wishes: &Wishes) -> Self {
         let (order, groups) = (wishes.in_order.is_none(), wishes.residency.is_none());
-        Self { tried: vec![Tried::Planned; plans.len()], order, groups }
+        Self { tried: vec![SpillAttempt::Original; plans.len()], order, groups }
     }
 
     /// Changes the plans of kernels, given their threads per group and spill bytes; returns whether any changed.
@@ -56,21 +56,21 @@ impl Spills {
                 continue;
             }
             let (left, tried_order) = match *tried {
-                Tried::Enough => continue,
-                Tried::Planned if self.order && !plan.in_order && spilt > MANY => {
+                SpillAttempt::Exhausted => continue,
+                SpillAttempt::Original if self.order && !plan.in_order && spilt > MANY => {
                     plan.in_order = true;
-                    *tried = Tried::InOrder(spilt);
+                    *tried = SpillAttempt::TextOrder(spilt);
                     changed = true;
                     continue;
                 }
-                Tried::Planned => (spilt, false),
-                Tried::InOrder(free) => {
+                SpillAttempt::Original => (spilt, false),
+                SpillAttempt::TextOrder(free) => {
                     let most = if by_lines { free / 2 } else { free - 1 };
                     plan.in_order = spilt <= most;
                     (if plan.in_order { spilt } else { free }, true)
                 }
             };
-            *tried = Tried::Enough;
+            *tried = SpillAttempt::Exhausted;
             // Fewer groups, as long as this gives more registers.
             let more =
                 |groups: &usize| registers(threads, *groups) > registers(threads, plan.residency);
@@ -78,7 +78,7 @@ impl Spills {
             if let Some(fewer) = fewer.filter(|_| by_lines && self.groups && left > SPILLS) {
                 plan.residency = fewer;
                 plan.in_order &= !tried_order;
-                *tried = Tried::Planned;
+                *tried = SpillAttempt::Original;
             }
             changed |= before != (plan.in_order, plan.residency);
         }
@@ -102,7 +102,7 @@ mod tests {
     /// Returns the final residency and order, for groups of 128 threads with given spill bytes.
     fn settled(from: Plan, wishes: &Wishes, spilt: impl Fn(usize, bool) -> usize) -> (usize, bool) {
         let mut plans = vec![from];
-        let mut spills = Spills::new(&plans, wishes);
+        let mut spills = SpillAttempts::new(&plans, wishes);
         for _ in 0..100 {
             let now = [(128, spilt(plans[0].residency, plans[0].in_order))];
             if !spills.less(&mut plans, &now) {

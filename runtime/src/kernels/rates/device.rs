@@ -1,7 +1,7 @@
 //! Rates of a device, measured by kernels written for that, and the time of work by the device's clock.
 
 use super::Rates;
-use crate::device::{Array, Device, DeviceError, Kind};
+use crate::device::{Array, Device, DeviceError, ElementKind};
 use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::{Words, with_preamble};
@@ -187,8 +187,9 @@ pub fn rates(device: &dyn Device) -> Result<Rates, DeviceError> {
 /// Allocates two arrays of `len` doubles, or smaller ones that fit.
 fn two(device: &dyn Device, mut len: usize) -> Result<(Array, Array), DeviceError> {
     loop {
-        let both =
-            device.zeros(Kind::F64, len).and_then(|a| Ok((a, device.zeros(Kind::F64, len)?)));
+        let both = device
+            .zeros(ElementKind::F64, len)
+            .and_then(|a| Ok((a, device.zeros(ElementKind::F64, len)?)));
         if both.is_ok() || len <= COPIED >> 3 {
             return both;
         }

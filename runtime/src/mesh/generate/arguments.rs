@@ -6,12 +6,12 @@ use fem_dsl::problem::Argument;
 use std::collections::BTreeMap;
 
 /// The arguments of one generator call.
-pub(super) struct Arguments<'a> {
+pub(super) struct GeneratorArguments<'a> {
     generator: &'static str,
     given: &'a BTreeMap<String, Argument>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> GeneratorArguments<'a> {
     /// Rejects arguments that are not in `known`.
     pub(super) fn new(
         generator: &'static str,

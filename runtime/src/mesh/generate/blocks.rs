@@ -7,11 +7,12 @@
 //! cells follow it.
 
 use super::simplices;
-use crate::mesh::assemble::{Joined, Sign, assemble};
+use crate::mesh::assemble::{Conformity, JacobianSign, assemble};
 use crate::mesh::measure::mean;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{
-    Arrange, Cell, Counts, Mesh, MeshError, Parts, Topology, counts, index, order, orient,
+    Cell, CellOrdering, EntityCounts, Mesh, MeshData, MeshError, Topology, counts, index, order,
+    orient,
 };
 use kernels_gen::element::Lagrange;
 use std::collections::BTreeSet;
@@ -25,7 +26,7 @@ pub(super) struct Blocks {
 
 /// Refinement of the blocks.
 #[derive(Clone, Copy)]
-pub(super) struct Refined {
+pub(super) struct Refinement {
     /// The number of bisections of every block.
     pub(super) refine: usize,
     /// The order of the geometry.
@@ -34,21 +35,21 @@ pub(super) struct Refined {
     pub(super) cell: Cell,
 }
 
-impl Refined {
+impl Refinement {
     /// Returns the numbers of entities after refinement of blocks with this topology.
-    fn counts(self, blocks: &Topology) -> Counts {
+    fn counts(self, blocks: &Topology) -> EntityCounts {
         let corners = (0..blocks.n_cells()).flat_map(|block| blocks.vertices(block));
         let vertices = corners.collect::<BTreeSet<_>>().len();
         let count = [vertices, blocks.edges().len(), blocks.faces().len(), 0];
         let mut entities = count.map(|count| count as u64);
         entities[blocks.cell().dim()] = blocks.n_cells() as u64;
-        Counts::split(self.cell, self.order, counts::cut(entities, 1 << self.refine))
+        EntityCounts::split(self.cell, self.order, counts::cut(entities, 1 << self.refine))
     }
 }
 
 /// The order of the cells.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Along {
+pub(super) enum CellOrder {
     /// Block by block, brick by brick.
     Bricks,
     /// Along one space-filling curve, which gives contiguous subdomains a small surface.
@@ -59,12 +60,12 @@ impl Blocks {
     /// Refines and maps the blocks.
     pub(super) fn mesh(
         self,
-        refined: Refined,
+        refined: Refinement,
         map: impl Fn([f64; 3]) -> [f64; 3],
-        along: Along,
+        along: CellOrder,
     ) -> Result<Mesh, MeshError> {
         let mut world = self.oriented()?.halved(refined)?;
-        if along == Along::Curve {
+        if along == CellOrder::Curve {
             world.nodes = along_curve(world.cell, &world.points, &world.nodes);
         }
         if !refined.cell.is_tensor() {
@@ -79,33 +80,33 @@ impl Blocks {
             world = world.elevated(refined.order)?;
         }
         let points = world.points.into_iter().map(map).collect();
-        let parts = Parts { points, nodes: world.nodes, ..Parts::default() };
+        let parts = MeshData { points, nodes: world.nodes, ..MeshData::default() };
         assemble(
             refined.cell,
             refined.order,
             parts,
-            Arrange::AsGiven,
-            Sign::Negative(&negative),
-            Joined::Facets,
+            CellOrdering::Original,
+            JacobianSign::Negative(&negative),
+            Conformity::Conforming,
         )
     }
 
     /// Returns the centre of each refined cell in the computational domain.
-    pub(super) fn centres(self, refined: Refined) -> Result<Vec<[f64; 3]>, MeshError> {
+    pub(super) fn centres(self, refined: Refinement) -> Result<Vec<[f64; 3]>, MeshError> {
         let world = self.oriented()?.halved(refined)?;
         let cells = world.nodes.chunks_exact(world.cell.vertex_count());
         Ok(cells.map(|cell| mean(&world.points, cell)).collect())
     }
 
     /// Returns the numbers of entities of the refined blocks.
-    pub(super) fn counts(&self, refined: Refined) -> Result<Counts, MeshError> {
+    pub(super) fn counts(&self, refined: Refinement) -> Result<EntityCounts, MeshError> {
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
         Ok(refined.counts(&topology))
     }
 
     /// Checks that 32-bit indices can number the nodes of the finished mesh. Six simplices per cell are assumed, so
     /// that all later counts fit.
-    pub(super) fn check(&self, refined: Refined) -> Result<(), MeshError> {
+    pub(super) fn check(&self, refined: Refinement) -> Result<(), MeshError> {
         let (dim, n) = (self.cell.dim() as u32, 1usize << refined.refine);
         let nodes_per_cell = (refined.order + 1).pow(dim);
         let splits = if refined.cell.is_tensor() { 1 } else { 6 };
@@ -128,14 +129,14 @@ impl Blocks {
     }
 
     /// Splits every block into 2^refine cells per direction, in brick order.
-    fn halved(&self, refined: Refined) -> Result<Blocks, MeshError> {
+    fn halved(&self, refined: Refinement) -> Result<Blocks, MeshError> {
         let (dim, n) = (self.cell.dim(), 1usize << refined.refine);
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
         self.check(refined)?;
         refined.counts(&topology).check_room()?;
 
-        let numbering = Numbering::new(&topology, |d| (n - 1).pow(d as u32));
-        let corners = Corners::new(self.cell);
+        let numbering = PointNumbering::new(&topology, |d| (n - 1).pow(d as u32));
+        let corners = SubEntityTable::new(self.cell);
         let mut points = vec![[0.0; 3]; numbering.total];
         let mut nodes = Vec::new();
         let side = |a: usize| if a < dim { n } else { 1 };
@@ -161,7 +162,7 @@ impl Blocks {
         let element = Lagrange::continuous(self.cell, degree)
             .map_err(|_| MeshError::Unsupported { cell: self.cell, order: degree, expected })?;
         let topology = Topology::new(self.cell, self.points.len(), self.nodes.clone())?;
-        let numbering = Numbering::new(&topology, |d| element.entity_count(d));
+        let numbering = PointNumbering::new(&topology, |d| element.entity_count(d));
         let lagrange_nodes = element.nodes();
         let mut points = vec![[0.0; 3]; numbering.total];
         let mut nodes = Vec::with_capacity(topology.n_cells() * lagrange_nodes.len());
@@ -218,7 +219,7 @@ pub(super) fn along_curve(cell: Cell, points: &[[f64; 3]], nodes: &[u32]) -> Vec
 }
 
 /// Numbering of points that belong to vertices, edges, faces and cells.
-struct Numbering {
+struct PointNumbering {
     /// The first number of each dimension's entities.
     start: [usize; 4],
     /// Points per entity of each dimension.
@@ -226,12 +227,12 @@ struct Numbering {
     total: usize,
 }
 
-impl Numbering {
-    fn new(topology: &Topology, each: impl Fn(usize) -> usize) -> Numbering {
+impl PointNumbering {
+    fn new(topology: &Topology, each: impl Fn(usize) -> usize) -> PointNumbering {
         let dim = topology.cell().dim();
         let mut count = [topology.n_vertices(), topology.edges().len(), topology.faces().len(), 0];
         count[dim] = topology.n_cells();
-        let mut numbering = Numbering { start: [0; 4], each: [1; 4], total: 0 };
+        let mut numbering = PointNumbering { start: [0; 4], each: [1; 4], total: 0 };
         for d in 0..=dim {
             numbering.each[d] = if d == 0 { 1 } else { each(d) };
             numbering.start[d] = numbering.total;
@@ -259,14 +260,14 @@ impl Numbering {
 }
 
 /// Table of the sub-entities of a tensor cell that contain its lattice points.
-struct Corners {
+struct SubEntityTable {
     dim: usize,
     /// Dimension and number of the sub-entity, for each choice of 0, 1 or interior per axis.
     table: Vec<(usize, usize)>,
 }
 
-impl Corners {
-    fn new(cell: Cell) -> Corners {
+impl SubEntityTable {
+    fn new(cell: Cell) -> SubEntityTable {
         let mut table = vec![(0, 0); 3usize.pow(cell.dim() as u32)];
         for dim in 0..=cell.dim() {
             for (number, vertices) in cell.entities(dim).iter().enumerate() {
@@ -277,7 +278,7 @@ impl Corners {
                 table[slot] = (dim, number);
             }
         }
-        Corners { dim: cell.dim(), table }
+        SubEntityTable { dim: cell.dim(), table }
     }
 
     /// Returns the dimension and number of the sub-entity, and the point's number inside it, x fastest.

@@ -5,13 +5,13 @@
 //! where it is, and no cell that touches the interior stays affine. The map is injective for a up to 0.25; the
 //! straight-edged cells of a coarse grid fold earlier.
 
-use super::arguments::Arguments;
+use super::arguments::GeneratorArguments;
 use super::blocks::along_curve;
-use super::world::World;
+use super::domain_map::DomainMap;
 use super::{GenerateError, simplices};
-use crate::mesh::assemble::{Joined, Sign, assemble};
-use crate::mesh::places::{NOWHERE, Order, Rows};
-use crate::mesh::{Arrange, Cell, Counts, Mesh, MeshError, Parts, counts, order};
+use crate::mesh::assemble::{Conformity, JacobianSign, assemble};
+use crate::mesh::source_order::{DataRows, NOWHERE, SourceOrder};
+use crate::mesh::{Cell, CellOrdering, EntityCounts, Mesh, MeshData, MeshError, counts, order};
 use std::f64::consts::PI;
 
 /// The largest number of cells per direction.
@@ -20,7 +20,7 @@ const MOST: usize = 1 << 20;
 /// The largest `deform`; the map folds at 1/(1.155 π) = 0.2757.
 const MOST_DEFORM: f64 = 0.25;
 
-pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+pub(super) fn generate(arguments: &GeneratorArguments<'_>) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.mesh(cell).map_err(|error| match error {
         MeshError::Inverted { .. } | MeshError::Point { .. } => {
@@ -33,16 +33,19 @@ pub(super) fn generate(arguments: &Arguments<'_>) -> Result<Mesh, GenerateError>
 }
 
 /// Returns a grid that is `times` bisections coarser, along a space-filling curve, with its computational domain.
-pub(super) fn coarse(arguments: &Arguments<'_>, times: usize) -> Result<Mesh, GenerateError> {
+pub(super) fn coarse(
+    arguments: &GeneratorArguments<'_>,
+    times: usize,
+) -> Result<Mesh, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     let mut mesh = grid.coarse(cell, times).map_err(|error| arguments.mesh(error))?;
-    mesh.place_by(World::Box(Box::new(grid.clone())));
+    mesh.place_by(DomainMap::Box(Box::new(grid.clone())));
     grid.tag(&mut mesh);
     Ok(mesh)
 }
 
 /// Returns the centre of each cell in the computational domain.
-pub(super) fn centres(arguments: &Arguments<'_>) -> Result<Vec<[f64; 3]>, GenerateError> {
+pub(super) fn centres(arguments: &GeneratorArguments<'_>) -> Result<Vec<[f64; 3]>, GenerateError> {
     let (grid, _) = Grid::new(arguments)?;
     let centre =
         |at: [u32; 3]| [0, 1, 2].map(|c| if c < grid.dim { f64::from(at[c]) + 0.5 } else { 0.0 });
@@ -50,13 +53,13 @@ pub(super) fn centres(arguments: &Arguments<'_>) -> Result<Vec<[f64; 3]>, Genera
 }
 
 /// Checks that 32-bit indices can number the entities of the grid.
-pub(super) fn check(arguments: &Arguments<'_>) -> Result<(), GenerateError> {
+pub(super) fn check(arguments: &GeneratorArguments<'_>) -> Result<(), GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     grid.check(cell).map(drop).map_err(|error| arguments.mesh(error))
 }
 
 /// Returns the numbers of entities of the grid.
-pub(super) fn count(arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
+pub(super) fn count(arguments: &GeneratorArguments<'_>) -> Result<EntityCounts, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     Ok(grid.counts(cell))
 }
@@ -72,7 +75,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    fn new(arguments: &Arguments<'_>) -> Result<(Self, Cell), GenerateError> {
+    fn new(arguments: &GeneratorArguments<'_>) -> Result<(Self, Cell), GenerateError> {
         let cell = arguments.cell(3)?;
         let dim = cell.dim();
         let cells = arguments.counts("cells", dim, MOST)?;
@@ -91,8 +94,8 @@ impl Grid {
         Ok((Self { dim, cells, from, to, deform }, cell))
     }
 
-    fn counts(&self, cell: Cell) -> Counts {
-        Counts::split(cell, 1, counts::grid(self.dim, self.cells.map(|cells| cells as u64)))
+    fn counts(&self, cell: Cell) -> EntityCounts {
+        EntityCounts::split(cell, 1, counts::grid(self.dim, self.cells.map(|cells| cells as u64)))
     }
 
     /// Checks the size: 32 bits suffice for all numbers if they suffice for 8 indices per cell (tetrahedra: 24).
@@ -109,15 +112,21 @@ impl Grid {
         self.counts(cell).check_room()?;
         let points = plain(self.dim, self.cells, 1.0).into_iter().map(|q| self.point(q)).collect();
         let nodes = nodes(self.cells, cell);
-        let parts = Parts { points, nodes, ..Parts::default() };
-        let positive = Sign::Positive;
-        let mut mesh = assemble(cell, 1, parts, Arrange::AsGiven, positive, Joined::Facets)?;
-        mesh.order_of_source = Order::Grid(self.cells);
+        let parts = MeshData { points, nodes, ..MeshData::default() };
+        let positive = JacobianSign::Positive;
+        let mut mesh =
+            assemble(cell, 1, parts, CellOrdering::Original, positive, Conformity::Conforming)?;
+        mesh.order_of_source = SourceOrder::Grid(self.cells);
         Ok(mesh)
     }
 
     /// Returns the error of an invalid grid: coordinates overflow or coincide, or cells are folded or flat.
-    fn impossible(&self, cell: Cell, error: MeshError, arguments: &Arguments<'_>) -> GenerateError {
+    fn impossible(
+        &self,
+        cell: Cell,
+        error: MeshError,
+        arguments: &GeneratorArguments<'_>,
+    ) -> GenerateError {
         let name = if arguments.has("to") { "to" } else { "from" };
         let plain = Self { deform: 0.0, ..self.clone() };
         for axis in 0..self.dim {
@@ -143,7 +152,7 @@ impl Grid {
     }
 
     /// Returns the error of folded cells, with the largest `deform` of the same sign that is valid.
-    fn folded(&self, cell: Cell, arguments: &Arguments<'_>) -> GenerateError {
+    fn folded(&self, cell: Cell, arguments: &GeneratorArguments<'_>) -> GenerateError {
         let (mut least, mut most) = (0.0, self.deform.abs());
         for _ in 0..12 {
             let middle = (least + most) / 2.0;
@@ -167,8 +176,15 @@ impl Grid {
         cells[..self.dim].iter_mut().for_each(|n| *n >>= times);
         let points = plain(self.dim, cells, (1u64 << times) as f64);
         let nodes = along_curve(cell, &points, &nodes(cells, cell));
-        let parts = Parts { points, nodes, ..Parts::default() };
-        assemble(cell, 1, parts, Arrange::AsGiven, Sign::Positive, Joined::Facets)
+        let parts = MeshData { points, nodes, ..MeshData::default() };
+        assemble(
+            cell,
+            1,
+            parts,
+            CellOrdering::Original,
+            JacobianSign::Positive,
+            Conformity::Conforming,
+        )
     }
 
     fn tag(&self, mesh: &mut Mesh) {
@@ -236,7 +252,7 @@ fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
 }
 
 /// Returns the row numbers of cell and point data that is ordered x fastest, then y, then z.
-pub(super) fn rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
+pub(super) fn rows(cells: [usize; 3], cell: Cell) -> (DataRows, DataRows) {
     let splits = match cell {
         Cell::Triangle => 2,
         Cell::Tetrahedron => 6,
@@ -258,6 +274,6 @@ pub(super) fn rows(cells: [usize; 3], cell: Cell) -> (Rows, Rows) {
             of_points.push(node);
         }
     }
-    let of_cells = Rows { count: of_cells.len(), of: of_cells };
-    (of_cells, Rows { of: of_points, count })
+    let of_cells = DataRows { count: of_cells.len(), of: of_cells };
+    (of_cells, DataRows { of: of_points, count })
 }

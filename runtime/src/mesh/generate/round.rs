@@ -17,28 +17,34 @@
 //! three dimensions it is the corner of Fichera.
 
 use super::GenerateError;
-use super::arguments::Arguments;
-use super::blocks::{Along, Blocks, Refined};
-use super::world::World;
-use crate::mesh::{Cell, Counts, Mesh};
+use super::arguments::GeneratorArguments;
+use super::blocks::{Blocks, CellOrder, Refinement};
+use super::domain_map::DomainMap;
+use crate::mesh::{Cell, EntityCounts, Mesh};
 
 /// Refinements beyond this give more cells than 32-bit indices can number.
 const MOST_REFINED: usize = 14;
 
 /// Returns the numbers of entities of the mesh of a generator.
-pub(super) fn count(name: &str, arguments: &Arguments<'_>) -> Result<Counts, GenerateError> {
+pub(super) fn count(
+    name: &str,
+    arguments: &GeneratorArguments<'_>,
+) -> Result<EntityCounts, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     blocks.counts(refined).map_err(|error| arguments.mesh(error))
 }
 
 /// Checks that 32-bit indices can number the entities of that mesh.
-pub(super) fn check(name: &str, arguments: &Arguments<'_>) -> Result<(), GenerateError> {
+pub(super) fn check(name: &str, arguments: &GeneratorArguments<'_>) -> Result<(), GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     blocks.check(refined).map_err(|error| arguments.mesh(error))
 }
 
 /// Returns the blocks of a generator, and their refinement.
-fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), GenerateError> {
+fn of(
+    name: &str,
+    arguments: &GeneratorArguments<'_>,
+) -> Result<(Refinement, Blocks), GenerateError> {
     Ok(match name {
         "lshape" => {
             let refined = refined(arguments, 2, 3)?;
@@ -57,10 +63,13 @@ fn of(name: &str, arguments: &Arguments<'_>) -> Result<(Refined, Blocks), Genera
 }
 
 /// Returns the mesh of a generator.
-pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, GenerateError> {
+pub(super) fn generate(
+    name: &str,
+    arguments: &GeneratorArguments<'_>,
+) -> Result<Mesh, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     let world = world(name, arguments, refined.cell.dim())?;
-    let mesh = blocks.mesh(refined, |q| world.place(q), Along::Bricks);
+    let mesh = blocks.mesh(refined, |q| world.place(q), CellOrder::Bricks);
     let mut mesh = mesh.map_err(|error| arguments.mesh(error))?;
     finish(&world, &mut mesh);
     Ok(mesh)
@@ -70,13 +79,13 @@ pub(super) fn generate(name: &str, arguments: &Arguments<'_>) -> Result<Mesh, Ge
 /// domain.
 pub(super) fn coarse(
     name: &str,
-    arguments: &Arguments<'_>,
+    arguments: &GeneratorArguments<'_>,
     times: usize,
 ) -> Result<Mesh, GenerateError> {
     let (mut refined, blocks) = of(name, arguments)?;
     refined.refine -= times;
     let world = world(name, arguments, refined.cell.dim())?;
-    let mesh = blocks.mesh(refined, |q| q, Along::Curve);
+    let mesh = blocks.mesh(refined, |q| q, CellOrder::Curve);
     let mut mesh = mesh.map_err(|error| arguments.mesh(error))?;
     mesh.place_by(world.clone());
     finish(&world, &mut mesh);
@@ -86,31 +95,35 @@ pub(super) fn coarse(
 /// Returns the centre of each cell in the computational domain.
 pub(super) fn centres(
     name: &str,
-    arguments: &Arguments<'_>,
+    arguments: &GeneratorArguments<'_>,
 ) -> Result<Vec<[f64; 3]>, GenerateError> {
     let (refined, blocks) = of(name, arguments)?;
     blocks.centres(refined).map_err(|error| arguments.mesh(error))
 }
 
-fn world(name: &str, arguments: &Arguments<'_>, dim: usize) -> Result<World, GenerateError> {
+fn world(
+    name: &str,
+    arguments: &GeneratorArguments<'_>,
+    dim: usize,
+) -> Result<DomainMap, GenerateError> {
     Ok(match name {
-        "lshape" => World::Corner,
+        "lshape" => DomainMap::Corner,
         "shell" => {
             let (inner, outer) = radii(arguments)?;
-            World::Shell { dim, inner, outer }
+            DomainMap::Shell { dim, inner, outer }
         }
-        _ => World::Ball { dim },
+        _ => DomainMap::Ball { dim },
     })
 }
 
 /// Adds boundary tags and spheres.
-fn finish(world: &World, mesh: &mut Mesh) {
+fn finish(world: &DomainMap, mesh: &mut Mesh) {
     match *world {
-        World::Ball { .. } => {
+        DomainMap::Ball { .. } => {
             mesh.tag_boundary("surface", |_| true);
             mesh.spheres = vec![("surface".to_owned(), 1.0)];
         }
-        World::Shell { inner, outer, .. } => {
+        DomainMap::Shell { inner, outer, .. } => {
             // The mean radius separates the spheres: every boundary vertex lies on one of them.
             let middle = (inner + outer) / 2.0;
             let norm = |x: &[f64; 3]| x.iter().map(|c| c * c).sum::<f64>().sqrt();
@@ -118,14 +131,14 @@ fn finish(world: &World, mesh: &mut Mesh) {
             mesh.tag_boundary("outer", |facet| facet.iter().all(|x| norm(x) > middle));
             mesh.spheres = vec![("inner".to_owned(), inner), ("outer".to_owned(), outer)];
         }
-        World::Corner | World::Box(_) => {
+        DomainMap::Corner | DomainMap::Box(_) => {
             mesh.tag_boundary("boundary", |_| true);
         }
     }
 }
 
 /// Returns the radii of a shell.
-fn radii(arguments: &Arguments<'_>) -> Result<(f64, f64), GenerateError> {
+fn radii(arguments: &GeneratorArguments<'_>) -> Result<(f64, f64), GenerateError> {
     let inner = arguments.number("inner", 0.5)?;
     if inner <= 0.0 {
         return Err(arguments.wrong("inner", "a radius greater than 0"));
@@ -155,15 +168,15 @@ fn corner_blocks(dim: usize) -> Blocks {
 }
 
 fn refined(
-    arguments: &Arguments<'_>,
+    arguments: &GeneratorArguments<'_>,
     default_dim: usize,
     default_refine: usize,
-) -> Result<Refined, GenerateError> {
+) -> Result<Refinement, GenerateError> {
     let cell = arguments.cell(default_dim)?;
     let refine = arguments.count("refine", 0, MOST_REFINED, default_refine)?;
     let most = if cell.is_tensor() { 12 } else { 4 };
     let order = arguments.count("order", 1, most, 1)?;
-    Ok(Refined { refine, order, cell })
+    Ok(Refinement { refine, order, cell })
 }
 
 fn tensor(dim: usize) -> Cell {

@@ -3,7 +3,7 @@
 use kernels_gen::element::{Cell, Lagrange, entity_permutation};
 
 /// A sub-entity of the reference cell that owns nodes.
-pub(crate) struct Entity {
+pub(crate) struct NodeEntity {
     /// Its dimension.
     pub(crate) dim: usize,
     /// Its index among those of that dimension.
@@ -16,7 +16,7 @@ pub(crate) struct Entity {
 pub(crate) struct NodeLayout {
     nodes_per_cell: usize,
     nodes_of: [usize; 4],
-    entities: Vec<Entity>,
+    entities: Vec<NodeEntity>,
     /// `[dim][orientation]`: local order → own order.
     permutations: [Vec<Vec<u32>>; 4],
     lexicographic: Option<Vec<(usize, usize)>>,
@@ -37,7 +37,7 @@ impl NodeLayout {
                 inside.sort_unstable();
                 if !inside.is_empty() {
                     let nodes = inside.into_iter().map(|(_, i)| i).collect();
-                    entities.push(Entity { dim, local, nodes });
+                    entities.push(NodeEntity { dim, local, nodes });
                 }
             }
         }
@@ -67,7 +67,7 @@ impl NodeLayout {
     }
 
     /// Returns the entities that own nodes: vertices, edges, faces, the interior.
-    pub(crate) fn entities(&self) -> &[Entity] {
+    pub(crate) fn entities(&self) -> &[NodeEntity] {
         &self.entities
     }
 
@@ -85,7 +85,7 @@ impl NodeLayout {
     /// Returns for each facet of the cell the local nodes on it and on its boundary, ascending.
     pub(crate) fn facet_nodes(&self, cell: Cell) -> Vec<Vec<u32>> {
         let on = |facet: &[usize]| {
-            let inside = |entity: &&Entity| {
+            let inside = |entity: &&NodeEntity| {
                 let vertices = cell.entities(entity.dim)[entity.local];
                 entity.dim < cell.dim() && vertices.iter().all(|vertex| facet.contains(vertex))
             };

@@ -24,9 +24,11 @@ mod model;
 use super::ReadError;
 use super::contents::Contents;
 use super::cursor::shorten;
-use elements::Element;
-use lines::{Data, Keyword, Lines};
-use model::{Elements, Faces, Instance, Model, Names, Part, Range, Set, Sets, Surface};
+use elements::ElementType;
+use lines::{DataLine, Keyword, Lines};
+use model::{
+    ElementFaces, Elements, Instance, Model, ModelPart, NamedSets, NumberRange, Set, Sets, Surface,
+};
 
 pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     let mut lines = Lines::new(bytes);
@@ -36,7 +38,7 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
             &data.text,
         ));
     }
-    let mut reader = Reader { lines, model: Model::default(), here: Here::Outside };
+    let mut reader = AbaqusReader { lines, model: Model::default(), here: Section::Outside };
     while let Some(keyword) = reader.lines.keyword() {
         reader.read(&keyword)?;
     }
@@ -45,7 +47,7 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
 
 /// The section of the file that contains a line.
 #[derive(Clone, Copy, PartialEq)]
-enum Here {
+enum Section {
     Outside,
     /// A part or its instance.
     Part(usize),
@@ -54,37 +56,37 @@ enum Here {
 
 /// The kind of a set.
 #[derive(Clone, Copy, PartialEq)]
-enum Of {
+enum SetKind {
     Nodes,
     Elements,
 }
 
-struct Reader<'a> {
+struct AbaqusReader<'a> {
     lines: Lines<'a>,
     model: Model,
-    here: Here,
+    here: Section,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> AbaqusReader<'a> {
     fn read(&mut self, keyword: &Keyword) -> Result<(), ReadError> {
         match keyword.name.as_str() {
             "NODE" => self.nodes(keyword),
             "ELEMENT" => self.elements(keyword),
-            "NSET" => self.set(keyword, Of::Nodes),
-            "ELSET" => self.set(keyword, Of::Elements),
+            "NSET" => self.set(keyword, SetKind::Nodes),
+            "ELSET" => self.set(keyword, SetKind::Elements),
             "SURFACE" => self.surface(keyword),
             "PART" => {
                 let name = keyword.expect("NAME")?.to_owned();
-                self.here = Here::Part(self.model.parts.len());
-                self.model.parts.push(Part { name, ..Part::default() });
+                self.here = Section::Part(self.model.parts.len());
+                self.model.parts.push(ModelPart { name, ..ModelPart::default() });
                 Ok(())
             }
             "END PART" | "END ASSEMBLY" => {
-                self.here = Here::Outside;
+                self.here = Section::Outside;
                 Ok(())
             }
             "ASSEMBLY" | "END INSTANCE" => {
-                self.here = Here::Assembly;
+                self.here = Section::Assembly;
                 Ok(())
             }
             "INSTANCE" => self.instance(keyword),
@@ -96,18 +98,18 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns the part to which lines belong; `None` in the assembly, whose nodes are not part of the mesh.
-    fn part(&mut self) -> Option<&mut Part> {
+    fn part(&mut self) -> Option<&mut ModelPart> {
         match self.here {
-            Here::Outside => Some(&mut self.model.flat),
-            Here::Part(part) => self.model.parts.get_mut(part),
-            Here::Assembly => None,
+            Section::Outside => Some(&mut self.model.flat),
+            Section::Part(part) => self.model.parts.get_mut(part),
+            Section::Assembly => None,
         }
     }
 
     /// Returns the sets and surfaces of the current section.
-    fn names(&mut self) -> Option<&mut Names> {
+    fn names(&mut self) -> Option<&mut NamedSets> {
         match self.here {
-            Here::Assembly => Some(&mut self.model.assembly),
+            Section::Assembly => Some(&mut self.model.assembly),
             _ => self.part().map(|part| &mut part.names),
         }
     }
@@ -126,7 +128,7 @@ impl<'a> Reader<'a> {
             for (x, field) in point.iter_mut().zip(fields) {
                 *x = data.real(field, "a coordinate")?;
             }
-            numbers.push(Range::one(number));
+            numbers.push(NumberRange::one(number));
             if let Some(part) = self.part() {
                 part.node_numbers.push(number);
                 part.points.push(point);
@@ -144,14 +146,14 @@ impl<'a> Reader<'a> {
         if keyword.parameter("INPUT").is_some() {
             return Err(refused(keyword));
         }
-        if self.here == Here::Assembly {
+        if self.here == Section::Assembly {
             return Ok(());
         }
         let kind = elements::of(&name).map_err(|what| ReadError::Unsupported {
             place: keyword.place(),
             what: format!("elements of type {} {what}", shorten(name.as_bytes())),
         })?;
-        let Element::Of(kind) = kind else {
+        let ElementType::Kind(kind) = kind else {
             if let Some(part) = self.part() {
                 part.skipped.insert(name.to_ascii_uppercase());
             }
@@ -161,8 +163,8 @@ impl<'a> Reader<'a> {
         while let Some(data) = self.lines.data() {
             self.element(data, &mut all)?;
         }
-        let mut numbers: Vec<Range> =
-            all.numbers.iter().map(|&number| Range::one(number)).collect();
+        let mut numbers: Vec<NumberRange> =
+            all.numbers.iter().map(|&number| NumberRange::one(number)).collect();
         if let Some(part) = self.part() {
             part.elements.push(all);
             if let Some(set) = keyword.parameter("ELSET") {
@@ -173,7 +175,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads one element, over as many lines as its nodes need.
-    fn element(&mut self, mut data: Data<'a>, all: &mut Elements) -> Result<(), ReadError> {
+    fn element(&mut self, mut data: DataLine<'a>, all: &mut Elements) -> Result<(), ReadError> {
         let count = all.kind.nodes();
         let mut left = count + 1;
         loop {
@@ -203,11 +205,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Returns a set that is defined already. In the assembly, an instance name may precede its name.
-    fn known(&self, name: &str, of: Of) -> Option<&Set> {
+    fn known(&self, name: &str, of: SetKind) -> Option<&Set> {
         let here = match self.here {
-            Here::Outside => &self.model.flat.names,
-            Here::Part(part) => &self.model.parts.get(part)?.names,
-            Here::Assembly => {
+            Section::Outside => &self.model.flat.names,
+            Section::Part(part) => &self.model.parts.get(part)?.names,
+            Section::Assembly => {
                 let own = sets(&self.model.assembly, of).get(name);
                 let lower = &self.model.parts.get(self.model.instance.as_ref()?.part)?.names;
                 return own.or_else(|| sets(lower, of).get(self.local(name)));
@@ -227,14 +229,14 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn set(&mut self, keyword: &Keyword, of: Of) -> Result<(), ReadError> {
-        let name = keyword.expect(if of == Of::Nodes { "NSET" } else { "ELSET" })?;
+    fn set(&mut self, keyword: &Keyword, of: SetKind) -> Result<(), ReadError> {
+        let name = keyword.expect(if of == SetKind::Nodes { "NSET" } else { "ELSET" })?;
         // Plain numbers in the assembly are its own nodes, which are not part of the mesh.
-        let counted = self.here != Here::Assembly || keyword.parameter("INSTANCE").is_some();
+        let counted = self.here != Section::Assembly || keyword.parameter("INSTANCE").is_some();
         let generate = keyword.parameter("GENERATE").is_some();
         let mut found = Set::default();
-        if let (Of::Nodes, Some(elements)) = (of, keyword.parameter("ELSET")) {
-            let known = self.known(elements, Of::Elements);
+        if let (SetKind::Nodes, Some(elements)) = (of, keyword.parameter("ELSET")) {
+            let known = self.known(elements, SetKind::Elements);
             found.elements = known.map(|set| set.members.clone()).unwrap_or_default();
         }
         while let Some(data) = self.lines.data() {
@@ -254,16 +256,16 @@ impl<'a> Reader<'a> {
     /// Reads a number, or the members of another set.
     fn member(
         &self,
-        data: &Data<'_>,
+        data: &DataLine<'_>,
         field: &str,
-        of: Of,
+        of: SetKind,
         counted: bool,
         found: &mut Set,
     ) -> Result<(), ReadError> {
         if let Ok(number) = field.parse() {
-            found.members.extend(counted.then(|| Range::one(number)));
+            found.members.extend(counted.then(|| NumberRange::one(number)));
         } else if let Ok(number) = self.local(field).parse() {
-            found.members.push(Range::one(number));
+            found.members.push(NumberRange::one(number));
         } else if let Some(other) = self.known(field, of) {
             found.members.extend(&other.members);
             found.elements.extend(&other.elements);
@@ -279,11 +281,11 @@ impl<'a> Reader<'a> {
     }
 
     /// Adds members to a set of the current section.
-    fn add(&mut self, name: &str, of: Of, found: Set, internal: bool) {
+    fn add(&mut self, name: &str, of: SetKind, found: Set, internal: bool) {
         let Some(names) = self.names() else { return };
         let all = match of {
-            Of::Nodes => &mut names.node_sets,
-            Of::Elements => &mut names.element_sets,
+            SetKind::Nodes => &mut names.node_sets,
+            SetKind::Elements => &mut names.element_sets,
         };
         let set = all.entry(name);
         set.members.extend(found.members);
@@ -298,21 +300,21 @@ impl<'a> Reader<'a> {
             return Ok(());
         }
         let (mut nodes, mut faces) = (Set::default(), Vec::new());
-        let counted = self.here != Here::Assembly;
+        let counted = self.here != Section::Assembly;
         while let Some(data) = self.lines.data() {
             let mut fields = data.names();
             let Some(first) = fields.next() else { continue };
             if kind == "NODE" {
-                self.member(&data, first, Of::Nodes, counted, &mut nodes)?;
+                self.member(&data, first, SetKind::Nodes, counted, &mut nodes)?;
                 continue;
             }
             let mut set = Set::default();
-            self.member(&data, first, Of::Elements, counted, &mut set)?;
+            self.member(&data, first, SetKind::Elements, counted, &mut set)?;
             let label = fields.next().unwrap_or_default().to_owned();
-            faces.push(Faces { line: data.number, elements: set.members, label });
+            faces.push(ElementFaces { line: data.number, elements: set.members, label });
         }
         if kind == "NODE" {
-            self.add(name, Of::Nodes, nodes, false);
+            self.add(name, SetKind::Nodes, nodes, false);
             return Ok(());
         }
         let surface = Surface { name: name.to_owned(), faces };
@@ -350,20 +352,20 @@ impl<'a> Reader<'a> {
             instance.rotation = Some(reals(&data, "two points of an axis and an angle")?);
         }
         self.model.instance = Some(instance);
-        self.here = Here::Part(part);
+        self.here = Section::Part(part);
         Ok(())
     }
 }
 
-fn sets(names: &Names, of: Of) -> &Sets {
+fn sets(names: &NamedSets, of: SetKind) -> &Sets {
     match of {
-        Of::Nodes => &names.node_sets,
-        Of::Elements => &names.element_sets,
+        SetKind::Nodes => &names.node_sets,
+        SetKind::Elements => &names.element_sets,
     }
 }
 
 /// Reads first, last and step; the default step is 1.
-fn range(data: &Data<'_>) -> Result<Range, ReadError> {
+fn range(data: &DataLine<'_>) -> Result<NumberRange, ReadError> {
     let mut fields = data.numbers();
     let mut next = |what| data.whole(fields.next().unwrap_or_default(), what);
     let (first, last) = (next("the first number")?, next("the last number")?);
@@ -374,11 +376,11 @@ fn range(data: &Data<'_>) -> Result<Range, ReadError> {
     if step == 0 {
         return Err(data.wrong("a step of at least 1", "0"));
     }
-    Ok(Range { first, last, step })
+    Ok(NumberRange { first, last, step })
 }
 
 /// Reads N numbers.
-fn reals<const N: usize>(data: &Data<'_>, expected: &str) -> Result<[f64; N], ReadError> {
+fn reals<const N: usize>(data: &DataLine<'_>, expected: &str) -> Result<[f64; N], ReadError> {
     let mut all = [0.0; N];
     for (slot, field) in all.iter_mut().zip(data.numbers()) {
         *slot = data.real(field, expected)?;

@@ -1,9 +1,9 @@
 //! Format-independent contents of a mesh file: nodes, and blocks of elements of one kind with tags.
 //!
 //! Readers create [`Contents`]; `convert` turns them into a mesh. Elements list their nodes in the order of the
-//! Lagrange element. [`Layout`] permutes a file's order to it, by the lattice points of both.
+//! Lagrange element. [`NodePermutation`] permutes a file's order to it, by the lattice points of both.
 
-use super::{Place, ReadError};
+use super::{FilePosition, ReadError};
 use crate::mesh::{Cell, MeshError};
 use kernels_gen::element::Lagrange;
 use std::collections::{BTreeSet, HashMap};
@@ -16,20 +16,20 @@ pub(super) struct Contents {
     pub(super) node_numbers: Vec<u64>,
     /// Their coordinates.
     pub(super) points: Vec<[f64; 3]>,
-    pub(super) blocks: Vec<Block>,
+    pub(super) blocks: Vec<ElementBlock>,
     /// True if an element of several groups occurs several times.
     pub(super) repeats: bool,
     /// An additional hint if there are no cells.
     pub(super) no_cells: Option<&'static str>,
     /// The order of the elements in the file.
-    pub(super) order: Order,
+    pub(super) order: ElementOrder,
     /// Notes for the report.
     pub(super) notes: Vec<String>,
 }
 
 /// Position of an element in the file's own numbering.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) enum Order {
+pub(super) enum ElementOrder {
     /// The index in the concatenated blocks.
     #[default]
     Blocks,
@@ -41,12 +41,12 @@ pub(super) enum Order {
 
 /// Elements of one kind with the same tags.
 #[derive(Debug)]
-pub(super) struct Block {
-    pub(super) kind: Kind,
+pub(super) struct ElementBlock {
+    pub(super) kind: ElementKind,
     pub(super) tags: BTreeSet<String>,
     /// The numbers of the elements.
     pub(super) numbers: Vec<u64>,
-    /// The numbers of their nodes, in the order of [`Kind::lattice`].
+    /// The numbers of their nodes, in the order of [`ElementKind::lattice`].
     pub(super) nodes: Vec<u64>,
 }
 
@@ -57,12 +57,12 @@ impl Contents {
         blocks.map(|block| block.kind.dim()).max().unwrap_or(0)
     }
 
-    pub(super) fn blocks_of(&self, dim: usize) -> impl Iterator<Item = &Block> {
+    pub(super) fn blocks_of(&self, dim: usize) -> impl Iterator<Item = &ElementBlock> {
         self.blocks.iter().filter(move |block| block.kind.dim() == dim && !block.numbers.is_empty())
     }
 }
 
-impl Block {
+impl ElementBlock {
     /// Iterates over the elements: number and node numbers.
     pub(super) fn elements(&self) -> impl Iterator<Item = (u64, &[u64])> {
         self.numbers.iter().copied().zip(self.nodes.chunks_exact(self.kind.nodes()))
@@ -71,7 +71,7 @@ impl Block {
 
 /// Kind of an element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(super) enum Kind {
+pub(super) enum ElementKind {
     Point,
     /// A line or a cell, with the order of its geometry.
     Cell(Cell, usize),
@@ -79,20 +79,20 @@ pub(super) enum Kind {
     Serendipity(Cell),
 }
 
-impl Kind {
+impl ElementKind {
     /// Returns the dimension.
     pub(super) fn dim(self) -> usize {
         match self {
-            Kind::Point => 0,
-            Kind::Cell(cell, _) | Kind::Serendipity(cell) => cell.dim(),
+            ElementKind::Point => 0,
+            ElementKind::Cell(cell, _) | ElementKind::Serendipity(cell) => cell.dim(),
         }
     }
 
     /// Returns the number of nodes.
     pub(super) fn nodes(self) -> usize {
         match self {
-            Kind::Point => 1,
-            Kind::Cell(cell, order) => {
+            ElementKind::Point => 1,
+            ElementKind::Cell(cell, order) => {
                 let n = order + 1;
                 match cell {
                     Cell::Interval => n,
@@ -102,7 +102,7 @@ impl Kind {
                     Cell::Hexahedron => n * n * n,
                 }
             }
-            Kind::Serendipity(cell) => cell.vertex_count() + cell.entities(1).len(),
+            ElementKind::Serendipity(cell) => cell.vertex_count() + cell.entities(1).len(),
         }
     }
 
@@ -116,9 +116,9 @@ impl Kind {
                 .map_err(|_| MeshError::Unsupported { cell, order, expected })
         };
         match self {
-            Kind::Point => Ok(vec![[0; 3]]),
-            Kind::Cell(cell, order) => all(cell, order),
-            Kind::Serendipity(cell) => {
+            ElementKind::Point => Ok(vec![[0; 3]]),
+            ElementKind::Cell(cell, order) => all(cell, order),
+            ElementKind::Serendipity(cell) => {
                 let mut nodes: Vec<[usize; 3]> = all(cell, 2)?;
                 nodes.retain(|node| node.iter().filter(|&&x| x == 1).count() <= 1);
                 Ok(nodes)
@@ -129,9 +129,9 @@ impl Kind {
     /// Returns the index of each vertex among the nodes.
     pub(super) fn vertices(self) -> Result<Vec<usize>, MeshError> {
         let (cell, order) = match self {
-            Kind::Point => return Ok(vec![0]),
-            Kind::Cell(cell, order) => (cell, order),
-            Kind::Serendipity(cell) => (cell, 2),
+            ElementKind::Point => return Ok(vec![0]),
+            ElementKind::Cell(cell, order) => (cell, order),
+            ElementKind::Serendipity(cell) => (cell, 2),
         };
         let lattice = self.lattice()?;
         let corner = |v: usize| cell.vertex(v).map(|x| x as usize * order);
@@ -141,32 +141,35 @@ impl Kind {
     }
 }
 
-impl fmt::Display for Kind {
+impl fmt::Display for ElementKind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Kind::Point => f.write_str("point"),
-            Kind::Cell(Cell::Interval, order) => write!(f, "line of order {order}"),
-            Kind::Cell(cell, order) => write!(f, "{cell} of order {order}"),
-            Kind::Serendipity(cell) => write!(f, "{cell} of {} nodes", self.nodes()),
+            ElementKind::Point => f.write_str("point"),
+            ElementKind::Cell(Cell::Interval, order) => write!(f, "line of order {order}"),
+            ElementKind::Cell(cell, order) => write!(f, "{cell} of order {order}"),
+            ElementKind::Serendipity(cell) => write!(f, "{cell} of {} nodes", self.nodes()),
         }
     }
 }
 
 /// Permutation from a file's node order to that of the Lagrange element.
 #[derive(Clone, Debug)]
-pub(super) struct Layout {
-    pub(super) kind: Kind,
+pub(super) struct NodePermutation {
+    pub(super) kind: ElementKind,
     /// For each Lagrange node, its index in the file's order.
     map: Vec<usize>,
 }
 
-impl Layout {
+impl NodePermutation {
     /// Creates the permutation; `theirs` are the lattice points of the nodes in the file's order.
-    pub(super) fn new(kind: Kind, theirs: &[[usize; 3]]) -> Result<Layout, MeshError> {
+    pub(super) fn new(
+        kind: ElementKind,
+        theirs: &[[usize; 3]],
+    ) -> Result<NodePermutation, MeshError> {
         let place: HashMap<[usize; 3], usize> =
             theirs.iter().enumerate().map(|(place, &at)| (at, place)).collect();
         let map = kind.lattice()?.iter().filter_map(|at| place.get(at).copied()).collect();
-        Ok(Layout { kind, map })
+        Ok(NodePermutation { kind, map })
     }
 
     /// Returns the nodes of an element in Lagrange order.
@@ -180,7 +183,7 @@ pub(super) fn once(
     numbers: &[u64],
     points: &[[f64; 3]],
     marks: &[usize],
-    place: impl Fn(usize) -> Place,
+    place: impl Fn(usize) -> FilePosition,
 ) -> Result<(), ReadError> {
     let ascends = numbers.windows(2).all(|pair| pair[0] < pair[1]);
     if ascends {

@@ -1,18 +1,18 @@
 //! Conversion of file contents to a mesh: selects the cells, nodes and tags.
 
-use super::contents::{Block, Contents, Kind};
-use super::places::Elements;
+use super::contents::{Contents, ElementBlock, ElementKind};
+use super::source_order::CellElements;
 use super::{ReadError, quads, serendipity};
-use crate::mesh::assemble::{self, Joined, Sign};
-use crate::mesh::shape::Shape;
-use crate::mesh::{Arrange, Cell, Mesh, Parts};
+use crate::mesh::assemble::{self, Conformity, JacobianSign};
+use crate::mesh::shape::CellShape;
+use crate::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::{BTreeMap, HashMap};
 
 pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
     let n_points = contents.points.len();
     serendipity::complete(&mut contents)?;
-    let numbers = Numbers::new(&contents.node_numbers);
+    let numbers = NodeMap::new(&contents.node_numbers);
     let (cell, order, mixed) = cells_of(&contents)?;
     let mut parts = match mixed {
         Some(mixed) => {
@@ -23,14 +23,14 @@ pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
             ));
             parts
         }
-        None => one_kind(&contents, &numbers, n_points, &Shape::new(cell, order)?)?,
+        None => one_kind(&contents, &numbers, n_points, &CellShape::new(cell, order)?)?,
     };
     parts.notes.append(&mut contents.notes);
     if cell.dim() == 2 {
         flatten(&mut parts);
     }
-    let (sorted, positive) = (Arrange::Sorted, Sign::Positive);
-    let mut mesh = assemble::assemble(cell, order, parts, sorted, positive, Joined::Unknown)?;
+    let (sorted, positive) = (CellOrdering::Sorted, JacobianSign::Positive);
+    let mut mesh = assemble::assemble(cell, order, parts, sorted, positive, Conformity::Unknown)?;
     mesh.equispaced = true;
     Ok(mesh)
 }
@@ -38,15 +38,15 @@ pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
 /// Returns the cells, tags and nodes of a mesh of one kind of cell.
 fn one_kind(
     contents: &Contents,
-    numbers: &Numbers,
+    numbers: &NodeMap,
     n_points: usize,
-    shape: &Shape,
-) -> Result<Parts, ReadError> {
+    shape: &CellShape,
+) -> Result<MeshData, ReadError> {
     let cell = shape.cell;
-    let mut elements = Elements::new(contents, cell.dim());
+    let mut elements = CellElements::new(contents, cell.dim());
     let (points, point_labels) = (contents.points.clone(), contents.node_numbers.clone());
-    let mut parts = Parts { points, point_labels, ..Parts::default() };
-    let mut seen = Repeats::new(contents.repeats);
+    let mut parts = MeshData { points, point_labels, ..MeshData::default() };
+    let mut seen = DuplicateCells::new(contents.repeats);
     for (at, block) in contents.blocks_of(cell.dim()).enumerate() {
         let mut members: Vec<u32> = Vec::with_capacity(block.numbers.len());
         for (i, (number, nodes)) in block.elements().enumerate() {
@@ -89,11 +89,11 @@ fn one_kind(
 /// Returns the only kind of cell of the highest dimension; or quadrilaterals, with a description of the cells mixed
 /// with them.
 fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadError> {
-    let mut counts: BTreeMap<Kind, usize> = BTreeMap::new();
+    let mut counts: BTreeMap<ElementKind, usize> = BTreeMap::new();
     for block in contents.blocks.iter().filter(|block| !block.numbers.is_empty()) {
         *counts.entry(block.kind).or_default() += block.numbers.len();
     }
-    let list = |counts: &BTreeMap<Kind, usize>| {
+    let list = |counts: &BTreeMap<ElementKind, usize>| {
         let all: Vec<String> =
             counts.iter().map(|(kind, count)| format!("{count} × {kind}")).collect();
         if all.is_empty() { "no elements".to_owned() } else { all.join(", ") }
@@ -105,56 +105,55 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadEr
         return Err(ReadError::NoCells { found, advice });
     }
     counts.retain(|kind, _| kind.dim() == dim);
-    let kinds: Vec<Kind> = counts.keys().copied().collect();
+    let kinds: Vec<ElementKind> = counts.keys().copied().collect();
     match kinds[..] {
-        [Kind::Cell(cell, order)] => Ok((cell, order, None)),
-        [Kind::Cell(Cell::Triangle, order), Kind::Cell(Cell::Quadrilateral, other)]
-            if order == other =>
-        {
-            Ok((Cell::Quadrilateral, order, Some(list(&counts))))
-        }
+        [ElementKind::Cell(cell, order)] => Ok((cell, order, None)),
+        [
+            ElementKind::Cell(Cell::Triangle, order),
+            ElementKind::Cell(Cell::Quadrilateral, other),
+        ] if order == other => Ok((Cell::Quadrilateral, order, Some(list(&counts)))),
         _ => Err(ReadError::Mixed(list(&counts))),
     }
 }
 
 /// Map from node numbers to indices of points.
-pub(super) enum Numbers {
+pub(super) enum NodeMap {
     /// Numbers without large gaps.
     Dense(Vec<u32>),
     Sparse(HashMap<u64, u32>),
 }
 
-impl Numbers {
-    pub(super) fn new(numbers: &[u64]) -> Numbers {
+impl NodeMap {
+    pub(super) fn new(numbers: &[u64]) -> NodeMap {
         let largest = numbers.iter().copied().max().unwrap_or(0);
         if largest <= 4 * numbers.len() as u64 + 1024 {
             let mut places = vec![u32::MAX; largest as usize + 1];
             for (place, &number) in numbers.iter().enumerate() {
                 places[number as usize] = place as u32;
             }
-            Numbers::Dense(places)
+            NodeMap::Dense(places)
         } else {
-            Numbers::Sparse(numbers.iter().enumerate().map(|(p, &n)| (n, p as u32)).collect())
+            NodeMap::Sparse(numbers.iter().enumerate().map(|(p, &n)| (n, p as u32)).collect())
         }
     }
 
     pub(super) fn index(&self, element: u64, node: u64) -> Result<u32, ReadError> {
         let place = match self {
-            Numbers::Dense(places) => {
+            NodeMap::Dense(places) => {
                 usize::try_from(node).ok().and_then(|n| places.get(n).copied())
             }
-            Numbers::Sparse(places) => places.get(&node).copied(),
+            NodeMap::Sparse(places) => places.get(&node).copied(),
         };
         place.filter(|&p| p != u32::MAX).ok_or(ReadError::UnknownNode { element, node })
     }
 }
 
 /// Detection of cells that format 2 repeats for each of their groups.
-pub(super) struct Repeats(Option<HashMap<Vec<u32>, u32>>);
+pub(super) struct DuplicateCells(Option<HashMap<Vec<u32>, u32>>);
 
-impl Repeats {
-    pub(super) fn new(possible: bool) -> Repeats {
-        Repeats(possible.then(HashMap::new))
+impl DuplicateCells {
+    pub(super) fn new(possible: bool) -> DuplicateCells {
+        DuplicateCells(possible.then(HashMap::new))
     }
 
     /// Returns the number of an earlier cell with the same nodes; otherwise records the cell.
@@ -173,7 +172,11 @@ impl Repeats {
 }
 
 /// Adds tagged curves (in three dimensions) and points. Elements with undefined nodes are skipped.
-fn tag_below(contents: &Contents, numbers: &Numbers, parts: &mut Parts) -> Result<(), ReadError> {
+fn tag_below(
+    contents: &Contents,
+    numbers: &NodeMap,
+    parts: &mut MeshData,
+) -> Result<(), ReadError> {
     let below = (0..contents.dim() - 1).flat_map(|dim| contents.blocks_of(dim));
     for block in below.filter(|block| !block.tags.is_empty()) {
         let vertices = block.kind.vertices()?;
@@ -192,7 +195,7 @@ fn tag_below(contents: &Contents, numbers: &Numbers, parts: &mut Parts) -> Resul
     Ok(())
 }
 
-fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, ReadError> {
+fn facets(block: &ElementBlock, numbers: &NodeMap) -> Result<Vec<[u32; 4]>, ReadError> {
     let vertices = block.kind.vertices()?;
     let mut facets = Vec::with_capacity(block.numbers.len());
     for (number, nodes) in block.elements() {
@@ -206,7 +209,7 @@ fn facets(block: &Block, numbers: &Numbers) -> Result<Vec<[u32; 4]>, ReadError> 
 }
 
 /// Moves a mesh in a plane z = constant, up to rounding, to z = 0.
-fn flatten(parts: &mut Parts) {
+fn flatten(parts: &mut MeshData) {
     let mut lower = [f64::INFINITY; 3];
     let mut upper = [f64::NEG_INFINITY; 3];
     for &node in &parts.nodes {
@@ -224,7 +227,7 @@ fn flatten(parts: &mut Parts) {
 }
 
 /// Moves the nodes from equispaced points of each cell to the Lagrange points, on the same polynomial.
-fn move_nodes(shape: &Shape, parts: &mut Parts) {
+fn move_nodes(shape: &CellShape, parts: &mut MeshData) {
     let degree = shape.element.degree();
     let Ok(theirs) = Lagrange::equispaced(shape.cell, degree) else { return };
     let matrix = interpolation(theirs, &shape.coordinates);

@@ -1,17 +1,17 @@
 //! Reads words and numbers from a text or binary file, with positions for messages.
 
-use super::{Place, ReadError};
+use super::{FilePosition, ReadError};
 
 /// A position in the bytes of a file.
 pub(super) struct Cursor<'a> {
     bytes: &'a [u8],
     at: usize,
-    mode: Mode,
+    mode: Encoding,
 }
 
 /// Encoding of numbers.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum Mode {
+pub(super) enum Encoding {
     Text,
     /// The size of `size_t` in bytes; `swap` for the other byte order.
     Binary {
@@ -22,7 +22,7 @@ pub(super) enum Mode {
 
 impl<'a> Cursor<'a> {
     pub(super) fn new(bytes: &'a [u8]) -> Self {
-        Self { bytes, at: 0, mode: Mode::Text }
+        Self { bytes, at: 0, mode: Encoding::Text }
     }
 
     /// Returns the current position, for [`place`](Self::place).
@@ -31,13 +31,13 @@ impl<'a> Cursor<'a> {
     }
 
     /// Returns the position of an item for messages. It counts lines: for errors only.
-    pub(super) fn place(&self, mark: usize) -> Place {
+    pub(super) fn place(&self, mark: usize) -> FilePosition {
         match self.mode {
-            Mode::Binary { .. } => Place::Byte(mark),
-            Mode::Text => {
+            Encoding::Binary { .. } => FilePosition::Byte(mark),
+            Encoding::Text => {
                 let blank = self.bytes[mark..].iter().take_while(|b| b.is_ascii_whitespace());
                 let before = &self.bytes[..mark + blank.count()];
-                Place::Line(1 + before.iter().filter(|&&b| b == b'\n').count())
+                FilePosition::Line(1 + before.iter().filter(|&&b| b == b'\n').count())
             }
         }
     }
@@ -72,17 +72,17 @@ impl<'a> Cursor<'a> {
     }
 
     /// Sets the encoding of the following numbers.
-    pub(super) fn set_mode(&mut self, mode: Mode) {
+    pub(super) fn set_mode(&mut self, mode: Encoding) {
         self.mode = mode;
     }
 
-    pub(super) fn mode(&self) -> Mode {
+    pub(super) fn mode(&self) -> Encoding {
         self.mode
     }
 
     /// Returns whether numbers are binary.
     pub(super) fn is_binary(&self) -> bool {
-        self.mode != Mode::Text
+        self.mode != Encoding::Text
     }
 
     /// Reads the end of a text line that contains nothing else.
@@ -158,8 +158,8 @@ impl<'a> Cursor<'a> {
     pub(super) fn double(&mut self, expected: &str) -> Result<f64, ReadError> {
         let start = self.at;
         let value: f64 = match self.mode {
-            Mode::Text => self.parsed(expected)?,
-            Mode::Binary { swap, .. } => {
+            Encoding::Text => self.parsed(expected)?,
+            Encoding::Binary { swap, .. } => {
                 let bits = u64::from_ne_bytes(self.take::<8>(expected)?);
                 f64::from_bits(if swap { bits.swap_bytes() } else { bits })
             }

@@ -11,9 +11,9 @@ mod sections;
 mod version2;
 mod version4;
 
-use super::contents::{self, Contents, Kind, Layout};
+use super::contents::{self, Contents, ElementKind, NodePermutation};
 use super::cursor::Cursor;
-use super::{Format, ReadError};
+use super::{MeshFormat, ReadError};
 use crate::mesh::Mesh;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::Path;
@@ -33,7 +33,7 @@ pub fn read(path: &Path) -> Result<Mesh, ReadError> {
 ///
 /// Those of [`parse`](super::parse).
 pub fn parse(bytes: &[u8]) -> Result<Mesh, ReadError> {
-    super::parse(Format::Gmsh, bytes)
+    super::parse(MeshFormat::Gmsh, bytes)
 }
 
 /// The sections of a Gmsh file.
@@ -49,17 +49,17 @@ struct Sections {
     points: Vec<[f64; 3]>,
     /// The positions of the node numbers in the file.
     node_marks: Vec<usize>,
-    runs: Vec<Run>,
+    runs: Vec<ElementRun>,
     /// The tags of entities with elements.
     tags_of: BTreeMap<(u8, i64), BTreeSet<String>>,
     /// Periodic entities.
-    periodic: Vec<periodic::Link>,
+    periodic: Vec<periodic::PeriodicLink>,
 }
 
 /// Elements of one kind in one entity.
 #[derive(Debug)]
-struct Run {
-    kind: Kind,
+struct ElementRun {
+    kind: ElementKind,
     entity: i64,
     /// The physical groups of the elements (format 2).
     groups: Vec<i64>,
@@ -82,14 +82,14 @@ pub(super) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
 
 /// Names the groups and permutes nodes to Lagrange order.
 fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
-    let mut layouts: HashMap<Kind, Layout> = HashMap::new();
+    let mut layouts: HashMap<ElementKind, NodePermutation> = HashMap::new();
     let mut blocks = Vec::with_capacity(sections.runs.len());
     for run in std::mem::take(&mut sections.runs) {
         let kind = run.kind;
         let layout = match layouts.entry(kind) {
             std::collections::hash_map::Entry::Occupied(known) => known.into_mut(),
             std::collections::hash_map::Entry::Vacant(new) => {
-                new.insert(Layout::new(kind, &kinds::lattice(kind))?)
+                new.insert(NodePermutation::new(kind, &kinds::lattice(kind))?)
             }
         };
         let tags = tags(&sections, &run);
@@ -99,7 +99,7 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
             let dim = kind.dim() as u8;
             sections.tags_of.entry((dim, run.entity)).or_insert_with(|| tags.clone());
         }
-        blocks.push(contents::Block { kind, tags, numbers: run.numbers, nodes });
+        blocks.push(contents::ElementBlock { kind, tags, numbers: run.numbers, nodes });
     }
     let links = std::mem::take(&mut sections.periodic);
     let pairs = periodic::pairs(&sections, links);
@@ -118,7 +118,7 @@ fn named(mut sections: Sections, repeats: bool) -> Result<Contents, ReadError> {
 }
 
 /// Returns the names of the physical groups of a run, or their numbers.
-fn tags(sections: &Sections, run: &Run) -> BTreeSet<String> {
+fn tags(sections: &Sections, run: &ElementRun) -> BTreeSet<String> {
     let dim = run.kind.dim() as u8;
     let entity = sections.entities.get(&(dim, run.entity));
     let groups = run.groups.iter().chain(entity.into_iter().flatten());

@@ -4,7 +4,7 @@
 //! The nodes of a surface may also contain all vertices of an interior facet, at a corner. Interior facets therefore
 //! count only if the set has no boundary facets: then it is an interface.
 
-use super::contents::{Block, Contents, Kind};
+use super::contents::{Contents, ElementBlock, ElementKind};
 use crate::mesh::{Cell, MeshError};
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -16,7 +16,7 @@ pub(super) struct NodeSet {
 }
 
 /// A facet as ascending vertices, padded with `u64::MAX`.
-type Facet = [u64; 4];
+type FacetKey = [u64; 4];
 
 /// Adds the tagged facets, or edges and points, as blocks.
 pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshError> {
@@ -36,7 +36,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshE
     }
     let found = entities(contents, dim - 1, &of)?;
     // Facets of one cell first, then those between two.
-    let mut members: Vec<[Vec<Facet>; 2]> = vec![Default::default(); sets.len()];
+    let mut members: Vec<[Vec<FacetKey>; 2]> = vec![Default::default(); sets.len()];
     for (facet, (cells, own)) in found {
         for set in own {
             members[set as usize][usize::from(cells > 1)].push(facet);
@@ -50,7 +50,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshE
             below.insert(index);
         }
         for vertices in [2, 3, 4] {
-            let some: Vec<Facet> =
+            let some: Vec<FacetKey> =
                 facets.iter().copied().filter(|f| count(f) == vertices).collect();
             if !some.is_empty() {
                 contents.blocks.push(block(&set.name, vertices, &some));
@@ -69,7 +69,7 @@ fn tag_below(
     of: &HashMap<u64, Vec<u32>>,
 ) -> Result<(), MeshError> {
     if contents.dim() == 3 && !of.is_empty() {
-        let mut edges: BTreeMap<u32, Vec<Facet>> = BTreeMap::new();
+        let mut edges: BTreeMap<u32, Vec<FacetKey>> = BTreeMap::new();
         for (edge, (_, own)) in entities(contents, 1, of)? {
             own.into_iter().for_each(|set| edges.entry(set).or_default().push(edge));
         }
@@ -84,8 +84,8 @@ fn tag_below(
     }
     for (set, mut nodes) in points {
         nodes.sort_unstable();
-        contents.blocks.push(Block {
-            kind: Kind::Point,
+        contents.blocks.push(ElementBlock {
+            kind: ElementKind::Point,
             tags: BTreeSet::from([sets[set as usize].name.clone()]),
             numbers: vec![0; nodes.len()],
             nodes,
@@ -99,10 +99,12 @@ fn entities(
     contents: &Contents,
     dim: usize,
     of: &HashMap<u64, Vec<u32>>,
-) -> Result<HashMap<Facet, (u32, Vec<u32>)>, MeshError> {
-    let mut found: HashMap<Facet, (u32, Vec<u32>)> = HashMap::new();
+) -> Result<HashMap<FacetKey, (u32, Vec<u32>)>, MeshError> {
+    let mut found: HashMap<FacetKey, (u32, Vec<u32>)> = HashMap::new();
     for block in contents.blocks_of(contents.dim()) {
-        let (Kind::Cell(cell, _) | Kind::Serendipity(cell)) = block.kind else { continue };
+        let (ElementKind::Cell(cell, _) | ElementKind::Serendipity(cell)) = block.kind else {
+            continue;
+        };
         let vertices = block.kind.vertices()?;
         for (_, nodes) in block.elements() {
             for facet in cell.entities(dim) {
@@ -131,15 +133,15 @@ fn common<'a>(mut lists: impl Iterator<Item = Option<&'a Vec<u32>>>) -> Vec<u32>
     all
 }
 
-fn count(facet: &Facet) -> usize {
+fn count(facet: &FacetKey) -> usize {
     facet.iter().filter(|&&node| node != u64::MAX).count()
 }
 
 /// Facets with `vertices` vertices as a block, in any vertex order.
-fn block(name: &str, vertices: usize, facets: &[Facet]) -> Block {
+fn block(name: &str, vertices: usize, facets: &[FacetKey]) -> ElementBlock {
     let cell = [Cell::Interval, Cell::Triangle, Cell::Quadrilateral][vertices - 2];
-    Block {
-        kind: Kind::Cell(cell, 1),
+    ElementBlock {
+        kind: ElementKind::Cell(cell, 1),
         tags: BTreeSet::from([name.to_owned()]),
         numbers: vec![0; facets.len()],
         nodes: facets.iter().flat_map(|facet| &facet[..vertices]).copied().collect(),

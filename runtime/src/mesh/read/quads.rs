@@ -7,17 +7,17 @@
 
 use super::ReadError;
 use super::contents::Contents;
-use super::convert::{Numbers, Repeats};
-use super::places::Elements;
-use crate::mesh::shape::{Shape, vertex_function};
-use crate::mesh::turn;
-use crate::mesh::{Cell, Parts};
+use super::convert::{DuplicateCells, NodeMap};
+use super::source_order::CellElements;
+use crate::mesh::cell_orientation;
+use crate::mesh::shape::{CellShape, vertex_function};
+use crate::mesh::{Cell, MeshData};
 use kernels_gen::element::{Lagrange, interpolation};
 use std::collections::HashMap;
 
 /// The entity that contains a new point.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
-enum On {
+enum PointCarrier {
     Vertex(u32),
     /// An edge, by its vertices (smaller first), and the position along it.
     Edge(u32, u32, usize),
@@ -30,24 +30,24 @@ enum On {
 /// Returns the quadrilaterals of all blocks of triangles and quadrilaterals of one order.
 pub(super) fn quadrilaterals(
     contents: &Contents,
-    numbers: &Numbers,
+    numbers: &NodeMap,
     n_points: usize,
     order: usize,
-) -> Result<Parts, ReadError> {
-    let mut elements = Elements::new(contents, 2);
-    let mut cutter = Cutter::new(contents, order)?;
-    let mut seen = Repeats::new(contents.repeats);
+) -> Result<MeshData, ReadError> {
+    let mut elements = CellElements::new(contents, 2);
+    let mut cutter = Splitter::new(contents, order)?;
+    let mut seen = DuplicateCells::new(contents.repeats);
     let mut turned = 0;
     for (at, block) in contents.blocks_of(2).enumerate() {
         let which = usize::from(block.kind.vertices()?.len() == 4);
-        let parent = Parent::new([Cell::Triangle, Cell::Quadrilateral][which], order)?;
+        let parent = ParentTables::new([Cell::Triangle, Cell::Quadrilateral][which], order)?;
         let mut nodes = Vec::with_capacity(block.nodes.len());
         for (number, cell) in block.elements() {
             for &node in cell {
                 nodes.push(numbers.index(number, node)?);
             }
         }
-        turned += turn::turn_negative(&parent.shape, &contents.points, &mut nodes);
+        turned += cell_orientation::turn_negative(&parent.shape, &contents.points, &mut nodes);
         let mut members = Vec::new();
         let cells = block.numbers.iter().zip(nodes.chunks_exact(parent.shape.nodes));
         for (i, (&number, cell)) in cells.enumerate() {
@@ -68,11 +68,11 @@ pub(super) fn quadrilaterals(
     }
     cutter.facets(contents, numbers)?;
     let all = contents.blocks_of(2).map(|block| block.numbers.len()).sum();
-    cutter.parts.notes.extend(turn::note(turned, all));
+    cutter.parts.notes.extend(cell_orientation::note(turned, all));
     cutter.points(contents, numbers);
     let mut points = vec![None; cutter.parts.points.len()];
     for (on, &point) in &cutter.known {
-        if let On::Vertex(vertex) = on {
+        if let PointCarrier::Vertex(vertex) = on {
             points[point as usize] = Some(*vertex);
         }
     }
@@ -81,18 +81,18 @@ pub(super) fn quadrilaterals(
 }
 
 /// Tables for all parents of one kind.
-struct Parent {
-    shape: Shape,
+struct ParentTables {
+    shape: CellShape,
     /// The local vertices in cyclic order.
     around: &'static [usize],
     /// For each child, the interpolation matrix from the parent's nodes: one row per node.
     matrices: Vec<Vec<f64>>,
 }
 
-impl Parent {
-    fn new(cell: Cell, order: usize) -> Result<Parent, ReadError> {
-        let shape = Shape::new(cell, order)?;
-        let piece = Shape::new(Cell::Quadrilateral, order)?;
+impl ParentTables {
+    fn new(cell: Cell, order: usize) -> Result<ParentTables, ReadError> {
+        let shape = CellShape::new(cell, order)?;
+        let piece = CellShape::new(Cell::Quadrilateral, order)?;
         let around: &[usize] = if cell == Cell::Triangle { &[0, 1, 2] } else { &[0, 1, 3, 2] };
         // The file's nodes are equispaced.
         let theirs = Lagrange::equispaced(cell, order).unwrap_or(shape.element);
@@ -111,7 +111,7 @@ impl Parent {
                 interpolation(theirs, &points)
             })
             .collect();
-        Ok(Parent { shape, around, matrices })
+        Ok(ParentTables { shape, around, matrices })
     }
 }
 
@@ -125,21 +125,21 @@ fn corners(cell: Cell, around: &[usize], i: usize) -> [[f64; 3]; 4] {
     [here, middle(here, vertex(i + 1)), middle(here, vertex(i + n - 1)), cell.centre()]
 }
 
-struct Cutter<'a> {
+struct Splitter<'a> {
     points: &'a [[f64; 3]],
     order: usize,
-    known: HashMap<On, u32>,
-    parts: Parts,
+    known: HashMap<PointCarrier, u32>,
+    parts: MeshData,
     parents: usize,
 }
 
-impl<'a> Cutter<'a> {
+impl<'a> Splitter<'a> {
     fn new(contents: &'a Contents, order: usize) -> Result<Self, ReadError> {
-        let parts = Parts::default();
-        Ok(Cutter { points: &contents.points, order, known: HashMap::new(), parts, parents: 0 })
+        let parts = MeshData::default();
+        Ok(Splitter { points: &contents.points, order, known: HashMap::new(), parts, parents: 0 })
     }
 
-    fn cut(&mut self, parent: &Parent, label: u64, nodes: &[u32]) {
+    fn cut(&mut self, parent: &ParentTables, label: u64, nodes: &[u32]) {
         let n = parent.around.len();
         let vertex = |i: usize| nodes[parent.shape.vertex_nodes[parent.around[i % n]]];
         let g = self.order;
@@ -148,18 +148,18 @@ impl<'a> Cutter<'a> {
                 let (a, b) = (place % (g + 1), place / (g + 1));
                 let (next, last) = (i, (i + n - 1) % n);
                 let on = match (a, b) {
-                    (0, 0) => On::Vertex(vertex(i)),
+                    (0, 0) => PointCarrier::Vertex(vertex(i)),
                     (a, 0) => edge(vertex(i), vertex(i + 1), a, g),
                     (0, b) => edge(vertex(i), vertex(i + n - 1), b, g),
                     // The centre ends every spoke.
-                    (a, b) if a == g && b == g => On::Spoke(self.parents, 0, g),
-                    (a, b) if a == g => On::Spoke(self.parents, next, b),
-                    (a, b) if b == g => On::Spoke(self.parents, last, a),
-                    _ => On::Piece(self.parents, i, place),
+                    (a, b) if a == g && b == g => PointCarrier::Spoke(self.parents, 0, g),
+                    (a, b) if a == g => PointCarrier::Spoke(self.parents, next, b),
+                    (a, b) if b == g => PointCarrier::Spoke(self.parents, last, a),
+                    _ => PointCarrier::Piece(self.parents, i, place),
                 };
                 let points = self.points;
                 let position = || match on {
-                    On::Vertex(v) => points[v as usize],
+                    PointCarrier::Vertex(v) => points[v as usize],
                     _ => [0, 1, 2].map(|c| {
                         row.iter().zip(nodes).map(|(w, &p)| w * points[p as usize][c]).sum()
                     }),
@@ -173,11 +173,12 @@ impl<'a> Cutter<'a> {
     }
 
     /// Tags the points that are vertices of cells.
-    fn points(&mut self, contents: &Contents, numbers: &Numbers) {
+    fn points(&mut self, contents: &Contents, numbers: &NodeMap) {
         for block in contents.blocks_of(0) {
             for (element, nodes) in block.elements() {
                 let point = numbers.index(element, nodes[0]).ok();
-                let Some(&point) = point.and_then(|p| self.known.get(&On::Vertex(p))) else {
+                let Some(&point) = point.and_then(|p| self.known.get(&PointCarrier::Vertex(p)))
+                else {
                     continue;
                 };
                 for tag in &block.tags {
@@ -188,7 +189,7 @@ impl<'a> Cutter<'a> {
     }
 
     /// Splits every tagged edge into two.
-    fn facets(&mut self, contents: &Contents, numbers: &Numbers) -> Result<(), ReadError> {
+    fn facets(&mut self, contents: &Contents, numbers: &NodeMap) -> Result<(), ReadError> {
         for block in contents.blocks_of(1).filter(|block| !block.tags.is_empty()) {
             let vertices = block.kind.vertices()?;
             let mut facets = Vec::new();
@@ -201,8 +202,12 @@ impl<'a> Cutter<'a> {
                 // Edges without cells get new points here, and are reported as lost later.
                 let middle = number(&mut self.known, &mut self.parts.points, middle, between);
                 for (end, place) in ends.into_iter().zip(at) {
-                    let end =
-                        number(&mut self.known, &mut self.parts.points, On::Vertex(end), || place);
+                    let end = number(
+                        &mut self.known,
+                        &mut self.parts.points,
+                        PointCarrier::Vertex(end),
+                        || place,
+                    );
                     facets.push([end, middle, u32::MAX, u32::MAX]);
                 }
             }
@@ -215,14 +220,14 @@ impl<'a> Cutter<'a> {
 }
 
 /// Returns a point on the edge from a to b, at position `place` of 2g from a.
-fn edge(a: u32, b: u32, place: usize, g: usize) -> On {
-    if a < b { On::Edge(a, b, place) } else { On::Edge(b, a, 2 * g - place) }
+fn edge(a: u32, b: u32, place: usize, g: usize) -> PointCarrier {
+    if a < b { PointCarrier::Edge(a, b, place) } else { PointCarrier::Edge(b, a, 2 * g - place) }
 }
 
 fn number(
-    known: &mut HashMap<On, u32>,
+    known: &mut HashMap<PointCarrier, u32>,
     points: &mut Vec<[f64; 3]>,
-    on: On,
+    on: PointCarrier,
     position: impl FnOnce() -> [f64; 3],
 ) -> u32 {
     *known.entry(on).or_insert_with(|| {

@@ -15,30 +15,33 @@
 //! Hexahedra share the node of their common face; a complete neighbour provides its own.
 
 use super::ReadError;
-use super::contents::{Contents, Kind};
-use super::convert::Numbers;
+use super::contents::{Contents, ElementKind};
+use super::convert::NodeMap;
 use crate::mesh::{Cell, MeshError};
 use std::collections::HashMap;
 
 /// Completes the cells; facets need only their vertices.
 pub(super) fn complete(contents: &mut Contents) -> Result<(), ReadError> {
     let dim = contents.dim();
-    let partial = |kind: Kind| matches!(kind, Kind::Serendipity(cell) if cell.dim() == dim);
+    let partial =
+        |kind: ElementKind| matches!(kind, ElementKind::Serendipity(cell) if cell.dim() == dim);
     if dim < 2 || !contents.blocks.iter().any(|block| partial(block.kind)) {
         return Ok(());
     }
-    let numbers = Numbers::new(&contents.node_numbers);
-    let mut added = Added::new(contents)?;
+    let numbers = NodeMap::new(&contents.node_numbers);
+    let mut added = AddedNodes::new(contents)?;
     for block in contents.blocks_of(dim) {
-        if let Kind::Cell(cell @ Cell::Hexahedron, 2) = block.kind {
-            let table = Table::new(cell)?;
+        if let ElementKind::Cell(cell @ Cell::Hexahedron, 2) = block.kind {
+            let table = NodeTable::new(cell)?;
             block.elements().for_each(|(_, nodes)| added.know(&table, nodes));
         }
     }
     let mut blocks = std::mem::take(&mut contents.blocks);
     for block in &mut blocks {
-        let (true, Kind::Serendipity(cell)) = (partial(block.kind), block.kind) else { continue };
-        let table = Table::new(cell)?;
+        let (true, ElementKind::Serendipity(cell)) = (partial(block.kind), block.kind) else {
+            continue;
+        };
+        let table = NodeTable::new(cell)?;
         let mut nodes = Vec::with_capacity(block.numbers.len() * table.sites.len());
         for (element, own) in block.elements() {
             let places = own.iter().map(|&node| numbers.index(element, node));
@@ -46,15 +49,15 @@ pub(super) fn complete(contents: &mut Contents) -> Result<(), ReadError> {
             let at = |i: usize| contents.points[places[i] as usize];
             for site in &table.sites {
                 nodes.push(match site {
-                    Site::Own(place) => own[*place],
-                    Site::New { vertices, weights } => added
+                    NodeSource::Existing(place) => own[*place],
+                    NodeSource::New { vertices, weights } => added
                         .node(key(vertices.iter().map(|&vertex| own[vertex])), |axis| {
                             weights.iter().enumerate().map(|(i, w)| w * at(i)[axis]).sum()
                         })?,
                 });
             }
         }
-        block.kind = Kind::Cell(cell, 2);
+        block.kind = ElementKind::Cell(cell, 2);
         block.nodes = nodes;
     }
     contents.blocks = blocks;
@@ -64,9 +67,9 @@ pub(super) fn complete(contents: &mut Contents) -> Result<(), ReadError> {
 }
 
 /// The sorted vertices of a face, or of a whole cell.
-type Key = [u64; 8];
+type FaceKey = [u64; 8];
 
-fn key(vertices: impl Iterator<Item = u64>) -> Key {
+fn key(vertices: impl Iterator<Item = u64>) -> FaceKey {
     let mut key = [u64::MAX; 8];
     for (slot, vertex) in key.iter_mut().zip(vertices) {
         *slot = vertex;
@@ -76,9 +79,9 @@ fn key(vertices: impl Iterator<Item = u64>) -> Key {
 }
 
 /// Origin of a node of the complete element.
-enum Site {
+enum NodeSource {
     /// The index of an existing node.
-    Own(usize),
+    Existing(usize),
     New {
         /// The indices of the vertices of the face or the cell.
         vertices: Vec<usize>,
@@ -88,20 +91,20 @@ enum Site {
 }
 
 /// The nodes of the complete element, in its order.
-struct Table {
-    sites: Vec<Site>,
+struct NodeTable {
+    sites: Vec<NodeSource>,
     /// Each node inside a face, with the indices of the face's vertices in the complete element.
     faces: Vec<(usize, Vec<usize>)>,
 }
 
-impl Table {
-    fn new(cell: Cell) -> Result<Table, MeshError> {
-        let own = Kind::Serendipity(cell).lattice()?;
-        let all = Kind::Cell(cell, 2).lattice()?;
+impl NodeTable {
+    fn new(cell: Cell) -> Result<NodeTable, MeshError> {
+        let own = ElementKind::Serendipity(cell).lattice()?;
+        let all = ElementKind::Cell(cell, 2).lattice()?;
         let (mut sites, mut faces) = (Vec::new(), Vec::new());
         for (place, node) in all.iter().enumerate() {
             if let Some(place) = own.iter().position(|other| other == node) {
-                sites.push(Site::Own(place));
+                sites.push(NodeSource::Existing(place));
                 continue;
             }
             // A vertex of the face has the node's coordinates wherever these are 0 or 2.
@@ -112,12 +115,12 @@ impl Table {
                 (0..nodes.len()).filter(|&i| near(&nodes[i])).collect()
             };
             let weights = own.iter().map(|&other| function(cell, other, *node)).collect();
-            sites.push(Site::New { vertices: of(&own), weights });
+            sites.push(NodeSource::New { vertices: of(&own), weights });
             if of(&all).len() < cell.vertex_count() {
                 faces.push((place, of(&all)));
             }
         }
-        Ok(Table { sites, faces })
+        Ok(NodeTable { sites, faces })
     }
 }
 
@@ -140,23 +143,23 @@ fn function(cell: Cell, node: [usize; 3], at: [usize; 3]) -> f64 {
 }
 
 /// The added nodes.
-struct Added {
+struct AddedNodes {
     first: u64,
-    known: HashMap<Key, u64>,
+    known: HashMap<FaceKey, u64>,
     numbers: Vec<u64>,
     points: Vec<[f64; 3]>,
 }
 
-impl Added {
-    fn new(contents: &Contents) -> Result<Added, MeshError> {
+impl AddedNodes {
+    fn new(contents: &Contents) -> Result<AddedNodes, MeshError> {
         let last = contents.node_numbers.iter().copied().max().unwrap_or(0);
         let count = contents.node_numbers.len();
         let first = last.checked_add(1).ok_or(MeshError::TooLarge { what: "nodes", count })?;
-        Ok(Added { first, known: HashMap::new(), numbers: Vec::new(), points: Vec::new() })
+        Ok(AddedNodes { first, known: HashMap::new(), numbers: Vec::new(), points: Vec::new() })
     }
 
     /// Records the face nodes of a complete cell.
-    fn know(&mut self, table: &Table, nodes: &[u64]) {
+    fn know(&mut self, table: &NodeTable, nodes: &[u64]) {
         for (node, vertices) in &table.faces {
             let key = key(vertices.iter().map(|&vertex| nodes[vertex]));
             self.known.insert(key, nodes[*node]);
@@ -164,7 +167,7 @@ impl Added {
     }
 
     /// Finds or adds the node of a face or of a cell.
-    fn node(&mut self, key: Key, position: impl Fn(usize) -> f64) -> Result<u64, MeshError> {
+    fn node(&mut self, key: FaceKey, position: impl Fn(usize) -> f64) -> Result<u64, MeshError> {
         if let Some(&known) = self.known.get(&key) {
             return Ok(known);
         }
@@ -186,15 +189,15 @@ mod tests {
     #[test]
     fn functions_belong_to_their_nodes() {
         for cell in [Cell::Quadrilateral, Cell::Hexahedron] {
-            let own = Kind::Serendipity(cell).lattice().expect("a lattice");
-            assert_eq!(own.len(), Kind::Serendipity(cell).nodes());
+            let own = ElementKind::Serendipity(cell).lattice().expect("a lattice");
+            assert_eq!(own.len(), ElementKind::Serendipity(cell).nodes());
             for &at in &own {
                 for &node in &own {
                     let expected = if at == node { 1.0 } else { 0.0 };
                     assert_eq!(function(cell, node, at), expected, "{node:?} at {at:?}");
                 }
             }
-            for at in Kind::Cell(cell, 2).lattice().expect("a lattice") {
+            for at in ElementKind::Cell(cell, 2).lattice().expect("a lattice") {
                 assert_eq!(own.iter().map(|&node| function(cell, node, at)).sum::<f64>(), 1.0);
             }
         }

@@ -1,8 +1,8 @@
 //! Unstructured grids of VTK: its XML files (`.vtu`) and its legacy files (`.vtk`).
 //!
-//! `xml` and `legacy` turn bytes into a [`Grid`]: points, cells with their types, and the numbers that become tags
-//! (`tags`). [`contents`] sorts the cells into blocks; `cells` maps VTK's cell types. Points and cells are numbered
-//! from 0, as in ParaView.
+//! `xml` and `legacy` turn bytes into a [`UnstructuredGrid`]: points, cells with their types, and the numbers that
+//! become tags (`tags`). [`contents`] sorts the cells into blocks; `cells` maps VTK's cell types. Points and cells are
+//! numbered from 0, as in ParaView.
 //!
 //! The VTK User's Guide, "VTK File Formats" (docs.vtk.org), describes both formats.
 
@@ -14,8 +14,8 @@ pub(crate) mod numbers;
 mod tags;
 mod xml;
 
-use super::contents::{Block, Contents, Kind, Layout, Order};
-use super::{Place, ReadError};
+use super::contents::{Contents, ElementBlock, ElementKind, ElementOrder, NodePermutation};
+use super::{FilePosition, ReadError};
 use std::collections::{BTreeSet, HashMap};
 use tags::Tags;
 
@@ -24,7 +24,7 @@ pub(super) use xml::contents as xml;
 
 /// Contents of a file of either format.
 #[derive(Debug)]
-struct Grid {
+struct UnstructuredGrid {
     points: Vec<[f64; 3]>,
     /// The concatenated points of all cells.
     connectivity: Vec<u64>,
@@ -38,13 +38,17 @@ struct Grid {
     /// True if Lagrange hexahedra have the order of VTK 8.
     old_hexahedra: bool,
     /// The position of the cells in the file.
-    place: Place,
+    place: FilePosition,
 }
 
 /// Sorts the cells by kind and tag.
-fn contents(grid: Grid) -> Result<Contents, ReadError> {
-    let mut sorter =
-        Sorter { grid: &grid, found: HashMap::new(), known: HashMap::new(), blocks: Vec::new() };
+fn contents(grid: UnstructuredGrid) -> Result<Contents, ReadError> {
+    let mut sorter = CellSorter {
+        grid: &grid,
+        found: HashMap::new(),
+        known: HashMap::new(),
+        blocks: Vec::new(),
+    };
     sorter.check()?;
     let mut start = 0;
     for (cell, &end) in grid.ends.iter().enumerate() {
@@ -54,28 +58,28 @@ fn contents(grid: Grid) -> Result<Contents, ReadError> {
     let blocks = sorter.blocks;
     let notes = grid.tags.iter().map(Tags::note).collect();
     let node_numbers = (0..grid.points.len() as u64).collect();
-    let (points, order) = (grid.points, Order::Numbers(grid.ends.len()));
+    let (points, order) = (grid.points, ElementOrder::Numbers(grid.ends.len()));
     Ok(Contents { node_numbers, points, blocks, notes, order, ..Contents::default() })
 }
 
 /// Conversion of the cells of one type and number of points.
-enum Found {
-    Element(Layout),
+enum Conversion {
+    Element(NodePermutation),
     /// A polyline.
     Lines,
     /// No cells, or single points.
-    Nothing,
+    Ignored,
 }
 
-struct Sorter<'a> {
-    grid: &'a Grid,
-    found: HashMap<(u64, usize), Found>,
+struct CellSorter<'a> {
+    grid: &'a UnstructuredGrid,
+    found: HashMap<(u64, usize), Conversion>,
     /// The block of each kind and tag.
-    known: HashMap<(Kind, Option<i64>), usize>,
-    blocks: Vec<Block>,
+    known: HashMap<(ElementKind, Option<i64>), usize>,
+    blocks: Vec<ElementBlock>,
 }
 
-impl Sorter<'_> {
+impl CellSorter<'_> {
     /// Checks that all arrays have one entry per cell, and that points exist.
     fn check(&self) -> Result<(), ReadError> {
         let grid = self.grid;
@@ -125,17 +129,17 @@ impl Sorter<'_> {
         };
         let tag = grid.tags.as_ref().and_then(|tags| tags.of(cell));
         match found {
-            Found::Nothing => {}
-            Found::Lines => {
-                let kind = Kind::Cell(crate::mesh::Cell::Interval, 1);
+            Conversion::Ignored => {}
+            Conversion::Lines => {
+                let kind = ElementKind::Cell(crate::mesh::Cell::Interval, 1);
                 let block = block(&mut self.known, &mut self.blocks, kind, tag);
                 for ends in points.windows(2) {
                     block.numbers.push(cell as u64);
                     block.nodes.extend(ends);
                 }
             }
-            Found::Element(layout) => {
-                if let Kind::Cell(_, order) = layout.kind
+            Conversion::Element(layout) => {
+                if let ElementKind::Cell(_, order) = layout.kind
                     && cells::is_lagrange(number)
                     && let Some(degrees) = &grid.degrees
                 {
@@ -158,16 +162,16 @@ impl Sorter<'_> {
 
 /// Returns the block of a kind and tag.
 fn block<'a>(
-    known: &mut HashMap<(Kind, Option<i64>), usize>,
-    blocks: &'a mut Vec<Block>,
-    kind: Kind,
+    known: &mut HashMap<(ElementKind, Option<i64>), usize>,
+    blocks: &'a mut Vec<ElementBlock>,
+    kind: ElementKind,
     tag: Option<i64>,
-) -> &'a mut Block {
+) -> &'a mut ElementBlock {
     let next = blocks.len();
     let place = *known.entry((kind, tag)).or_insert(next);
     if place == next {
         let tags = BTreeSet::from_iter(tag.map(|tag| tag.to_string()));
-        blocks.push(Block { kind, tags, numbers: Vec::new(), nodes: Vec::new() });
+        blocks.push(ElementBlock { kind, tags, numbers: Vec::new(), nodes: Vec::new() });
     }
     &mut blocks[place]
 }
@@ -175,10 +179,10 @@ fn block<'a>(
 /// Checks that a cell has one degree along all axes.
 fn check_degrees(
     degrees: &[f64],
-    kind: Kind,
+    kind: ElementKind,
     order: usize,
     cell: usize,
-    place: Place,
+    place: FilePosition,
 ) -> Result<(), ReadError> {
     // Degree 0 means unspecified.
     let own = &degrees[..kind.dim()];

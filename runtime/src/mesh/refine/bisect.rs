@@ -3,19 +3,19 @@
 //!
 //! The input is any [`Mesh`] of simplices: straight or curved, with any numbering, with or without periodic sides.
 //! Triangles are bisected by newest vertex, tetrahedra by marked edges ([`rule`]). The closure of a bisection is found
-//! through edges ([`divide`]). Bisections are undone where the mesh stays conforming ([`coarsen`]). [`Transfer`]
-//! locates the cells of one mesh of the trees in another.
+//! through edges ([`divide`]). Bisections are undone where the mesh stays conforming ([`coarsen`]).
+//! [`BisectionTransfer`] locates the cells of one mesh of the trees in another.
 //!
 //! ```
 //! use runtime::mesh::refine::bisect::Bisection;
-//! use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
-//! let parts = Parts {
+//! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
 //!     nodes: vec![0, 1, 2, 1, 3, 2],
-//!     ..Parts::default()
+//!     ..MeshData::default()
 //! };
-//! let mesh = Mesh::new(Cell::Triangle, 1, parts, Arrange::AsGiven)?;
+//! let mesh = Mesh::new(Cell::Triangle, 1, parts, CellOrdering::Original)?;
 //! let mut bisection = Bisection::new(&mesh)?;
 //! // Both triangles have the longest edge.
 //! assert_eq!(bisection.refine(|leaf| leaf == 0)?, 2);
@@ -28,22 +28,22 @@
 mod coarsen;
 mod divide;
 mod leaves;
-mod parts;
+mod origins;
 mod path;
 mod pool;
 mod rule;
 mod transfer;
 mod tree;
 
-pub use crate::mesh::refine::forest::Affine;
-pub use path::{FINEST, Path};
-pub(crate) use rule::Steps;
-pub use transfer::{Source, Transfer};
+pub use crate::mesh::refine::forest::AffineMap;
+pub use path::{CellPath, FINEST};
+pub(crate) use rule::BisectionMaps;
+pub use transfer::{BisectionTransfer, CellSource};
 
 use crate::mesh::refine::forest::RefineError;
 use crate::mesh::{Cell, Mesh};
-use crate::support::memory::TooMuch;
-use tree::Tree;
+use crate::support::memory::InsufficientMemory;
+use tree::BisectionTree;
 
 /// Error of bisection, or of the mesh of its leaves.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -74,7 +74,7 @@ pub enum BisectError {
     },
     /// Insufficient memory.
     #[error(transparent)]
-    Memory(#[from] TooMuch),
+    Memory(#[from] InsufficientMemory),
     /// A mesh other than the initial mesh.
     #[error(
         "the bisection is of another mesh, of {expected} cells; this one has {found}, or others"
@@ -104,8 +104,8 @@ impl From<crate::mesh::MeshError> for BisectError {
 /// The cells of a mesh of triangles or tetrahedra, with their bisections.
 #[derive(Clone, Debug)]
 pub struct Bisection {
-    tree: Tree,
-    steps: Steps,
+    tree: BisectionTree,
+    steps: BisectionMaps,
     /// The nodes that are leaves, in traversal order.
     leaves: Vec<u32>,
 }
@@ -121,7 +121,7 @@ impl Bisection {
             return Err(BisectError::Tensor { cell: mesh.cell() });
         }
         let leaves = (0..mesh.n_cells() as u32).collect();
-        Ok(Self { tree: Tree::new(mesh), steps: Steps::new(mesh.cell()), leaves })
+        Ok(Self { tree: BisectionTree::new(mesh), steps: BisectionMaps::new(mesh.cell()), leaves })
     }
 
     /// Returns the number of leaves: the cells of [`mesh`](Self::mesh), in the same order.
@@ -130,12 +130,12 @@ impl Bisection {
     }
 
     /// Returns the initial cell that contains a leaf, and the path to the leaf.
-    pub fn leaf(&self, number: usize) -> (usize, Path) {
+    pub fn leaf(&self, number: usize) -> (usize, CellPath) {
         self.tree.path(self.leaves[number])
     }
 
     /// Returns the initial cell that contains a leaf, and the leaf's map into its reference cell.
-    pub fn place(&self, number: usize) -> (usize, Affine) {
+    pub fn place(&self, number: usize) -> (usize, AffineMap) {
         let (cell, path) = self.leaf(number);
         (cell, self.steps.place(path))
     }

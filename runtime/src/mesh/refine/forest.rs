@@ -1,19 +1,20 @@
 //! Forests of quadtrees or octrees: each cell of a mesh is a root; a sorted array of leaves defines the forest.
 //!
-//! The input is any [`Mesh`] of quadrilaterals or hexahedra, straight or curved, in any orientation. [`Coarse`] is its
-//! connectivity, with periodic sides identified. Leaves are a sorted array of [`Key`]s without pointers. Refinement,
-//! coarsening and balancing traverse the leaves in order. [`Mesh::refined`] refines the cells of any mesh uniformly.
+//! The input is any [`Mesh`] of quadrilaterals or hexahedra, straight or curved, in any orientation. [`TreeAdjacency`]
+//! is its connectivity, with periodic sides identified. Leaves are a sorted array of [`CellKey`]s without pointers.
+//! Refinement, coarsening and balancing traverse the leaves in order. [`Mesh::refined`] refines the cells of any mesh
+//! uniformly.
 //!
 //! ```
 //! use runtime::mesh::refine::forest::Forest;
-//! use runtime::mesh::{Arrange, Cell, Mesh, Parts};
+//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
-//! let parts = Parts {
+//! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],
 //!     nodes: vec![0, 1, 2, 3],
-//!     ..Parts::default()
+//!     ..MeshData::default()
 //! };
-//! let mesh = Mesh::new(Cell::Quadrilateral, 1, parts, Arrange::Sorted)?;
+//! let mesh = Mesh::new(Cell::Quadrilateral, 1, parts, CellOrdering::Sorted)?;
 //! let mut forest = Forest::new(&mesh)?;
 //! for _ in 0..3 {
 //!     // The cell at the upper right corner is the last.
@@ -25,36 +26,36 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod adapted;
+mod adjacency;
 mod balance;
 mod children;
-mod coarse;
-mod coarsened;
-mod dealt;
+mod coarsening;
 mod descent;
+mod distributed;
 mod entities;
 mod families;
 mod lattice;
+mod leaf_mesh;
 mod nodes;
 mod red;
-mod refined;
 #[cfg(test)]
 mod tests;
+mod uniform;
 mod visit;
 
-pub(crate) use children::Children;
-pub use coarse::{Around, Coarse};
-pub(crate) use dealt::Dealt;
-pub(crate) use key::Layout;
+pub use adjacency::{IncidentTree, TreeAdjacency};
+pub(crate) use children::ChildMaps;
+pub(crate) use distributed::DistributedForest;
+pub(crate) use key::KeyLayout;
 pub(crate) use key::UNITS;
-pub use key::{FINEST, Key};
+pub use key::{CellKey, FINEST};
 pub(crate) use nodes::placed;
-pub use refined::{RefineError, refined};
+pub use uniform::{RefineError, refined};
 
-pub use crate::mesh::Affine;
+pub use crate::mesh::AffineMap;
 
 use crate::mesh::{Cell, Mesh, MeshError, key};
-use balance::Divided;
+use balance::RefinedCells;
 
 /// Error of a forest.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -114,9 +115,9 @@ pub enum ForestError {
 /// a hanging edge along x, y, z that lies in no hanging face. A child has one face per direction and one edge of each
 /// of its three on the boundary of its parent; nothing else can hang. Without hanging entities the mask is 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct Mask(pub u16);
+pub struct HangingMask(pub u16);
 
-impl Mask {
+impl HangingMask {
     /// Returns whether nothing hangs.
     pub fn is_free(self) -> bool {
         self.0 == 0
@@ -141,8 +142,8 @@ impl Mask {
 /// A forest of quadtrees or octrees.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Forest {
-    coarse: Coarse,
-    leaves: Vec<Key>,
+    coarse: TreeAdjacency,
+    leaves: Vec<CellKey>,
 }
 
 impl Forest {
@@ -155,18 +156,18 @@ impl Forest {
         if !mesh.cell().is_tensor() {
             return Err(ForestError::Simplices { cell: mesh.cell() });
         }
-        let coarse = Coarse::new(mesh.connectivity());
-        let leaves = (0..mesh.n_cells() as u32).map(Key::of_tree).collect();
+        let coarse = TreeAdjacency::new(mesh.connectivity());
+        let leaves = (0..mesh.n_cells() as u32).map(CellKey::of_tree).collect();
         Ok(Self { coarse, leaves })
     }
 
     /// Returns the trees and their adjacency.
-    pub fn coarse(&self) -> &Coarse {
+    pub fn coarse(&self) -> &TreeAdjacency {
         &self.coarse
     }
 
     /// Returns the leaves in Morton order, tree by tree.
-    pub fn leaves(&self) -> &[Key] {
+    pub fn leaves(&self) -> &[CellKey] {
         &self.leaves
     }
 
@@ -176,7 +177,7 @@ impl Forest {
     }
 
     /// Returns the lower corner of a cell in its tree, in units of 2⁻³⁰.
-    pub fn corner(&self, key: Key) -> [u32; 3] {
+    pub fn corner(&self, key: CellKey) -> [u32; 3] {
         self.coarse.layout.corner(key)
     }
 
@@ -248,12 +249,12 @@ impl Forest {
     }
 
     /// Returns the hanging entities of each leaf of a balanced forest.
-    pub fn masks(&self) -> Vec<Mask> {
+    pub fn masks(&self) -> Vec<HangingMask> {
         let divided = balance::divided(self.coarse.layout, &self.leaves);
         if self.is_uniform(&divided) {
-            return vec![Mask::default(); self.leaves.len()];
+            return vec![HangingMask::default(); self.leaves.len()];
         }
-        balance::masks(&self.coarse, &divided, &self.leaves).into_iter().map(Mask).collect()
+        balance::masks(&self.coarse, &divided, &self.leaves).into_iter().map(HangingMask).collect()
     }
 
     /// Checks that adjacent leaves differ by at most one level.
@@ -277,7 +278,7 @@ impl Forest {
     }
 
     /// Returns whether all leaves have one level.
-    fn is_uniform(&self, divided: &Divided) -> bool {
+    fn is_uniform(&self, divided: &RefinedCells) -> bool {
         let mut expected = self.coarse.n_trees();
         divided.iter().all(|cells| {
             let all = cells.len() == expected;

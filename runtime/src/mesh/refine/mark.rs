@@ -110,7 +110,7 @@ fn rounded(squares: &[f64]) -> Result<(Vec<f64>, f64), MarkError> {
 }
 
 /// The position in an order at which a sum satisfies a condition.
-struct Found {
+struct SelectedPrefix {
     /// The cells before it, unordered.
     taken: Vec<usize>,
     /// The cell at which it does, if any.
@@ -122,7 +122,7 @@ fn first(
     squares: &[f64],
     there: impl Fn(f64) -> bool,
     order: impl Fn(&usize, &usize) -> Ordering,
-) -> Found {
+) -> SelectedPrefix {
     let mut cells: Vec<usize> = (0..squares.len()).collect();
     let (mut open, mut sum) = (0..cells.len(), 0.0);
     while open.len() > 1 {
@@ -141,7 +141,7 @@ fn first(
     let next = last.filter(|&cell| there(sum + squares[cell]));
     let end = open.start + usize::from(last.is_some() && next.is_none());
     cells.truncate(end);
-    Found { taken: cells, next }
+    SelectedPrefix { taken: cells, next }
 }
 
 #[cfg(test)]

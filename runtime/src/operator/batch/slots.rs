@@ -14,7 +14,7 @@ use crate::support::parallel::*;
 use kernels_gen::abi::Slots;
 
 /// Device number of a node.
-pub type Number<'a> = &'a (dyn Fn(u32) -> usize + Sync);
+pub type NodeNumber<'a> = &'a (dyn Fn(u32) -> usize + Sync);
 
 /// A batch without enough slots for one cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -34,35 +34,35 @@ pub struct SlotsError {
 
 /// Position of a pair's contribution to its node.
 #[derive(Clone, Copy, Debug, Default)]
-struct Place {
+struct SlotPosition {
     slot: u32,
     term: u32,
 }
 
 /// Position of a node's last pair in a batch.
 #[derive(Clone, Copy, Debug, Default)]
-struct Seen {
+struct LastPair {
     batch: u32,
     node: u32,
-    place: Place,
+    place: SlotPosition,
 }
 
 /// Assigns the slots of consecutive batches.
 #[derive(Clone, Debug)]
-struct Numbering {
+struct SlotNumbering {
     slots: Slots,
     /// Number of the batch, from 1.
     batch: u32,
     /// Number of slots used so far.
     used: usize,
     /// Hash table with at least twice as many entries as a batch has nodes; entries of other batches are free.
-    seen: Vec<Seen>,
+    seen: Vec<LastPair>,
 }
 
-impl Numbering {
+impl SlotNumbering {
     fn new(slots: Slots) -> Self {
         let entries = (2 * slots.count).max(2).next_power_of_two();
-        Self { slots, batch: 1, used: 0, seen: vec![Seen::default(); entries] }
+        Self { slots, batch: 1, used: 0, seen: vec![LastPair::default(); entries] }
     }
 
     /// Starts the next batch.
@@ -71,7 +71,7 @@ impl Numbering {
     }
 
     /// Returns the position of the next pair; `None` if the batch has no slot left.
-    fn pair(&mut self, node: u32) -> Option<Place> {
+    fn pair(&mut self, node: u32) -> Option<SlotPosition> {
         let (mask, terms) = (self.seen.len() - 1, self.slots.terms as u32);
         // The upper half of the product depends on all bits of the node.
         let mut at = (u64::from(node).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize & mask;
@@ -87,8 +87,8 @@ impl Numbering {
         if self.used == self.slots.count {
             return None;
         }
-        let place = Place { slot: self.used as u32, term: 0 };
-        *seen = Seen { batch: self.batch, node, place };
+        let place = SlotPosition { slot: self.used as u32, term: 0 };
+        *seen = LastPair { batch: self.batch, node, place };
         self.used += 1;
         Some(place)
     }
@@ -145,7 +145,7 @@ impl Batches {
     /// # Panics
     ///
     /// Panics if the cells of a batch need more slots.
-    pub fn slot_nodes(&self, space: &Space, slots: Slots, number: Number<'_>) -> Buffer<u32> {
+    pub fn slot_nodes(&self, space: &Space, slots: Slots, number: NodeNumber<'_>) -> Buffer<u32> {
         self.by_pairs(space, slots, number, slots.count, |row, nodes, _| {
             row.fill(CONSTRAINED);
             row[..nodes.len()].copy_from_slice(nodes);
@@ -163,7 +163,7 @@ impl Batches {
         space: &Space,
         constraints: &Constraints,
         slots: Slots,
-        number: Number<'_>,
+        number: NodeNumber<'_>,
     ) -> Buffer<u32> {
         let (count, components) = (slots.count, space.components());
         let nodes = self.slot_nodes(space, slots, number);
@@ -191,7 +191,7 @@ impl Batches {
     /// # Panics
     ///
     /// Panics if the cells of a batch need more slots.
-    pub fn terms(&self, space: &Space, slots: Slots, number: Number<'_>) -> Buffer<u32> {
+    pub fn terms(&self, space: &Space, slots: Slots, number: NodeNumber<'_>) -> Buffer<u32> {
         let (lanes, nodes) = (self.lanes, space.nodes_per_cell());
         self.by_pairs(space, slots, number, nodes * lanes, |table, _, pairs| {
             let active = pairs.len() / nodes;
@@ -212,16 +212,16 @@ impl Batches {
         &self,
         space: &Space,
         slots: Slots,
-        number: Number<'_>,
+        number: NodeNumber<'_>,
         entries: usize,
-        write: impl Fn(&mut [u32], &[u32], &[Place]) + Sync,
+        write: impl Fn(&mut [u32], &[u32], &[SlotPosition]) + Sync,
     ) -> Buffer<u32> {
         let mut table = Buffer::zeroed(self.len() * entries);
         if table.is_empty() {
             return table;
         }
         table.par_chunks_mut(entries).enumerate().with_min_len(64).each_with(
-            || (Numbering::new(slots), Sorted::default()),
+            || (SlotNumbering::new(slots), SortedSlots::default()),
             |(numbering, sorted), (batch, row)| {
                 numbering.begin();
                 sorted.clear();
@@ -240,31 +240,31 @@ impl Batches {
 
 /// Slots of a batch, sorted by the numbers of their nodes.
 #[derive(Default)]
-struct Sorted {
+struct SortedSlots {
     /// Node of each slot.
     nodes: Vec<u32>,
     /// Position of each pair.
-    places: Vec<Place>,
+    places: Vec<SlotPosition>,
     /// Number of the node, and original slot.
     order: Vec<(usize, u32)>,
     /// New index of each slot.
     new: Vec<u32>,
 }
 
-impl Sorted {
+impl SortedSlots {
     fn clear(&mut self) {
         self.nodes.clear();
         self.places.clear();
     }
 
-    fn push(&mut self, node: u32, place: Place) {
+    fn push(&mut self, node: u32, place: SlotPosition) {
         if place.slot as usize == self.nodes.len() {
             self.nodes.push(node);
         }
         self.places.push(place);
     }
 
-    fn sort(&mut self, number: Number<'_>) {
+    fn sort(&mut self, number: NodeNumber<'_>) {
         let Self { nodes, places, order, new } = self;
         let old = nodes.iter().zip(0..).map(|(&node, slot)| (number(node), slot));
         order.clear();
@@ -282,8 +282,8 @@ impl Sorted {
 
 /// Returns the number of cells in each batch: at most `lanes`, limited by the slots.
 fn lengths(cells: &[u32], lanes: usize, fields: &[(&Space, Slots)]) -> Vec<usize> {
-    let mut numberings: Vec<(&Space, Numbering)> =
-        fields.iter().map(|&(space, slots)| (space, Numbering::new(slots))).collect();
+    let mut numberings: Vec<(&Space, SlotNumbering)> =
+        fields.iter().map(|&(space, slots)| (space, SlotNumbering::new(slots))).collect();
     let mut fits = |cell: u32, anew: bool| {
         numberings.iter_mut().all(|(space, numbering)| {
             if anew {

@@ -9,7 +9,7 @@
 //! all runs on a device give identical bits.
 
 use crate::algebra::vector::Precision;
-use crate::device::{Array, Device, DeviceError, Kind, Layout, Module, Part};
+use crate::device::{Array, Device, DeviceError, ElementKind, FieldLayout, Module, VectorLayout};
 use crate::operator::BuildError;
 use crate::operator::batch::Batches;
 use crate::space::discretisation::Field;
@@ -20,16 +20,16 @@ use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Lists of one block.
-struct Lists {
+struct BlockLists {
     starts: Array,
     places: Array,
 }
 
 /// Lists of all blocks, and the buffer of cell contributions.
-pub(super) struct Owners {
+pub(super) struct OwnerSums {
     module: Module,
     /// Lists by block and field.
-    lists: BTreeMap<usize, BTreeMap<usize, Lists>>,
+    lists: BTreeMap<usize, BTreeMap<usize, BlockLists>>,
     /// Buffer of each field, sized for the largest block. Locked from a kernel's launch to that of its sums.
     numbers: Mutex<Vec<Array>>,
     /// Thread groups of each field's degrees of freedom.
@@ -48,17 +48,17 @@ fn writes_cells(abi: &KernelAbi) -> bool {
     abi.arguments.iter().any(|argument| matches!(argument.role, Role::CellResult(_)))
 }
 
-impl Owners {
+impl OwnerSums {
     /// Builds the lists of the kernels that store cell contributions, given with their blocks; `None` without such
     /// kernels.
     pub(super) fn new<'a>(
         device: &dyn Device,
         precision: Precision,
-        layout: &Layout,
+        layout: &VectorLayout,
         fields: &[Field],
         kernels: impl Iterator<Item = (&'a KernelAbi, usize, &'a Batches)>,
     ) -> Result<Option<Self>, BuildError> {
-        let mut lists = BTreeMap::<usize, BTreeMap<usize, Lists>>::new();
+        let mut lists = BTreeMap::<usize, BTreeMap<usize, BlockLists>>::new();
         let mut most = vec![None; fields.len()];
         for (abi, block, batches) in kernels {
             if !writes_cells(abi) {
@@ -73,14 +73,15 @@ impl Owners {
                 }
                 let (starts, places) = make(field, layout.field(number), batches)?;
                 let (starts, places) = (device.upload(&starts)?, device.upload(&places)?);
-                lists.insert(number, Lists { starts, places });
+                lists.insert(number, BlockLists { starts, places });
             }
         }
         if lists.is_empty() {
             return Ok(None);
         }
         let module = device.load(&sum_of_cells(device.words(), precision))?;
-        let room = |len: Option<usize>| device.zeros(Kind::from(precision), len.unwrap_or(0));
+        let room =
+            |len: Option<usize>| device.zeros(ElementKind::from(precision), len.unwrap_or(0));
         let numbers = Mutex::new(most.into_iter().map(room).collect::<Result<_, _>>()?);
         let groups = fields.iter().enumerate().map(|(number, field)| {
             let part = layout.field(number);
@@ -102,14 +103,14 @@ impl Owners {
         launch(&numbers)?;
         let kernel = self.module.kernel(NAME).map_err(DeviceError::from)?;
         for (field, (numbers, groups)) in numbers.iter().zip(&self.groups).enumerate() {
-            let Some(Lists { starts, places }) = self.lists_of(block, field) else { continue };
+            let Some(BlockLists { starts, places }) = self.lists_of(block, field) else { continue };
             device.launch(kernel, groups.clone(), &[starts, places, numbers, y])?;
         }
         Ok(())
     }
 
     /// Returns the lists of a block for a field.
-    fn lists_of(&self, block: usize, field: usize) -> Option<&Lists> {
+    fn lists_of(&self, block: usize, field: usize) -> Option<&BlockLists> {
         self.lists.get(&block).and_then(|lists| lists.get(&field))
     }
 
@@ -125,7 +126,11 @@ impl Owners {
 }
 
 /// Builds the offsets of each degree of freedom's list, padded to full thread groups, and the lists.
-fn make(field: &Field, part: &Part, batches: &Batches) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
+fn make(
+    field: &Field,
+    part: &FieldLayout,
+    batches: &Batches,
+) -> Result<(Vec<u32>, Vec<u32>), BuildError> {
     let (space, constraints) = (&field.space, &field.constraints);
     let (components, nodes) = (space.components(), space.nodes_per_cell());
     let (lanes, entries) = (batches.lanes(), nodes * components);

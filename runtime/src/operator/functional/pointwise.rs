@@ -3,8 +3,8 @@
 //! Extrema are searched on a lattice in each cell, corners and sides included. It has k + 2 points per direction for
 //! the largest degree k of fields and geometry.
 
-use super::{Block, Nodal, all_nodal, block, block_by_block, fill};
-use crate::mesh::locate::Located;
+use super::{NodalQuantity, PointBlock, all_nodal, block, block_by_block, fill};
+use crate::mesh::locate::LocatedPoint;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::eval::Batch;
@@ -38,7 +38,7 @@ impl Extrema {
 /// Evaluates f0 of an integral at the points of a block, `[root][point]`.
 fn evaluated(
     on: &Discretisation,
-    block: &Block,
+    block: &PointBlock,
     place: &[Option<usize>],
     parameters: &Parameters,
     (integral, roots): (&Integral, &[NodeId]),
@@ -95,14 +95,14 @@ pub fn values_at(
     (integral, roots): (&Integral, &[NodeId]),
     u: &[f64],
     parameters: &Parameters,
-    places: &[Located],
+    places: &[LocatedPoint],
 ) -> Result<Vec<Vec<f64>>, ElementError> {
     let (nodal, place) = all_nodal(on, u);
     let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
-    let one = |at: &Located| {
+    let one = |at: &LocatedPoint| {
         let tables: Vec<_> = nodal
             .iter()
-            .map(|(space, _): &Nodal<'_>| tabulate(space.element(), &[at.xi]))
+            .map(|(space, _): &NodalQuantity<'_>| tabulate(space.element(), &[at.xi]))
             .collect();
         let geometry = tabulate(geometry, &[at.xi]);
         let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &tables);
@@ -121,13 +121,13 @@ pub fn field_at(
     on: &Discretisation,
     field: usize,
     u: &[f64],
-    places: &[Located],
+    places: &[LocatedPoint],
 ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, ElementError> {
     let space = &on.fields[field].space;
-    let own: Nodal<'_> = space.resolved(&u[on.dofs_of(field)]);
+    let own: NodalQuantity<'_> = space.resolved(&u[on.dofs_of(field)]);
     let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
     let nodal = [own];
-    let one = |at: &Located| {
+    let one = |at: &LocatedPoint| {
         let (table, geometry) = (tabulate(space.element(), &[at.xi]), tabulate(geometry, &[at.xi]));
         let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &[table]);
         let [values, gradients] = [&block.quantities[0].value, &block.quantities[0].gradient];

@@ -3,7 +3,7 @@
 
 use super::sparsity::{NOWHERE, each_somewhere, owner};
 use crate::algebra::vector::Real;
-use crate::device::acoo::{Elements, Work};
+use crate::device::acoo::{ElementPositions, StoredElements};
 use crate::operator::batch::Batches;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
@@ -22,8 +22,8 @@ pub(crate) fn elements(
     on: &Discretisation,
     works: &[(&CellMatrix, &Batches)],
     place: impl Fn(usize) -> usize,
-) -> Elements {
-    let mut all = Elements::default();
+) -> ElementPositions {
+    let mut all = ElementPositions::default();
     let mut places: Vec<u32> = (0..on.n_dofs()).map(|dof| place(dof) as u32).collect();
     let fixed: Vec<u32> = on.counted_conditions().map(|dof| places[dof]).collect();
     on.conditions().for_each(|(dof, _)| places[dof] = NOWHERE);
@@ -35,7 +35,7 @@ pub(crate) fn elements(
     for (matrix, batches) in works {
         let (entries, lanes) = (matrix.entries, batches.lanes());
         let (dofs, table) = (all.dofs.len(), all.tables.len());
-        all.works.push(Work { first: all.count, entries, lanes, unknowns, dofs, table });
+        all.works.push(StoredElements { first: all.count, entries, lanes, unknowns, dofs, table });
         all.count += batches.len() * entries * lanes;
         // Row, entry and column of each.
         let mut own: Vec<[u32; 3]> = Vec::with_capacity(entries);
@@ -85,7 +85,14 @@ pub(crate) fn elements(
         parts.with_min_len(16).each(|(batch, own)| put(batch, own));
     }
     let (dofs, table) = (all.dofs.len(), all.tables.len());
-    all.works.push(Work { first: all.count, entries: 1, lanes: 1, unknowns: 1, dofs, table });
+    all.works.push(StoredElements {
+        first: all.count,
+        entries: 1,
+        lanes: 1,
+        unknowns: 1,
+        dofs,
+        table,
+    });
     all.tables.extend([0, 1, 0, 0]);
     all.count += fixed.len();
     all.dofs.extend(fixed);
@@ -94,7 +101,7 @@ pub(crate) fn elements(
 }
 
 /// Returns the maximum number of elements in a row.
-fn of_row(all: &Elements) -> usize {
+fn of_row(all: &ElementPositions) -> usize {
     let last = |dofs: &[u32]| dofs.iter().copied().filter(|&row| row != NOWHERE).max();
     let rows = all.dofs.par_chunks(LINKS).map(last).merged(Option::max).flatten();
     let rows = rows.map_or(0, |row| row as usize + 1);
@@ -109,15 +116,15 @@ fn of_row(all: &Elements) -> usize {
 /// Merges elements into starts, columns and entries of a matrix, with ascending columns; equal ones are summed in
 /// element order.
 pub(crate) fn merge<T: Real>(
-    elements: &Elements,
+    elements: &ElementPositions,
     values: &[T],
     rows: usize,
 ) -> (Vec<u32>, Vec<u32>, Vec<T>) {
-    let links = Links::new(elements, rows);
+    let links = RowLinks::new(elements, rows);
     let mut blocks: Vec<(Vec<u32>, Vec<u32>, Vec<T>)> = Vec::new();
     blocks.resize_with(rows.div_ceil(ROWS), Default::default);
     blocks.par_iter_mut().enumerate().each_with(
-        || Columns::new(elements.of_row),
+        || ColumnTable::new(elements.of_row),
         |table, (block, (lengths, columns, entries))| {
             for row in block * ROWS..rows.min((block + 1) * ROWS) {
                 for &link in links.of(row) {
@@ -162,13 +169,13 @@ pub(crate) fn merge<T: Real>(
 }
 
 /// Links of each row, ascending.
-struct Links {
+struct RowLinks {
     starts: Vec<u32>,
     links: Vec<u32>,
 }
 
-impl Links {
-    fn new(elements: &Elements, rows: usize) -> Self {
+impl RowLinks {
+    fn new(elements: &ElementPositions, rows: usize) -> Self {
         let zero = |_| AtomicU32::new(0);
         let counts: Vec<AtomicU32> = (0..rows).into_par_iter().map(zero).listed();
         each_somewhere(&elements.dofs, &|_, row| {
@@ -214,7 +221,7 @@ impl Links {
 }
 
 /// Columns of a row with their sums: a hash table with open addressing.
-struct Columns<T> {
+struct ColumnTable<T> {
     /// A column or [`NOWHERE`], and its sum.
     slots: Vec<(u32, T)>,
     shift: u32,
@@ -222,7 +229,7 @@ struct Columns<T> {
     taken: Vec<u64>,
 }
 
-impl<T: Real> Columns<T> {
+impl<T: Real> ColumnTable<T> {
     /// Creates a table for rows of at most `elements` elements.
     fn new(elements: usize) -> Self {
         let slots = (2 * elements).next_power_of_two().max(16);

@@ -1,7 +1,7 @@
-//! Summation lists of matrix entries over stored cell contributions ([`Lists`]).
+//! Summation lists of matrix entries over stored cell contributions ([`SummationLists`]).
 
 use crate::device::DeviceError;
-use crate::operator::engine::{Array, Engine};
+use crate::operator::engine::{Engine, EngineArray};
 use crate::operator::matrix::sparsity::each_somewhere;
 use crate::support::parallel::*;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
@@ -11,14 +11,14 @@ use std::sync::atomic::{AtomicU32, Ordering};
 const GRAIN: usize = 1 << 12;
 
 /// Summation lists of all matrix entries over the stored elements of a block.
-pub(in crate::operator) struct Lists {
+pub(in crate::operator) struct SummationLists {
     /// Offset of each entry's list, and the end of the last; padding entries have empty lists.
-    pub(in crate::operator) starts: Array,
+    pub(in crate::operator) starts: EngineArray,
     /// Indices of stored elements.
-    pub(in crate::operator) elements: Array,
+    pub(in crate::operator) elements: EngineArray,
 }
 
-impl Lists {
+impl SummationLists {
     /// Builds the lists of `n` entries from the position of each element.
     pub(super) fn new(engine: &dyn Engine, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
         let number = |_| AtomicU32::new(0);

@@ -1,4 +1,4 @@
-//! Sliced matrix format of devices ([`Slices`]).
+//! Sliced matrix format of devices ([`SlicedMatrix`]).
 //!
 //! ```text
 //! position of entry k of row i = 32 · (lengths of earlier slices) + 32 · k + i mod 32
@@ -6,7 +6,7 @@
 //!
 //! The length of a slice is that of its longest row.
 
-use crate::operator::engine::Array;
+use crate::operator::engine::EngineArray;
 use crate::operator::matrix::sparsity::NOWHERE;
 use crate::support::parallel::*;
 use kernels_gen::dialect::c::slices::{SLICE, SLICES};
@@ -19,23 +19,23 @@ const PADDING: f64 = 1.5;
 const GRAIN: usize = 64;
 
 /// A matrix in slices.
-pub(in crate::operator) struct Slices {
+pub(in crate::operator) struct SlicedMatrix {
     /// Offset of each slice, and the end of the last, padded for all thread groups of a product.
-    pub(in crate::operator) starts: Array,
+    pub(in crate::operator) starts: EngineArray,
     /// Positions of columns in vectors; the largest index for padding.
-    pub(in crate::operator) columns: Array,
-    pub(in crate::operator) entries: Array,
+    pub(in crate::operator) columns: EngineArray,
+    pub(in crate::operator) entries: EngineArray,
 }
 
 /// Position of rows in slices.
-pub(super) struct Sliced {
+pub(super) struct SlicePositions {
     /// Offset of each slice, and the end of the last.
     starts: Vec<u32>,
     /// Number of entries in all slices, padded for the last thread group.
     pub(super) count: usize,
 }
 
-impl Sliced {
+impl SlicePositions {
     /// Computes the slices of compressed rows; `None` if padding would exceed the limit.
     pub(super) fn new(rows: &[usize]) -> Option<Self> {
         let (n, all) = (rows.len() - 1, rows[rows.len() - 1]);
@@ -124,7 +124,7 @@ mod tests {
         let mut rows = vec![0];
         (0..90).for_each(|row| rows.push(rows[row] + length(row)));
         let columns: Vec<u32> = (0..rows[90]).map(|k| (7 * k % 90) as u32).collect();
-        let sliced = Sliced::new(&rows).expect("little of it is empty");
+        let sliced = SlicePositions::new(&rows).expect("little of it is empty");
         assert_eq!(sliced.count % UNKNOWNS, 0);
         let (starts, own) = (sliced.starts(), sliced.columns(&rows, &columns));
         assert_eq!((starts.len() - 1) % SLICES, 0);
@@ -141,6 +141,6 @@ mod tests {
         // One long row among short ones.
         let mut rows = vec![0, 100];
         (1..64).for_each(|row| rows.push(rows[row] + 1));
-        assert!(Sliced::new(&rows).is_none());
+        assert!(SlicePositions::new(&rows).is_none());
     }
 }

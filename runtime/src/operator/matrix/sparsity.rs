@@ -37,21 +37,21 @@ pub(crate) fn each_somewhere(places: &[u32], f: &(dyn Fn(usize, u32) + Sync)) {
 const NODES: usize = 4096;
 
 /// Neighbours of each node of a field among those of another, ascending.
-struct Neighbours {
+struct NodeNeighbours {
     starts: Vec<usize>,
     nodes: Vec<u32>,
 }
 
-impl Neighbours {
+impl NodeNeighbours {
     fn of(&self, node: usize) -> &[u32] {
         &self.nodes[self.starts[node]..self.starts[node + 1]]
     }
 }
 
 /// Coupling of the components of two fields, `[test][trial]`.
-struct Coupled(Vec<Vec<bool>>);
+struct ComponentCoupling(Vec<Vec<bool>>);
 
-impl Coupled {
+impl ComponentCoupling {
     /// Returns the number of components coupled with a test component.
     fn count(&self, test: usize) -> usize {
         self.0[test].iter().filter(|&&coupled| coupled).count()
@@ -71,8 +71,8 @@ pub(crate) struct Sparsity {
     /// Constrained degrees of freedom, and the index of the diagonal in their rows.
     fixed: Vec<(u32, u32)>,
     /// `[test field][trial field]`
-    coupled: Vec<Vec<Coupled>>,
-    neighbours: Vec<Vec<Neighbours>>,
+    coupled: Vec<Vec<ComponentCoupling>>,
+    neighbours: Vec<Vec<NodeNeighbours>>,
     /// Base of each row, by degree of freedom.
     bases: Vec<u32>,
     stride: u32,
@@ -112,9 +112,9 @@ impl Sparsity {
         let fields = on.fields.len();
         let spaces: Vec<_> = on.fields.iter().map(|field| &*field.space).collect();
         let none = |f: usize, g: usize| {
-            Coupled(vec![vec![false; spaces[g].components()]; spaces[f].components()])
+            ComponentCoupling(vec![vec![false; spaces[g].components()]; spaces[f].components()])
         };
-        let mut coupled: Vec<Vec<Coupled>> =
+        let mut coupled: Vec<Vec<ComponentCoupling>> =
             (0..fields).map(|f| (0..fields).map(|g| none(f, g)).collect()).collect();
         // Cells that couple two fields.
         let mut cells = vec![vec![Vec::<bool>::new(); fields]; fields];
@@ -135,7 +135,7 @@ impl Sparsity {
                 batches.cells().iter().for_each(|&cell| inside[cell as usize] = true);
             }
         }
-        let neighbours: Vec<Vec<Neighbours>> = (0..fields)
+        let neighbours: Vec<Vec<NodeNeighbours>> = (0..fields)
             .map(|f| {
                 let around = around(on, f);
                 (0..fields).map(|g| neighbours(on, (f, g), &around, &cells[f][g])).collect()
@@ -372,12 +372,12 @@ impl Sparsity {
 }
 
 /// Cells around each node of a field.
-struct Around {
+struct NodeCells {
     starts: Vec<usize>,
     cells: Vec<u32>,
 }
 
-fn around(on: &Discretisation, field: usize) -> Around {
+fn around(on: &Discretisation, field: usize) -> NodeCells {
     let space = &on.fields[field].space;
     let (n, own, grain) = (space.n_nodes(), space.nodes_per_cell(), 1 << 14);
     let each = || space.nodes().par_iter().with_min_len(grain).enumerate();
@@ -414,20 +414,20 @@ fn around(on: &Discretisation, field: usize) -> Around {
             part[starts[node] - before..starts[node + 1] - before].sort_unstable();
         }
     });
-    Around { starts, cells }
+    NodeCells { starts, cells }
 }
 
 /// Returns the neighbours of the nodes of field f among those of field g, within some cells.
 fn neighbours(
     on: &Discretisation,
     (f, g): (usize, usize),
-    around: &Around,
+    around: &NodeCells,
     inside: &[bool],
-) -> Neighbours {
+) -> NodeNeighbours {
     let (n, others) = (on.fields[f].space.n_nodes(), &on.fields[g].space);
     let of = |node: usize| &around.cells[around.starts[node]..around.starts[node + 1]];
     if inside.is_empty() {
-        return Neighbours { starts: vec![0; n + 1], nodes: Vec::new() };
+        return NodeNeighbours { starts: vec![0; n + 1], nodes: Vec::new() };
     }
     let blocks: Vec<(Vec<usize>, Vec<u32>)> = (0..n.div_ceil(NODES))
         .into_par_iter()
@@ -463,5 +463,5 @@ fn neighbours(
         before += own.len();
     }
     let nodes = together(before, blocks.into_iter().map(|(_, own)| own).collect());
-    Neighbours { starts, nodes }
+    NodeNeighbours { starts, nodes }
 }

@@ -2,12 +2,12 @@
 
 use super::*;
 use crate::assert_close;
-use crate::problem::Setup;
+use crate::problem::ProblemSetup;
 use crate::problem::testing::problem;
-use crate::reference::Bounded;
+use crate::reference::BoundedValue;
 
 /// Returns nodal values of the known solutions plus a random perturbation of size `beside`.
-fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {
+fn state(problem: &Problem, setup: &ProblemSetup, beside: f64) -> Vec<f64> {
     let on = &setup.on;
     let mut u = vec![0.0; on.n_dofs()];
     for (field, exact) in &problem.exact {
@@ -27,37 +27,46 @@ fn state(problem: &Problem, setup: &Setup, beside: f64) -> Vec<f64> {
     u
 }
 
-fn here<'a>(target: &'a Target, shelf: &'a mut Shelf) -> Beside<'a> {
-    Beside { target, device: None, shelf }
+fn here<'a>(target: &'a Target, table_cache: &'a mut TableCache) -> SharedResources<'a> {
+    SharedResources { target, device: None, table_cache }
 }
 
 /// Compares kernels and interpreter: errors and energy; `size` is the magnitude of the solution.
 fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
     let (problem, setup) = problem(text);
     let u = state(&problem, &setup, beside);
-    let Setup { on, elements, parameters, .. } = &setup;
-    let of =
-        State { form: &problem.form, on, elements, parameters, u: &u, vector: None, load: None };
-    let (native, shelf) = (Target { execution, ..Target::native() }, &mut Shelf::default());
-    let found = errors_by_kernels(&problem.exact, of, here(&native, shelf)).expect("errors");
+    let ProblemSetup { on, elements, parameters, .. } = &setup;
+    let of = EvaluationState {
+        form: &problem.form,
+        on,
+        elements,
+        parameters,
+        u: &u,
+        vector: None,
+        load: None,
+    };
+    let (native, table_cache) =
+        (Target { execution, ..Target::native() }, &mut TableCache::default());
+    let found = errors_by_kernels(&problem.exact, of, here(&native, table_cache)).expect("errors");
     let interpreted = Target { execution: Execution::Interpreted, ..native };
     let (wanted, energy) =
-        assess(&problem, of, Means::new(&interpreted, None), shelf).expect("numbers");
+        assess(&problem, of, IntegrationBackend::new(&interpreted, None), table_cache)
+            .expect("numbers");
     // Rounding error of values and gradients: a nodal value divided by the cell size.
     let slopes = 100.0 * size * (on.mesh.n_cells() as f64).sqrt();
     for (found, wanted) in found.iter().zip(&wanted) {
         assert_eq!(found.0, wanted.0);
         let (l2, h1) = (wanted.1.max(100.0 * size), wanted.2.max(slopes));
-        assert_close!(found.1, Bounded::with_scale(wanted.1, l2), f64::EPSILON, "{text}");
-        assert_close!(found.2, Bounded::with_scale(wanted.2, h1), f64::EPSILON, "{text}");
+        assert_close!(found.1, BoundedValue::with_scale(wanted.1, l2), f64::EPSILON, "{text}");
+        assert_close!(found.2, BoundedValue::with_scale(wanted.2, h1), f64::EPSILON, "{text}");
         assert!(beside == 0.0 || wanted.1 > 0.1 * beside, "{text}: {wanted:?}");
     }
     let integral = &problem.form.integrals[0];
     assert_eq!(energy.is_some(), integral.symmetric, "{text}");
     if let Some(energy) = energy {
-        let found = energy_by_kernels(integral, of, here(&native, shelf)).expect("an energy");
+        let found = energy_by_kernels(integral, of, here(&native, table_cache)).expect("an energy");
         let scale = energy.abs().max(slopes * slopes);
-        assert_close!(found, Bounded::with_scale(energy, scale), f64::EPSILON, "{text}");
+        assert_close!(found, BoundedValue::with_scale(energy, scale), f64::EPSILON, "{text}");
     }
 }
 
@@ -115,8 +124,8 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
         let text = energetic(ENERGIES[0], size);
         let (problem, setup) = problem(&text);
         let u = state(&problem, &setup, 1e-3 * size);
-        let Setup { on, elements, parameters, .. } = &setup;
-        let of = State {
+        let ProblemSetup { on, elements, parameters, .. } = &setup;
+        let of = EvaluationState {
             form: &problem.form,
             on,
             elements,
@@ -126,8 +135,9 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
             load: None,
         };
         let target = Target { execution: Execution::Interpreted, ..Target::native() };
-        let found = errors_by_kernels(&problem.exact, of, here(&target, &mut Shelf::default()))
-            .expect("errors");
+        let found =
+            errors_by_kernels(&problem.exact, of, here(&target, &mut TableCache::default()))
+                .expect("errors");
         let wanted = functional::errors(
             on,
             (0, measuring_rule(on, elements.rule)),
@@ -146,14 +156,21 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
 fn single_precision_is_measured_in_double() {
     let (problem, setup) = problem(&energetic(ENERGIES[0], 1.0));
     let u = state(&problem, &setup, 1e-3);
-    let Setup { on, elements, parameters, .. } = &setup;
-    let of =
-        State { form: &problem.form, on, elements, parameters, u: &u, vector: None, load: None };
+    let ProblemSetup { on, elements, parameters, .. } = &setup;
+    let of = EvaluationState {
+        form: &problem.form,
+        on,
+        elements,
+        parameters,
+        u: &u,
+        vector: None,
+        load: None,
+    };
     let target = Target { precision: Precision::F32, ..Target::native() };
-    let means = Means { many: 0, ..Means::new(&target, None) };
+    let means = IntegrationBackend { many: 0, ..IntegrationBackend::new(&target, None) };
     if let Some((target, _)) = means.kernels(of, elements.rule) {
         assert_eq!(target.precision, Precision::F64);
     }
-    let few = Means::new(&target, None);
+    let few = IntegrationBackend::new(&target, None);
     assert!(few.kernels(of, elements.rule).is_none());
 }

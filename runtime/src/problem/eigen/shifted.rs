@@ -1,4 +1,5 @@
-//! Factors of J + σ M for shift and invert, with a shift σ for which J + σ M is positive definite ([`Definite`]).
+//! Factors of J + σ M for shift and invert, with a shift σ for which J + σ M is positive definite
+//! ([`DefiniteInverse`]).
 //!
 //! ```text
 //! J positive definite, and well above rounding       σ = 0
@@ -9,15 +10,15 @@
 //! A shift far above the wanted eigenvalues makes all θ = 1/(λ + σ) nearly equal. With a shift far below them, the
 //! factors lose all digits except those of rigid-body modes. Fields without mass are condensed: their modes have θ = 0.
 
-use super::{Sum, ratio, with_shifted};
+use super::{ShiftedOperator, ratio, with_shifted};
 use crate::algebra::coupling::Coupling;
-use crate::algebra::factor::{Analysis, FactorError};
+use crate::algebra::factor::{FactorError, SymbolicAnalysis};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
 use crate::problem::RunError;
-use crate::problem::solver::{System, UNKNOWN_DATA};
+use crate::problem::solver::{DiscreteProblem, UNKNOWN_DATA};
 use crate::solve::{
-    EigenSettings, LinearOperator, NonlinearSystem, OperatorError, Shifted, estimate,
+    EigenSettings, LinearOperator, NonlinearSystem, OperatorError, ShiftedPencil, estimate,
 };
 use fem_dsl::problem::{Eigen, Problem};
 
@@ -33,23 +34,23 @@ const ROUNDS: usize = 4;
 const ESTIMATE: f64 = 1e-3;
 
 /// (J + σ M)⁻¹, positive definite.
-pub(super) struct Definite {
+pub(super) struct DefiniteInverse {
     pub(super) inverse: Box<dyn LinearOperator>,
     pub(super) shift: f64,
 }
 
 /// The matrix pencil to factorise.
-pub(super) struct Pencil<'a> {
+pub(super) struct PencilOperators<'a> {
     pub(super) of: (&'a Problem, &'a Eigen),
     pub(super) operator: &'a Operator,
     pub(super) mass: &'a Operator,
     /// The mass as an operator on J's vectors.
     pub(super) b: &'a dyn LinearOperator,
-    pub(super) system: System<'a>,
+    pub(super) system: DiscreteProblem<'a>,
     pub(super) u: &'a Vector,
 }
 
-impl Pencil<'_> {
+impl PencilOperators<'_> {
     /// Returns factors with a shift suited to the smallest eigenvalues, which are estimated from the vectors `start`.
     ///
     /// # Errors
@@ -59,25 +60,25 @@ impl Pencil<'_> {
         &self,
         start: &[Vector],
         settings: EigenSettings,
-    ) -> Result<Definite, RunError> {
+    ) -> Result<DefiniteInverse, RunError> {
         let mut factors = self.factors()?;
         if let Some(inverse) = factors.of(self, 0.0)? {
-            return Ok(Definite { inverse, shift: 0.0 });
+            return Ok(DefiniteInverse { inverse, shift: 0.0 });
         }
         let (like, largest) = (self.operator.zeros(), ratio(self.operator, self.mass)?);
         let mut found = None;
         for part in TRIED {
             let shift = part * largest;
             if let Some(inverse) = factors.of(self, shift)? {
-                found = Some(Definite { inverse, shift });
+                found = Some(DefiniteInverse { inverse, shift });
                 break;
             }
         }
         let mut found = found.ok_or_else(|| self.never_definite())?;
         let least = LEAST * epsilon(like.precision()) * largest;
         for _ in 0..ROUNDS {
-            let Definite { inverse, shift } = &found;
-            let of = Shifted {
+            let DefiniteInverse { inverse, shift } = &found;
+            let of = ShiftedPencil {
                 a: self.operator.jacobian(),
                 b: self.b,
                 inverse: &**inverse,
@@ -92,7 +93,7 @@ impl Pencil<'_> {
                 break;
             }
             match factors.of(self, better)? {
-                Some(inverse) => found = Definite { inverse, shift: better },
+                Some(inverse) => found = DefiniteInverse { inverse, shift: better },
                 None => break,
             }
         }
@@ -107,37 +108,37 @@ impl Pencil<'_> {
         ))
     }
 
-    fn factors(&self) -> Result<Makes, RunError> {
+    fn factors(&self) -> Result<FactorisationStrategy, RunError> {
         if self.system.on.mesh.cut().is_some() {
-            return Ok(Makes::AtEach);
+            return Ok(FactorisationStrategy::Redundant);
         }
         let missing = || OperatorError::new("the matrix is too dense for `direct`");
         let coupling = NonlinearSystem::coupling(self.operator).ok_or_else(missing)?;
-        Ok(Makes::Here(coupling.clone(), Analysis::default()))
+        Ok(FactorisationStrategy::Serial(coupling.clone(), SymbolicAnalysis::default()))
     }
 }
 
 /// Factorisation strategy.
-enum Makes {
+enum FactorisationStrategy {
     /// Serial.
-    Here(Coupling, Analysis),
+    Serial(Coupling, SymbolicAnalysis),
     /// Redundant: each process factorises the whole matrix.
-    AtEach,
+    Redundant,
 }
 
-impl Makes {
+impl FactorisationStrategy {
     /// Returns (J + σ M)⁻¹; `None` if the matrix is not positive definite to working precision.
     fn of(
         &mut self,
-        pencil: &Pencil<'_>,
+        pencil: &PencilOperators<'_>,
         shift: f64,
     ) -> Result<Option<Box<dyn LinearOperator>>, RunError> {
         match self {
-            Self::Here(coupling, analysis) => {
+            Self::Serial(coupling, analysis) => {
                 let (a, b, like) = (pencil.operator.jacobian(), pencil.b, pencil.operator.zeros());
                 let matrix = match shift {
                     0.0 => coupling.matrix(a, &like)?,
-                    shift => coupling.matrix(&Sum { a, b, shift }, &like)?,
+                    shift => coupling.matrix(&ShiftedOperator { a, b, shift }, &like)?,
                 };
                 match analysis.definite(&matrix) {
                     Ok(Some(factors)) => Ok(Some(Box::new(factors))),
@@ -145,7 +146,7 @@ impl Makes {
                     Err(error) => Err(OperatorError::new(error.to_string()).into()),
                 }
             }
-            Self::AtEach => {
+            Self::Redundant => {
                 let made = match shift {
                     0.0 => pencil.system.at_each()?,
                     shift => {

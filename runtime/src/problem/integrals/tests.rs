@@ -3,7 +3,7 @@
 use super::*;
 use crate::kernels::compile::Execution;
 use crate::problem::testing::problem;
-use crate::problem::{Setup, compile_operator_for};
+use crate::problem::{ProblemSetup, compile_operator_for};
 use fem_dsl::measures;
 use kernels_gen::plan::Task;
 
@@ -14,13 +14,17 @@ problem p solves f { mesh = box(dim: 3, cells: 4, deform: 0.1); degree = 2; aux 
     report sum = integral(u); report side = integral(u * n[0], on: \"x1\"); }";
 
 /// Returns the integrals of a form, the number of tables built for it, and whether it borrowed the solve's vector.
-fn integrated(form: &PointForm, of: State<'_>, shelf: &mut Shelf) -> (Vec<f64>, usize, bool) {
+fn integrated(
+    form: &PointForm,
+    of: EvaluationState<'_>,
+    table_cache: &mut TableCache,
+) -> (Vec<f64>, usize, bool) {
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
-    let State { elements, parameters, .. } = of;
+    let EvaluationState { elements, parameters, .. } = of;
     let elements = Elements::new(form, elements.cell, elements.degree, elements.rule);
     let mut params = parameters.values.clone();
     params.resize(1 + form.params.len(), 1.0);
-    let beside = Beside { target: &target, device: None, shelf };
+    let beside = SharedResources { target: &target, device: None, table_cache };
     let integrals = Integrals::new(form, &elements.expect("elements"), of, &params, beside);
     let mut integrals = integrals.expect("kernels");
     let numbers = integrals.evaluate().expect("numbers");
@@ -38,20 +42,20 @@ fn tables_are_made_once() {
     let mut vector = operator.vector();
     let u: Vec<f64> = (0..vector.len()).map(|i| (i as f64 * 12.9898).sin()).collect();
     vector.set(&u);
-    let Setup { on, elements, parameters, .. } = &setup;
+    let ProblemSetup { on, elements, parameters, .. } = &setup;
     let (form, load) = (&problem.form, None);
-    let alone = State { form, on, elements, parameters, u: &u, vector: None, load };
-    let beside = State { vector: Some(&vector), ..alone };
+    let alone = EvaluationState { form, on, elements, parameters, u: &u, vector: None, load };
+    let beside = EvaluationState { vector: Some(&vector), ..alone };
     let energy = measures::energy(&problem.form).expect("an energy");
     let errors = measures::errors(&problem.form, &problem.exact);
     let integrals = problem.reports.integrals.clone().expect("integrals");
     // The solve has two batches of cells, with and without conditions. Each needs new indices of the additional field;
     // facets need everything.
     let wanted = [(&energy, 2), (&errors, 2), (&energy, 2), (&integrals, 2 + 4)];
-    let mut shelf = operator.shelf();
+    let mut table_cache = operator.table_cache();
     for (form, wanted) in wanted {
-        let (numbers, made, borrowed) = integrated(form, beside, &mut shelf);
-        let (same, all, copied) = integrated(form, alone, &mut Shelf::default());
+        let (numbers, made, borrowed) = integrated(form, beside, &mut table_cache);
+        let (same, all, copied) = integrated(form, alone, &mut TableCache::default());
         assert_eq!(made, wanted, "{} of {all}", form.name);
         assert_eq!(numbers, same, "{}", form.name);
         assert!(borrowed && !copied, "{}", form.name);

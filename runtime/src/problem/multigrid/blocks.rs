@@ -1,12 +1,12 @@
-//! Block preconditioner ([`Blocks`]) of several fields: multigrid for each field with a diagonal block, a mass as Schur
-//! complement for the others.
+//! Block preconditioner ([`BlockPreconditioner`]) of several fields: multigrid for each field with a diagonal block, a
+//! mass as Schur complement for the others.
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
-use super::{Problem, Unsuited};
+use super::{HierarchyInput, MultigridError};
 use crate::operator::Operator;
 use crate::problem::plan::{FieldPreconditioner, HierarchySettings};
-use crate::solve::{Approximation, Block, Blocks, Mass};
+use crate::solve::{Approximation, BlockPreconditioner, FieldBlock, SchurMass};
 use crate::space::discretisation::{Discretisation, Field};
 use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};
 use kernels_gen::plan::{Elements, Task};
@@ -15,7 +15,7 @@ use std::sync::Arc;
 /// Condition number of D⁻¹M for a mass M in one dimension; largest for linear elements.
 const MASS: f64 = 3.0;
 
-impl Problem<'_> {
+impl HierarchyInput<'_> {
     /// Builds an approximation of J⁻¹; `operator` applies J.
     ///
     /// # Errors
@@ -24,14 +24,14 @@ impl Problem<'_> {
     pub fn approximation(
         &self,
         operator: &Operator,
-    ) -> Result<Result<Box<dyn Approximation>, Unsuited>, RunError> {
+    ) -> Result<Result<Box<dyn Approximation>, MultigridError>, RunError> {
         let HierarchySettings { fields, .. } = self.settings;
         if self.on.fields.len() == 1 {
             let made = self.levels(operator, self.settings.of_field(&self.form.fields[0].name))?;
             return Ok(made.map(|levels| Box::new(levels) as Box<dyn Approximation>));
         }
         if !self.on.affine.is_empty() {
-            return Ok(Err(Unsuited::Combined));
+            return Ok(Err(MultigridError::Combined));
         }
         let (mut blocks, mut masses) = (Vec::new(), Vec::new());
         let eliminated = eliminated(self.form);
@@ -46,22 +46,22 @@ impl Problem<'_> {
             if let Some(form) = block(self.form, number).filter(|_| fits) {
                 match self.block(&form, number, operator)? {
                     Ok(levels) => {
-                        blocks.push(Block { name, part: self.on.dofs_of(number), levels });
+                        blocks.push(FieldBlock { name, part: self.on.dofs_of(number), levels });
                     }
                     Err(unsuited) => return Ok(Err(unsuited)),
                 }
-            } else if let Some(FieldPreconditioner::Levels(_)) = asked {
-                return Ok(Err(Unsuited::NoBlock { field: name }));
+            } else if let Some(FieldPreconditioner::Multigrid(_)) = asked {
+                return Ok(Err(MultigridError::NoBlock { field: name }));
             } else if let Some(form) = complement(self.form, number) {
                 masses.push(self.mass(&form, number, operator)?);
             } else {
-                return Ok(Err(Unsuited::Block { field: name }));
+                return Ok(Err(MultigridError::Block { field: name }));
             }
         }
         if blocks.is_empty() {
-            return Ok(Err(Unsuited::Block { field: self.form.fields[0].name.clone() }));
+            return Ok(Err(MultigridError::Block { field: self.form.fields[0].name.clone() }));
         }
-        Ok(Ok(Box::new(Blocks::new(self.on.n_dofs(), blocks, masses))))
+        Ok(Ok(Box::new(BlockPreconditioner::new(self.on.n_dofs(), blocks, masses))))
     }
 
     /// Builds the levels of one field's diagonal block.
@@ -70,7 +70,7 @@ impl Problem<'_> {
         form: &PointForm,
         number: usize,
         operator: &Operator,
-    ) -> Result<Result<crate::solve::Multigrid, Unsuited>, RunError> {
+    ) -> Result<Result<crate::solve::Multigrid, MultigridError>, RunError> {
         let mut form = form.clone();
         let element = self.elements.fields[number];
         // A relative degree lets each level choose its own.
@@ -84,23 +84,36 @@ impl Problem<'_> {
             ..self.elements.clone()
         };
         let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
-        Problem { form: &form, elements: &elements, on: &on, ..*self }
+        HierarchyInput { form: &form, elements: &elements, on: &on, ..*self }
             .levels(operator, self.settings.of_field(&self.form.fields[number].name))
     }
 
     /// Builds the mass that stands for a field's Schur complement.
-    fn mass(&self, form: &PointForm, number: usize, operator: &Operator) -> Result<Mass, RunError> {
+    fn mass(
+        &self,
+        form: &PointForm,
+        number: usize,
+        operator: &Operator,
+    ) -> Result<SchurMass, RunError> {
         let on = self.restricted(form, self.on.fields.clone())?;
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
-        let (device, shelf) = (self.device.cloned(), operator.shelf());
-        let (mass, _) =
-            compile_for(form, self.elements, &on, params, &tasks, self.target, device, shelf)?;
+        let (device, table_cache) = (self.device.cloned(), operator.table_cache());
+        let (mass, _) = compile_for(
+            form,
+            self.elements,
+            &on,
+            params,
+            &tasks,
+            self.target,
+            device,
+            table_cache,
+        )?;
         let like = mass.zeros();
         let condition = match self.elements.fields[number].degree() {
             0 => 1.0,
             _ => MASS.powi(self.on.mesh.dim() as i32),
         };
-        Ok(Mass::new(Box::new(mass), &like, condition))
+        Ok(SchurMass::new(Box::new(mass), &like, condition))
     }
 
     /// Returns the discretisation restricted to some fields, with the regions of another form.

@@ -4,11 +4,13 @@
 //! Rows of the finest matrix follow the device layout, those of coarser ones the order of aggregates. The coarsest
 //! level multiplies by its dense inverse: a cycle transfers nothing to the host.
 
-use crate::algebra::aggregation::{self, Aggregation, Bottom, Rectangular};
+use crate::algebra::aggregation::{self, Aggregation, CoarsestSolver, RectangularMatrix};
 use crate::algebra::csr::{self, Csr};
 use crate::algebra::vector::Vector;
-use crate::device::{Arithmetic, Array, DeviceError, Layout, Module, NONE};
-use crate::solve::{Coarsest, Level, LinearOperator, Multigrid, OperatorError, Transfer};
+use crate::device::{Arithmetic, Array, DeviceError, Module, NONE, VectorLayout};
+use crate::solve::{
+    CoarseGridSolver, GridTransfer, LinearOperator, Multigrid, MultigridLevel, OperatorError,
+};
 use crate::support::parallel::*;
 use kernels_gen::dialect::c::rows::{
     NAME, NAME_OF_ADDED, ROWS, rows_times_vector, rows_times_vector_added,
@@ -16,13 +18,13 @@ use kernels_gen::dialect::c::rows::{
 use std::sync::Arc;
 
 /// Kernels of sparse products.
-struct Products {
+struct SparseKernels {
     arithmetic: Arc<Arithmetic>,
     plain: Module,
     added: Module,
 }
 
-impl Products {
+impl SparseKernels {
     fn new(arithmetic: &Arc<Arithmetic>) -> Result<Arc<Self>, DeviceError> {
         let (device, precision) = (arithmetic.device(), arithmetic.precision());
         let words = device.words();
@@ -34,23 +36,23 @@ impl Products {
 
 /// Row starts, columns and values of a matrix on the host.
 #[derive(Clone, Copy)]
-struct Here<'a> {
+struct HostMatrix<'a> {
     starts: &'a [usize],
     columns: &'a [u32],
     values: &'a [f64],
 }
 
-impl<'a> Here<'a> {
+impl<'a> HostMatrix<'a> {
     fn square(a: &'a Csr) -> Self {
         Self { starts: &a.starts, columns: &a.columns, values: &a.values }
     }
 
-    fn transfer(p: &'a Rectangular) -> Self {
+    fn transfer(p: &'a RectangularMatrix) -> Self {
         Self { starts: &p.starts, columns: &p.columns, values: &p.values }
     }
 
     /// Returns A, P and Pᵀ of a level.
-    fn all_of(level: &'a aggregation::Level) -> [Self; 3] {
+    fn all_of(level: &'a aggregation::AggregationLevel) -> [Self; 3] {
         let [p, r] = [&level.prolongator, &level.restrictor].map(Self::transfer);
         [Self::square(&level.matrix), p, r]
     }
@@ -62,8 +64,8 @@ impl<'a> Here<'a> {
 }
 
 /// A sparse matrix on a device.
-struct Sparse {
-    products: Arc<Products>,
+struct DeviceMatrix {
+    products: Arc<SparseKernels>,
     starts: Array,
     columns: Array,
     values: Array,
@@ -72,12 +74,12 @@ struct Sparse {
     rows: usize,
 }
 
-impl Sparse {
+impl DeviceMatrix {
     /// Uploads a matrix with rows and columns in given layouts, or in their own order.
     fn new(
-        products: &Arc<Products>,
-        here: Here<'_>,
-        (rows, columns): (Option<&Layout>, Option<&Layout>),
+        products: &Arc<SparseKernels>,
+        here: HostMatrix<'_>,
+        (rows, columns): (Option<&VectorLayout>, Option<&VectorLayout>),
     ) -> Result<Self, DeviceError> {
         let n = here.starts.len() - 1;
         let places = rows.map_or(n, |layout| layout.len(n));
@@ -87,7 +89,7 @@ impl Sparse {
             Some(layout) => layout.place(column as usize) as u32,
             None => column,
         };
-        let fill = |place: usize, _: &mut (), own: &mut csr::Rows| {
+        let fill = |place: usize, _: &mut (), own: &mut csr::RowBuilder| {
             if order[place] != NONE {
                 let row = order[place] as usize;
                 let range = here.starts[row]..here.starts[row + 1];
@@ -109,7 +111,7 @@ impl Sparse {
 
     /// Computes y = A x, or y += A x.
     fn times(&self, x: &Vector, y: &mut Vector, added: bool) -> Result<(), OperatorError> {
-        let Products { arithmetic, plain, added: adding } = &*self.products;
+        let SparseKernels { arithmetic, plain, added: adding } = &*self.products;
         arithmetic.check()?;
         let (_, x) = x.array().ok_or(DeviceError::Foreign)?;
         let y = y.array_mut().ok_or(DeviceError::Foreign)?;
@@ -127,7 +129,7 @@ impl Sparse {
     }
 }
 
-impl LinearOperator for Sparse {
+impl LinearOperator for DeviceMatrix {
     fn size(&self) -> usize {
         self.rows
     }
@@ -142,12 +144,12 @@ impl LinearOperator for Sparse {
 }
 
 /// P and Pᵀ.
-struct Between {
-    prolongator: Sparse,
-    restrictor: Sparse,
+struct MatrixTransfer {
+    prolongator: DeviceMatrix,
+    restrictor: DeviceMatrix,
 }
 
-impl Transfer for Between {
+impl GridTransfer for MatrixTransfer {
     fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
         self.prolongator.times(coarse, fine, true)
     }
@@ -158,9 +160,9 @@ impl Transfer for Between {
 }
 
 /// Coarse-grid solver by the explicit inverse.
-struct Left(Sparse);
+struct ExplicitInverse(DeviceMatrix);
 
-impl Coarsest for Left {
+impl CoarseGridSolver for ExplicitInverse {
     fn linearise(&mut self, _: &Vector) -> Result<Result<(), String>, OperatorError> {
         Ok(Ok(()))
     }
@@ -184,11 +186,11 @@ impl Coarsest for Left {
 
 /// Computes the inverse of a matrix of size n as dense rows on a device, from its solver.
 fn inverse(
-    products: &Arc<Products>,
+    products: &Arc<SparseKernels>,
     n: usize,
-    layout: Option<&Layout>,
+    layout: Option<&VectorLayout>,
     solve: &(dyn Fn(&mut [f64]) + Sync),
-) -> Result<Sparse, DeviceError> {
+) -> Result<DeviceMatrix, DeviceError> {
     let column = |j: usize| {
         let mut x = vec![0.0; n];
         x[j] = 1.0;
@@ -199,8 +201,8 @@ fn inverse(
     let values: Vec<f64> = (0..n).flat_map(|i| columns.iter().map(move |own| own[i])).collect();
     let starts: Vec<usize> = (0..=n).map(|i| i * n).collect();
     let numbers: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
-    let here = Here { starts: &starts, columns: &numbers, values: &values };
-    Sparse::new(products, here, (layout, layout))
+    let here = HostMatrix { starts: &starts, columns: &numbers, values: &values };
+    DeviceMatrix::new(products, here, (layout, layout))
 }
 
 /// Computes the inverse in the layout of a device vector; `None` for a host vector.
@@ -210,7 +212,7 @@ pub fn inverse_on_device(
 ) -> Result<Option<Box<dyn LinearOperator + Send + Sync>>, OperatorError> {
     let Some((arithmetic, _)) = like.array() else { return Ok(None) };
     let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
-    let products = Products::new(&plain)?;
+    let products = SparseKernels::new(&plain)?;
     let made = inverse(&products, like.len(), Some(arithmetic.layout()), solve)?;
     Ok(Some(Box::new(made)))
 }
@@ -218,11 +220,12 @@ pub fn inverse_on_device(
 /// Copies levels to the device of a vector, in its precision and layout. `None` for a host vector, levels without a
 /// dense coarsest factorisation, or insufficient device memory.
 pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>, OperatorError> {
-    let (Some((arithmetic, _)), Bottom::Dense(factors)) = (like.array(), made.bottom()) else {
+    let (Some((arithmetic, _)), CoarsestSolver::Dense(factors)) = (like.array(), made.bottom())
+    else {
         return Ok(None);
     };
     let real = arithmetic.precision().bytes();
-    let all: Vec<[Here<'_>; 3]> = made.levels().iter().map(Here::all_of).collect();
+    let all: Vec<[HostMatrix<'_>; 3]> = made.levels().iter().map(HostMatrix::all_of).collect();
     let each = || all.iter().flatten();
     let bytes: usize = each().map(|own| own.bytes(real)).sum();
     let room = arithmetic.device().free_bytes().is_none_or(|free| free > bytes as f64);
@@ -230,21 +233,21 @@ pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>,
         return Ok(None);
     }
     let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
-    let (mut own, products) = (Some(arithmetic.layout()), Products::new(&plain)?);
+    let (mut own, products) = (Some(arithmetic.layout()), SparseKernels::new(&plain)?);
     let mut at = like.like();
     let mut levels = Vec::new();
     for (level, &[a, p, r]) in made.levels().iter().zip(&all) {
-        let matrix = Sparse::new(&products, a, (own, own))?;
-        let prolongator = Sparse::new(&products, p, (own, None))?;
-        let restrictor = Sparse::new(&products, r, (None, own))?;
+        let matrix = DeviceMatrix::new(&products, a, (own, own))?;
+        let prolongator = DeviceMatrix::new(&products, p, (own, None))?;
+        let restrictor = DeviceMatrix::new(&products, r, (None, own))?;
         at.set(&level.inverse);
         let next = Vector::on_device(level.prolongator.width, &plain);
         let inverse = std::mem::replace(&mut at, next);
-        let between = Box::new(Between { prolongator, restrictor });
-        levels.push(Level::fixed(Box::new(matrix), between, inverse, level.largest));
+        let between = Box::new(MatrixTransfer { prolongator, restrictor });
+        levels.push(MultigridLevel::fixed(Box::new(matrix), between, inverse, level.largest));
         own = None;
     }
     let by_factors = |x: &mut [f64]| factors.solve(x);
-    let left = Box::new(Left(inverse(&products, factors.size(), None, &by_factors)?));
+    let left = Box::new(ExplicitInverse(inverse(&products, factors.size(), None, &by_factors)?));
     Ok(Some(Multigrid::new(levels, left, &at, made.steps())))
 }

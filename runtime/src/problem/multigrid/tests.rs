@@ -1,11 +1,11 @@
 //! The levels built are the predicted levels.
 
-use super::{Below, Problem};
+use super::{CoarserLevel, HierarchyInput};
 use crate::kernels::compile::Target;
-use crate::mesh::Counts;
+use crate::mesh::EntityCounts;
 use crate::problem::plan::HierarchySettings;
-use crate::problem::plan::{Facts, Resources, plan_solve, predict};
-use crate::problem::prescribed::OfProblem;
+use crate::problem::plan::{ProblemProperties, SolveResources, plan_solve, predict};
+use crate::problem::prescribed::ProblemData;
 use crate::problem::testing::problem;
 use fem_dsl::problem::{
     LinearSettings, Method, MultigridSettings, PreconditionerSettings, SolverSettings,
@@ -20,8 +20,8 @@ fn made(degree: usize) -> Vec<usize> {
     let (problem, setup) = problem(&text);
     let (target, settings) = (Target::native(), HierarchySettings::default());
     let prescribed =
-        OfProblem { problem: &problem, elements: &setup.elements, files: &setup.files };
-    let levels = Problem {
+        ProblemData { problem: &problem, elements: &setup.elements, files: &setup.files };
+    let levels = HierarchyInput {
         form: &problem.form,
         elements: &setup.elements,
         on: &setup.on,
@@ -33,21 +33,26 @@ fn made(degree: usize) -> Vec<usize> {
     };
     let mut below = levels.below(&setup.on, &setup.elements).expect("a level");
     let mut degrees = vec![degree];
-    while let Some(Below { elements, on, .. }) = below {
+    while let Some(CoarserLevel { elements, on, .. }) = below {
         degrees.push(elements.fields[0].degree());
         below = levels.below(&on, &elements).expect("a level");
     }
     // Prediction from counts alone, with multigrid requested.
-    let counts = [Counts::of(&setup.on.mesh)];
+    let counts = [EntityCounts::of(&setup.on.mesh)];
     let multigrid = PreconditionerSettings::Multigrid(MultigridSettings::default());
     let cg = LinearSettings { preconditioner: Some(multigrid), ..LinearSettings::new(Method::Cg) };
     let cg = SolverSettings::from(cg);
-    let facts = Facts::counted(&problem.form, &setup.elements, &counts[0], Resources::cores(1));
+    let facts = ProblemProperties::counted(
+        &problem.form,
+        &setup.elements,
+        &counts[0],
+        SolveResources::cores(1),
+    );
     let plan = plan_solve(&facts, Some(&cg)).expect("a plan");
-    let made = Facts {
+    let made = ProblemProperties {
         resources: facts.resources,
         room: facts.room,
-        ..Facts::of(&problem.form, &setup.on, false)
+        ..ProblemProperties::of(&problem.form, &setup.on, false)
     };
     assert_eq!(facts, made, "facts of counts are those of the discretisation");
     let predicted = predict(&plan, &problem.form, &setup.elements, &counts);

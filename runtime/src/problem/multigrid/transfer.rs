@@ -7,31 +7,31 @@
 //! ```
 //!
 //! A coarse function is single-valued where cells meet, so that any adjacent cell may own a fine degree of freedom. The
-//! owner is the first such cell, on the lowest rank that can evaluate it ([`naming`]). Constrained fine DoFs have no
+//! owner is the first such cell, on the lowest rank that can evaluate it ([`owners`]). Constrained fine DoFs have no
 //! owner, and constrained coarse DoFs read 0.
 
-mod naming;
+mod owners;
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
 use crate::algebra::vector::Vector;
-use crate::device::{Device, Layout};
+use crate::device::{Device, VectorLayout};
 use crate::kernels::compile::Target;
-use crate::mesh::{Affine, Coarsened};
-use crate::operator::{Operator, Shelf};
+use crate::mesh::{AffineMap, CoarsenedMesh};
+use crate::operator::{Operator, TableCache};
 use crate::processes::any;
-use crate::processes::sharing::Sharing;
-use crate::solve::{OperatorError, Transfer};
+use crate::processes::interface_exchange::InterfaceExchange;
+use crate::solve::{GridTransfer, OperatorError};
 use crate::space::Space;
 use crate::space::constraint::Constraints;
-use crate::space::discretisation::{Discretisation, Field, Targets};
+use crate::space::discretisation::{Discretisation, Field, TransferTargets};
 use crate::support::parallel::*;
 use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
-use naming::Naming;
+use owners::NodeOwners;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -44,23 +44,23 @@ const NEAR: f64 = 1e-9;
 const GRAIN: usize = 256;
 
 /// A transfer by kernels.
-pub struct Between {
+pub struct KernelTransfer {
     operator: Operator,
     /// Synchronises fine DoFs between processes, if an owner is not on the lowest rank of its DoF.
-    naming: Option<Arc<Sharing>>,
+    naming: Option<Arc<InterfaceExchange>>,
 }
 
 /// Execution environment of transfer kernels.
 #[derive(Clone)]
-pub struct Place {
+pub struct TransferEnvironment {
     /// Target of the kernels.
     pub target: Target,
     /// The device; `None` for the host.
     pub device: Option<Arc<dyn Device>>,
     /// Tables shared with the coarse operator; on a device, with its layout.
-    pub shelf: Shelf,
+    pub table_cache: TableCache,
     /// Layout of fine vectors, if it is not the natural order.
-    pub fine: Option<Layout>,
+    pub fine: Option<VectorLayout>,
 }
 
 /// Returns the positions of the DoFs that each cell owns, from nodes at the points of cells, `[cell][point]`: those in
@@ -118,9 +118,9 @@ fn place_of(x: [f64; 3], points: &[[f64; 3]]) -> Option<usize> {
 
 /// Returns the nodes of the children of each cell, `[cell][point]`, at some points of the cell; `NONE` if a node hangs
 /// in all children that contain it.
-fn joined(coarser: &Coarsened, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
+fn joined(coarser: &CoarsenedMesh, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
     let own = space.element().points();
-    let table = |map: &Affine| -> Vec<Option<usize>> {
+    let table = |map: &AffineMap| -> Vec<Option<usize>> {
         own.iter().map(|xi| place_of(map.at(xi), points)).collect()
     };
     let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
@@ -171,7 +171,7 @@ fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
     form.ok_or_else(|| PlanError::Unsupported("no form of transfers".to_owned()).into())
 }
 
-impl Between {
+impl KernelTransfer {
     /// Builds the transfer from a space to one of higher degree on the same mesh, for the only field.
     ///
     /// # Errors
@@ -180,7 +180,7 @@ impl Between {
     pub fn degrees(
         coarse: &Discretisation,
         fine: &Discretisation,
-        place: &Place,
+        place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
         Self::at_nodes(coarse, own, other, place)
@@ -190,11 +190,11 @@ impl Between {
     ///
     /// # Errors
     ///
-    /// As [`Between::degrees`].
+    /// As [`KernelTransfer::degrees`].
     pub fn states(
         coarse: &Discretisation,
         fine: &Discretisation,
-        place: &Place,
+        place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let free = |field: &Field| Field {
             constraints: Constraints::none(&field.space),
@@ -207,7 +207,7 @@ impl Between {
         on: &Discretisation,
         own: &Field,
         other: &Field,
-        place: &Place,
+        place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let element = other.space.element();
         let rule = match element.line() {
@@ -230,12 +230,12 @@ impl Between {
     ///
     /// # Errors
     ///
-    /// As [`Between::degrees`].
+    /// As [`KernelTransfer::degrees`].
     pub fn children(
         coarse: &Discretisation,
         fine: &Discretisation,
-        coarser: &Coarsened,
-        place: &Place,
+        coarser: &CoarsenedMesh,
+        place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
         let element = other.space.element();
@@ -255,7 +255,7 @@ impl Between {
         own: &Field,
         (other, nodes): (&Field, &[u32]),
         rule: Rule,
-        place: &Place,
+        place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let components = own.space.components();
         let form = field_of(components, coarse.mesh.dim())?;
@@ -264,7 +264,7 @@ impl Between {
         let (mut nodes, mut naming) = (Cow::Borrowed(nodes), None);
         if let Some(cut) = coarse.mesh.cut() {
             let known = nodes.iter().copied().filter(|node| *node != NONE);
-            let by = Naming::new(cut, &other.space, known);
+            let by = NodeOwners::new(cut, &other.space, known);
             let here = nodes.to_mut().iter_mut().filter(|node| **node != NONE);
             here.filter(|node| by.is_of_others(**node)).for_each(|node| *node = NONE);
             naming = by.sharing(cut, &other.space);
@@ -276,7 +276,7 @@ impl Between {
                 (named(&nodes, points, other, periodic, lies), layout.len(dofs))
             }
         };
-        let targets = Targets { unknowns, of_cell: points * components, len };
+        let targets = TransferTargets { unknowns, of_cell: points * components, len };
         let element: Lagrange = own.space.element();
         let elements = Elements {
             cell: element.cell(),
@@ -299,7 +299,7 @@ impl Between {
             targets: Some(Arc::new(targets)),
         };
         let tasks = [Task::Prolong, Task::Restrict];
-        let Place { target, device, shelf, .. } = place;
+        let TransferEnvironment { target, device, table_cache, .. } = place;
         let (operator, _) = compile_for(
             &form,
             &elements,
@@ -308,13 +308,13 @@ impl Between {
             &tasks,
             target,
             device.clone(),
-            shelf.clone(),
+            table_cache.clone(),
         )?;
         Ok(Self { operator, naming })
     }
 }
 
-impl Between {
+impl KernelTransfer {
     /// Returns a zero vector of the coarse space.
     pub fn vector(&self) -> Vector {
         self.operator.vector()
@@ -333,44 +333,44 @@ impl Between {
     ///
     /// # Errors
     ///
-    /// As [`Between::prolong`].
+    /// As [`KernelTransfer::prolong`].
     pub fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
         self.operator.restrict(fine, coarse)
     }
 }
 
 /// Transfers between two levels.
-pub struct Path {
+pub struct LevelTransfer {
     /// Transfer of corrections and residuals.
-    pub between: Between,
+    pub between: KernelTransfer,
     /// Transfer of states, for operators that depend on one.
-    pub state: Option<State>,
+    pub state: Option<StateInjection>,
 }
 
 /// Injection of a state into a coarser space.
-pub enum State {
+pub enum StateInjection {
     /// By interpolation at its nodes.
-    Interpolated(Box<Between>),
+    Interpolated(Box<KernelTransfer>),
     /// By copying DoFs of the fine space, at degree 1 on nested meshes.
-    Taken(Taken),
+    Copied(DofInjection),
 }
 
 /// Coarse degrees of freedom that are also fine ones.
-pub struct Taken {
+pub struct DofInjection {
     /// Index of each in the fine space.
     pub from: Vec<u32>,
     /// True if some process does not know the fine index of one of its DoFs.
     incomplete: bool,
     /// Synchronises processes if the lowest rank of a DoF does not know its index.
-    naming: Option<Arc<Sharing>>,
+    naming: Option<Arc<InterfaceExchange>>,
 }
 
-impl State {
+impl StateInjection {
     /// Builds the injection between spaces of degree 1 on nested meshes.
     pub fn at_vertices(
         coarse: &Discretisation,
         fine: &Discretisation,
-        coarser: &Coarsened,
+        coarser: &CoarsenedMesh,
     ) -> Self {
         let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
         let (components, corners) = (own.components(), own.element().points());
@@ -393,15 +393,15 @@ impl State {
         }
         let naming = coarse.mesh.cut().and_then(|cut| {
             let known = (0..).zip(&known).filter(|(_, known)| **known);
-            Naming::new(cut, own, known.map(|(node, _)| node)).sharing(cut, own)
+            NodeOwners::new(cut, own, known.map(|(node, _)| node)).sharing(cut, own)
         });
         let cut = coarse.mesh.cut();
         let incomplete = cut.is_some_and(|cut| any(&**cut.group(), known.contains(&false)));
-        Self::Taken(Taken { from, incomplete, naming })
+        Self::Copied(DofInjection { from, incomplete, naming })
     }
 }
 
-impl Transfer for Path {
+impl GridTransfer for LevelTransfer {
     fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
         self.between.prolong(coarse, fine)
     }
@@ -413,11 +413,11 @@ impl Transfer for Path {
     fn inject(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
         match &self.state {
             None => Ok(()),
-            Some(State::Interpolated(by)) => {
+            Some(StateInjection::Interpolated(by)) => {
                 coarse.fill(0.0);
                 by.prolong(fine, coarse)
             }
-            Some(State::Taken(Taken { from, incomplete, naming })) => {
+            Some(StateInjection::Copied(DofInjection { from, incomplete, naming })) => {
                 let numbers = fine.to_vec();
                 let taken: Vec<f64> = from.iter().map(|&at| numbers[at as usize]).collect();
                 coarse.set(&taken);

@@ -25,11 +25,11 @@
 //! factors follow after as many iterations as would have paid for them. The same holds in Newton's method, whose early
 //! steps need few iterations and new factors each.
 
-use super::facts::{Facts, Size};
+use super::properties::{ProblemProperties, SystemSize};
 use crate::algebra::factor::AVAILABLE;
-use crate::solve::Factors;
+use crate::solve::DirectFallback;
 use crate::space::discretisation::Discretisation;
-use crate::support::memory::Room;
+use crate::support::memory::MemoryBudget;
 
 /// Seconds allowed for factors if no solver is named.
 const SECONDS: f64 = 0.25;
@@ -109,14 +109,17 @@ const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
 /// Whether a multigrid hierarchy is worth being made for one solve.
-pub(super) fn multigrid_pays(facts: &Facts) -> bool {
+pub(super) fn multigrid_pays(facts: &ProblemProperties) -> bool {
     let (n, cores) = (facts.size.unknowns, facts.resources.cores as f64);
     let each = an_iteration(facts.resources.has_device, cores);
     iterations(facts.size, facts.is_saddle) * each * n > making_levels(n, cores)
 }
 
 /// Predicts the iterations with the diagonal preconditioner.
-pub(super) fn iterations(Size { dim, unknowns, components, .. }: Size, saddle: bool) -> f64 {
+pub(super) fn iterations(
+    SystemSize { dim, unknowns, components, .. }: SystemSize,
+    saddle: bool,
+) -> f64 {
     let of_a_direction = if saddle { OF_A_SADDLE } else { OF_A_DIRECTION };
     of_a_direction * (unknowns / components.max(1.0)).powf(1.0 / dim as f64)
 }
@@ -132,54 +135,54 @@ pub(super) fn making_levels(unknowns: f64, cores: f64) -> f64 {
 }
 
 /// Predicts the seconds of a factorisation.
-pub(super) fn seconds(Size { dim, unknowns, components, degree }: Size) -> f64 {
+pub(super) fn seconds(SystemSize { dim, unknowns, components, degree }: SystemSize) -> f64 {
     cost(dim, unknowns, components, degree).seconds
 }
 
 /// The factorisation that a problem gets whose solver is not named.
-pub(super) fn factorisation_unasked(facts: &Facts) -> Factors {
+pub(super) fn factorisation_unasked(facts: &ProblemProperties) -> DirectFallback {
     // Each process has a part of the matrix.
-    if facts.resources.is_distributed() { Factors::Never } else { factorisation(facts) }
+    if facts.resources.is_distributed() { DirectFallback::Never } else { factorisation(facts) }
 }
 
 /// The same of one process, which has the whole matrix.
-pub(in crate::problem) fn factorisation(facts: &Facts) -> Factors {
-    let Facts { size, is_linear, is_saddle, widest, room, .. } = *facts;
-    let Size { dim, unknowns: n, components, degree } = size;
+pub(in crate::problem) fn factorisation(facts: &ProblemProperties) -> DirectFallback {
+    let ProblemProperties { size, is_linear, is_saddle, widest, room, .. } = *facts;
+    let SystemSize { dim, unknowns: n, components, degree } = size;
     let device = facts.resources.has_device;
     let cost = cost(dim, n, components, degree);
     let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
     // All that an affine constraint reads is coupled with each other.
     if !AVAILABLE || widest > WIDE || cost.bytes > BYTES.min(PART * room) {
-        Factors::Never
+        DirectFallback::Never
     } else if is_saddle && n <= INDEFINITE as f64 || cost.seconds <= SECONDS && is_linear && !device
     {
-        Factors::First
+        DirectFallback::First
     } else {
-        Factors::After { iterations: if device { usize::MAX } else { after as usize } }
+        DirectFallback::After { iterations: if device { usize::MAX } else { after as usize } }
     }
 }
 
 /// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it
 /// badly, and one process would.
-pub(super) fn factorised_at_each(facts: &Facts) -> bool {
+pub(super) fn factorised_at_each(facts: &ProblemProperties) -> bool {
     let small = facts.size.unknowns <= INDEFINITE as f64;
     AVAILABLE && facts.is_saddle && facts.resources.is_distributed() && small
 }
 
 /// The factorisation of J + σ M for eigenvalues whose preconditioner is not named: first where it takes no longer than
 /// iterations do, after iterations that fail where it fits into memory.
-pub(in crate::problem) fn factorisation_for_modes(on: &Discretisation) -> Factors {
+pub(in crate::problem) fn factorisation_for_modes(on: &Discretisation) -> DirectFallback {
     if !AVAILABLE || on.mesh.cut().is_some() || on.affine.widest() > WIDE {
-        return Factors::Never;
+        return DirectFallback::Never;
     }
-    let Size { dim, unknowns, components, degree } = Size::of(on, &[]);
+    let SystemSize { dim, unknowns, components, degree } = SystemSize::of(on, &[]);
     let cost = cost(dim, unknowns, components, degree);
-    let room = Room::now().map_or(f64::INFINITY, |room| PART * room.bytes);
+    let room = MemoryBudget::now().map_or(f64::INFINITY, |room| PART * room.bytes);
     match cost.bytes > BYTES.min(room) {
-        true => Factors::Never,
-        false if cost.seconds <= MODES => Factors::First,
-        false => Factors::After { iterations: 0 },
+        true => DirectFallback::Never,
+        false if cost.seconds <= MODES => DirectFallback::First,
+        false => DirectFallback::After { iterations: 0 },
     }
 }
 

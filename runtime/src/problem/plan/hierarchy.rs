@@ -42,7 +42,7 @@ impl From<MultigridSettings> for LevelSettings {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FieldPreconditioner {
     /// A multigrid hierarchy.
-    Levels(LevelSettings),
+    Multigrid(LevelSettings),
     /// A mass matrix in place of the Schur complement.
     Mass,
 }
@@ -60,7 +60,7 @@ impl HierarchySettings {
     /// The settings of the hierarchy of a field.
     pub fn of_field(&self, name: &str) -> LevelSettings {
         match self.fields.get(name) {
-            Some(FieldPreconditioner::Levels(settings)) => *settings,
+            Some(FieldPreconditioner::Multigrid(settings)) => *settings,
             Some(FieldPreconditioner::Mass) | None => self.levels,
         }
     }
@@ -77,7 +77,7 @@ impl HierarchySettings {
                     let of = match of {
                         BlockSettings::Mass => FieldPreconditioner::Mass,
                         BlockSettings::Multigrid(settings) => {
-                            FieldPreconditioner::Levels((*settings).into())
+                            FieldPreconditioner::Multigrid((*settings).into())
                         }
                     };
                     (name.clone(), of)
@@ -116,6 +116,6 @@ mod tests {
         let block = HierarchySettings::of(&PreconditionerSettings::Block(fields));
         assert_eq!(block.levels, LevelSettings::default());
         assert_eq!(block.fields["p"], FieldPreconditioner::Mass);
-        assert_eq!(block.fields["u"], FieldPreconditioner::Levels(five));
+        assert_eq!(block.fields["u"], FieldPreconditioner::Multigrid(five));
     }
 }

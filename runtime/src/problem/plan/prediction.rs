@@ -9,8 +9,8 @@
 //! ```
 
 use super::levels::{MULTIGRID_STOPS, halved, most_factorised};
-use super::{Facts, PreconditionerPlan, Resources, SolvePlan, cost};
-use crate::mesh::Counts;
+use super::{PreconditionerPlan, ProblemProperties, SolvePlan, SolveResources, cost};
+use crate::mesh::EntityCounts;
 use fem_dsl::point::{PointForm, eliminated};
 use kernels_gen::element::Lagrange;
 use kernels_gen::plan::Elements;
@@ -60,7 +60,7 @@ pub struct Prediction {
     pub solving: [f64; 2],
 }
 
-impl Resources {
+impl SolveResources {
     /// Seconds of an application for each unknown.
     fn application(self) -> f64 {
         match self.has_device {
@@ -75,9 +75,9 @@ pub fn predict(
     plan: &SolvePlan,
     form: &PointForm,
     elements: &Elements,
-    meshes: &[Counts],
+    meshes: &[EntityCounts],
 ) -> Option<Prediction> {
-    let Facts { size, is_symmetric, is_saddle, resources, .. } = plan.facts;
+    let ProblemProperties { size, is_symmetric, is_saddle, resources, .. } = plan.facts;
     let (unknowns, cores) = (size.unknowns, resources.cores as f64);
     if plan.linear.is_direct() {
         let making = cost::seconds(size);
@@ -134,7 +134,7 @@ pub fn predict(
     })
 }
 
-fn level(element: Lagrange, components: usize, counts: &Counts) -> PredictedLevel {
+fn level(element: Lagrange, components: usize, counts: &EntityCounts) -> PredictedLevel {
     PredictedLevel {
         degree: element.degree(),
         cells: counts.cells(),
@@ -143,7 +143,7 @@ fn level(element: Lagrange, components: usize, counts: &Counts) -> PredictedLeve
 }
 
 /// Levels with [half](halved) the degree each down to 1, then those of coarser meshes.
-fn levels(element: Lagrange, components: usize, meshes: &[Counts]) -> Vec<PredictedLevel> {
+fn levels(element: Lagrange, components: usize, meshes: &[EntityCounts]) -> Vec<PredictedLevel> {
     let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
     let mut levels = Vec::new();
     let mut degree = element.degree();
@@ -192,7 +192,7 @@ mod tests {
         cells: f64,
         degree: usize,
         solver: Option<&SolverSettings>,
-        resources: Resources,
+        resources: SolveResources,
     ) -> Prediction {
         let text = "form f { field u: scalar; f0[u] = 1; f1[u] = grad(u); }";
         of_form(text, cells, degree, solver, resources)
@@ -203,7 +203,7 @@ mod tests {
         cells: f64,
         degree: usize,
         solver: Option<&SolverSettings>,
-        resources: Resources,
+        resources: SolveResources,
     ) -> Prediction {
         let (program, _) = compile(&Source::new("f", text));
         let form = program.expect("a form").point_form("f", 3).expect("a form");
@@ -217,46 +217,49 @@ mod tests {
             own = coarser;
         }
         let elements = elements(&form, meshes[0].cell, degree, 1, None).expect("elements");
-        let facts = Facts::counted(&form, &elements, &meshes[0], resources);
+        let facts = ProblemProperties::counted(&form, &elements, &meshes[0], resources);
         let plan = plan_solve(&facts, solver).expect("a plan");
         predict(&plan, &form, &elements, &meshes).expect("a prediction")
     }
 
     #[test]
     fn a_cube_has_the_levels_that_its_solve_has() {
-        let found = of(32.0, 4, None, Resources::cores(1));
+        let found = of(32.0, 4, None, SolveResources::cores(1));
         assert_eq!((found.solver, found.preconditioner), ("cg", Some("multigrid")));
         let sizes: Vec<f64> = found.levels.iter().map(|level| level.unknowns).collect();
         assert_eq!(sizes, [129.0, 65.0, 33.0, 17.0, 9.0].map(|n: f64| n.powi(3)));
         assert_eq!(found.coarsest, Some("direct"));
         assert!(found.solving[0] > 0.0 && found.bytes > 24.0 * sizes[0]);
         // Odd numbers of cells have no coarser mesh.
-        assert_eq!(of(33.0, 4, None, Resources::cores(1)).coarsest, Some("smoothed aggregation"));
+        assert_eq!(
+            of(33.0, 4, None, SolveResources::cores(1)).coarsest,
+            Some("smoothed aggregation")
+        );
     }
 
     /// By levels in few iterations; by the diagonal, which needs many, in few vectors.
     #[test]
     fn large_saddle_points_are_solved_by_levels_of_their_fields() {
         let text = "form f { field u: vector; field p: scalar in H1(k - 1); f1[u] = grad(u) - p * I; f0[p] = -div(u); }";
-        let large = of_form(text, 32.0, 2, None, Resources::cores(2));
+        let large = of_form(text, 32.0, 2, None, SolveResources::cores(2));
         assert_eq!((large.solver, large.preconditioner), ("fgmres", Some("multigrid")));
-        let small = of_form(text, 8.0, 2, None, Resources::cores(2));
+        let small = of_form(text, 8.0, 2, None, SolveResources::cores(2));
         assert_eq!(small.solver, "direct");
     }
 
     #[test]
     fn small_systems_are_factorised_and_the_diagonal_serves_where_it_is_named() {
-        let small = of(6.0, 1, None, Resources::cores(2));
+        let small = of(6.0, 1, None, SolveResources::cores(2));
         assert_eq!((small.solver, small.preconditioner), ("direct", None));
         // Several processes have the matrix in pieces.
-        let several = of(6.0, 1, None, Resources::cores(2).in_processes(2));
+        let several = of(6.0, 1, None, SolveResources::cores(2).in_processes(2));
         assert_eq!((several.solver, several.preconditioner), ("cg", Some("jacobi")));
         let cg = LinearSettings {
             preconditioner: Some(PreconditionerSettings::Jacobi),
             ..LinearSettings::new(Method::Cg)
         };
         let cg = SolverSettings::from(cg);
-        let found = of(32.0, 4, Some(&cg), Resources::cores(16).with_device(true));
+        let found = of(32.0, 4, Some(&cg), SolveResources::cores(16).with_device(true));
         assert_eq!(found.preconditioner, Some("jacobi"));
         assert!(found.levels.is_empty() && found.iterations.is_some());
     }

@@ -2,21 +2,21 @@
 //! the data on the next finer level.
 
 use super::super::RunError;
-use crate::mesh::Coarsened;
+use crate::mesh::CoarsenedMesh;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::plan::Elements;
 
 /// The next finer level: its discretisation, and the relation between the meshes if they differ.
 #[derive(Clone, Copy)]
-pub struct Above<'a> {
+pub struct FinerLevel<'a> {
     /// Mesh, spaces and data.
     pub on: &'a Discretisation,
     /// The coarser mesh, with the children of its cells.
-    pub coarser: Option<&'a Coarsened>,
+    pub coarser: Option<&'a CoarsenedMesh>,
 }
 
-impl Above<'_> {
+impl FinerLevel<'_> {
     /// Returns auxiliary data of the coarser level, by index.
     ///
     /// # Errors

@@ -10,13 +10,13 @@
 //! an angle; the conditions of all walls apply. The angle is 40 degrees on straight cells, as in mesh generators for
 //! triangulated surfaces. It is 20 degrees on curved cells, which bend within a facet.
 
-use super::Held;
+use super::ConditionSupport;
 use crate::mesh::measure::Gradients;
 use crate::mesh::{Facet, Mesh};
-use crate::processes::Reduce;
+use crate::processes::Reduction;
 use crate::space::Space;
 use crate::space::constraint::Constraints;
-use crate::space::constraint::oblique::{Rows, dot};
+use crate::space::constraint::oblique::{NodeConditions, dot};
 use fem_dsl::problem::Trace;
 use kernels_gen::element::{ElementError, Lagrange, default_rule, tabulate};
 
@@ -34,8 +34,8 @@ pub(super) fn at_nodes(
     nodes: &[u32],
 ) -> Result<Vec<Vec<[f64; 3]>>, ElementError> {
     let (cell, element) = (mesh.cell(), space.element());
-    let of_local: Vec<OnFacet> = (0..cell.facets().len())
-        .map(|local| OnFacet::new(mesh, element, space.facet_nodes(local), local))
+    let of_local: Vec<ReferenceFacet> = (0..cell.facets().len())
+        .map(|local| ReferenceFacet::new(mesh, element, space.facet_nodes(local), local))
         .collect::<Result<_, _>>()?;
     let mut normals = vec![Vec::new(); nodes.len()];
     for &facet in facets {
@@ -66,7 +66,7 @@ pub(super) fn of_all(
     let Some(cut) = mesh.cut() else { return own };
     let sharing = space.sharing(cut.group());
     let mut most = [own.iter().map(Vec::len).max().unwrap_or(0) as f64];
-    mesh.reduce_in_all(Reduce::Largest, &mut most);
+    mesh.reduce_in_all(Reduction::Largest, &mut most);
     let mut all: Vec<Vec<Vec<[f64; 3]>>> = vec![Vec::new(); nodes.len()];
     let mut numbers = vec![0.0; space.n_nodes()];
     // The k-th facet of each node, and a flag if it exists.
@@ -99,7 +99,7 @@ pub(super) fn of_all(
 }
 
 /// A facet of the reference cell with its quadrature points.
-struct OnFacet {
+struct ReferenceFacet {
     /// N, scaled by the facet's area relative to an axis-aligned facet.
     reference: [f64; 3],
     /// Geometry gradients at the points.
@@ -108,7 +108,7 @@ struct OnFacet {
     weights: Vec<Vec<f64>>,
 }
 
-impl OnFacet {
+impl ReferenceFacet {
     /// Tabulates the points of a rule, then the nodes, which serve basis functions without an integral.
     fn new(
         mesh: &Mesh,
@@ -166,7 +166,7 @@ impl OnFacet {
 }
 
 /// A wall at a node: the sum of its normals, and the last condition on it.
-struct Wall {
+struct NodeWall {
     sum: [f64; 3],
     condition: usize,
 }
@@ -176,12 +176,12 @@ fn cosine(a: &[f64; 3], b: &[f64; 3]) -> f64 {
 }
 
 /// Groups the normals at a node into walls, in arbitrary order.
-fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<Wall> {
-    let mut walls: Vec<Wall> = Vec::new();
+fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<NodeWall> {
+    let mut walls: Vec<NodeWall> = Vec::new();
     for (condition, normal) in normals {
         let near = walls.iter().position(|wall| cosine(&wall.sum, &normal) > smooth);
         match near {
-            None => walls.push(Wall { sum: normal, condition }),
+            None => walls.push(NodeWall { sum: normal, condition }),
             Some(at) => {
                 let wall = &mut walls[at];
                 wall.sum = std::array::from_fn(|c| wall.sum[c] + normal[c]);
@@ -210,7 +210,7 @@ fn walls(normals: impl Iterator<Item = (usize, [f64; 3])>, smooth: f64) -> Vec<W
 pub(super) fn walls_at(order: usize, normals: &[[f64; 3]]) -> Vec<[f64; 3]> {
     let (_, smooth) = EDGE[usize::from(order > 1)].to_radians().sin_cos();
     let walls = walls(normals.iter().map(|&normal| (0, normal)), smooth);
-    let unit = |wall: Wall| {
+    let unit = |wall: NodeWall| {
         let length = dot(&wall.sum, &wall.sum).sqrt().max(f64::MIN_POSITIVE);
         wall.sum.map(|x| x / length)
     };
@@ -223,7 +223,7 @@ pub(super) fn are_smooth(order: usize, a: &[f64; 3], b: &[f64; 3]) -> bool {
 }
 
 /// Applies the conditions of one field, in order, if some of them constrain a normal component.
-pub(super) fn hold(order: usize, stated: &[&(&Held, Vec<f64>)], all: &mut Constraints) {
+pub(super) fn hold(order: usize, stated: &[&(&ConditionSupport, Vec<f64>)], all: &mut Constraints) {
     let of_normals = || stated.iter().filter(|(held, _)| held.trace == Trace::Normal);
     let mut nodes: Vec<u32> =
         of_normals().flat_map(|(held, _)| held.nodes.iter().copied()).collect();
@@ -240,7 +240,7 @@ pub(super) fn hold(order: usize, stated: &[&(&Held, Vec<f64>)], all: &mut Constr
             own.into_iter().flatten().map(move |&normal| (condition, normal))
         });
         let walls = walls(normals, smooth);
-        let mut rows = Rows::default();
+        let mut rows = NodeConditions::default();
         for &(condition, place) in &places {
             let (held, values) = stated[condition];
             let count = values.len() / held.nodes.len().max(1);

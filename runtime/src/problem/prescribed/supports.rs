@@ -1,9 +1,9 @@
 //! Nodes of essential conditions: on facets, on tagged curves and points, or at the vertex nearest to a point.
 
 use super::RunError;
-use crate::mesh::skeleton::Places;
+use crate::mesh::skeleton::SkeletonIndex;
 use crate::mesh::{Facet, Mesh};
-use crate::processes::Reduce;
+use crate::processes::Reduction;
 use crate::space::Space;
 use fem_dsl::problem::{Dirichlet, Support};
 use kernels_gen::element::{ElementError, Lagrange, tabulate};
@@ -19,7 +19,7 @@ pub(super) fn find(
         Support::Tags(tags) => (mesh.sides_under(tags)?, mesh.places_under(tags)),
         Support::Vertex(to) => {
             let at = nearest_vertex(mesh, to);
-            (Vec::new(), Some(Places::at(at, size(mesh))))
+            (Vec::new(), Some(SkeletonIndex::at(at, size(mesh))))
         }
     };
     let mut nodes = space.nodes_on(&facets);
@@ -32,7 +32,11 @@ pub(super) fn find(
 }
 
 /// Returns the nodes of a space on curves and at points, found by coordinates.
-fn nodes_at(mesh: &Mesh, space: &Space, places: &Places<'_>) -> Result<Vec<u32>, ElementError> {
+fn nodes_at(
+    mesh: &Mesh,
+    space: &Space,
+    places: &SkeletonIndex<'_>,
+) -> Result<Vec<u32>, ElementError> {
     let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
     let points = space.element().points();
     let table = tabulate(geometry, &points);
@@ -58,7 +62,7 @@ fn nearest_vertex(mesh: &Mesh, to: &[f64; 3]) -> [f64; 3] {
     let mut found = [0.0; 4];
     for (key, found) in found.iter_mut().enumerate() {
         let mut least = [left.iter().map(|own| own[key]).fold(f64::INFINITY, f64::min)];
-        mesh.reduce_in_all(Reduce::Least, &mut least);
+        mesh.reduce_in_all(Reduction::Least, &mut least);
         left.retain(|own| own[key] <= least[0]);
         *found = least[0];
     }

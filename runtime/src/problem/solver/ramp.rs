@@ -1,18 +1,18 @@
-//! Load steps ([`Loaded`]) and parameter sweeps of a problem.
+//! Load steps ([`LoadableSystem`]) and parameter sweeps of a problem.
 
-use super::{System, values};
+use super::{DiscreteProblem, values};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::RunError;
 use crate::solve::{
-    Continue, Loaded, NewtonSettings, NonlinearSystem, OperatorError, Progress, Report, Wrapper,
-    join, newton, silent,
+    Continue, LoadableSystem, NewtonSettings, NonlinearSystem, OperatorError, Progress, Report,
+    Wrapper, join, newton, silent,
 };
-use crate::support::doing::doing;
 use crate::support::expression::Parameters;
+use crate::support::progress::doing;
 
 /// Quantity scaled by the load factor.
-pub(super) enum Load {
+pub(super) enum LoadQuantity {
     /// The values of all conditions.
     Everything {
         /// Condition values at full load, 0 in free degrees of freedom.
@@ -23,21 +23,21 @@ pub(super) enum Load {
 }
 
 /// A system with a load factor.
-pub(super) struct Ramp<'a> {
+pub(super) struct LoadedSystem<'a> {
     pub(super) operator: &'a mut Operator,
-    pub(super) system: System<'a>,
-    pub(super) load: Load,
+    pub(super) system: DiscreteProblem<'a>,
+    pub(super) load: LoadQuantity,
     /// Load factor.
     pub(super) at: f64,
     /// Error of an evaluation at some load factor.
     pub(super) failed: Option<RunError>,
 }
 
-impl Ramp<'_> {
+impl LoadedSystem<'_> {
     /// Returns the parameters at the load factor.
     pub(super) fn parameters(&self) -> Parameters {
         let mut parameters = self.system.parameters.clone();
-        if let Load::Param(param) = self.load {
+        if let LoadQuantity::Param(param) = self.load {
             let grown = parameters.range(param);
             parameters.values[grown].iter_mut().for_each(|value| *value *= self.at);
         }
@@ -46,7 +46,7 @@ impl Ramp<'_> {
 
     /// Evaluates conditions and data that depend on a parameter.
     fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
-        let (System { on, prescribed, .. }, parameters) = (self.system, self.parameters());
+        let (DiscreteProblem { on, prescribed, .. }, parameters) = (self.system, self.parameters());
         self.operator.set_params(&parameters.values)?;
         self.operator.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
         if prescribed.aux_depends_on(param) {
@@ -57,16 +57,16 @@ impl Ramp<'_> {
     }
 }
 
-impl Loaded for Ramp<'_> {
+impl LoadableSystem for LoadedSystem<'_> {
     fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError> {
         self.at = s;
         match &self.load {
-            Load::Everything { boundary: full } => {
+            LoadQuantity::Everything { boundary: full } => {
                 boundary.copy_from(full);
                 boundary.scale(s);
                 Ok(())
             }
-            &Load::Param(param) => self.evaluate(param, boundary).map_err(|error| {
+            &LoadQuantity::Param(param) => self.evaluate(param, boundary).map_err(|error| {
                 let message = error.to_string();
                 self.failed = Some(error);
                 OperatorError::new(message)
@@ -75,7 +75,7 @@ impl Loaded for Ramp<'_> {
     }
 }
 
-impl Wrapper for Ramp<'_> {
+impl Wrapper for LoadedSystem<'_> {
     fn inner(&self) -> &dyn NonlinearSystem {
         self.operator
     }
@@ -91,7 +91,7 @@ const DECADES: [f64; 5] = [1e-4, 1e-3, 1e-2, 1e-1, 1.0];
 const BETWEEN: f64 = 16.0;
 
 /// A parameter sweep after a failed Newton solve; each solve starts from the last solution.
-pub(super) struct Sweep {
+pub(super) struct ParameterSweep {
     /// Index of the parameter.
     param: usize,
     /// Factors of its value, in order.
@@ -99,7 +99,7 @@ pub(super) struct Sweep {
     note: String,
 }
 
-impl Sweep {
+impl ParameterSweep {
     /// Selects a sweep for an initial state. Its parameter is the coefficient of a switch, as the active set of a
     /// contact problem hardly depends on the stiffness. Otherwise it is a parameter with a value at which the initial
     /// Jacobian is regular.
@@ -109,7 +109,7 @@ impl Sweep {
     /// The operator cannot be applied.
     pub(super) fn of(
         operator: &mut Operator,
-        system: System<'_>,
+        system: DiscreteProblem<'_>,
         start: &Vector,
     ) -> Result<Option<Self>, RunError> {
         if let Some((param, _)) = system.param_of_switches() {
@@ -143,14 +143,14 @@ impl Sweep {
     /// The operator cannot be applied.
     pub(super) fn solve(
         self,
-        (operator, system, settings): (&mut Operator, System<'_>, NewtonSettings),
+        (operator, system, settings): (&mut Operator, DiscreteProblem<'_>, NewtonSettings),
         (start, failed): (Vector, Report),
         u: &mut Vector,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
         let (name, mut boundary) = (&system.form.params[self.param].name, u.like());
-        let load = Load::Param(self.param);
-        let mut ramp = Ramp { operator, system, load, at: 1.0, failed: None };
+        let load = LoadQuantity::Param(self.param);
+        let mut ramp = LoadedSystem { operator, system, load, at: 1.0, failed: None };
         let (mut at, mut all) = (start, failed.clone());
         let mut has_failed = false;
         for rung in self.rungs {

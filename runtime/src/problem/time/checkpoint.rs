@@ -3,12 +3,12 @@
 //! the whole mesh, independently of the number of processes.
 
 use super::super::RunError;
-use super::identity::{Identity, of_states, refused};
-use super::stages::Staged;
-use super::whole::{EXACT, Known, Whole};
-use super::{Way, parameters_at};
+use super::identity::{ProblemIdentity, of_states, refused};
+use super::stages::ProblemStages;
+use super::whole_mesh::{EXACT, MeshIdentity, WholeMeshMap};
+use super::{Integrator, parameters_at};
 use crate::algebra::vector::Vector;
-use crate::solve::time::{InitialState, State, Stepper};
+use crate::solve::time::{InitialState, Stepper, TimeState};
 use fem_dsl::problem::{Problem, Scheme};
 use std::collections::VecDeque;
 
@@ -40,13 +40,13 @@ pub struct Checkpoint {
     /// Hash of the scheme and of the form's fields and time derivatives.
     identity: f64,
     /// Identity of the mesh and its degrees of freedom; missing in version 1.
-    mesh: Option<Known>,
+    mesh: Option<MeshIdentity>,
     /// Identity of the equations; missing in versions 1 and 2.
-    problem: Option<Identity>,
+    problem: Option<ProblemIdentity>,
     begun: InitialState,
     second: bool,
     /// States, newest first: the current one, then the history of the scheme.
-    past: Vec<Past>,
+    past: Vec<StoredState>,
     /// Length of the next step.
     pub(super) length: f64,
     /// Largest ‖u‖, and largest initial ‖R‖ of a solve.
@@ -56,28 +56,28 @@ pub struct Checkpoint {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-struct Past {
+struct StoredState {
     time: f64,
     u: Vec<f64>,
     v: Vec<f64>,
     a: Vec<f64>,
 }
 
-impl Past {
-    fn of(state: &State, whole: &Whole) -> Self {
+impl StoredState {
+    fn of(state: &TimeState, whole: &WholeMeshMap) -> Self {
         let numbers = |vector: &Vector| whole.gathered(vector.to_vec());
         let a = state.a.as_ref().map_or_else(Vec::new, numbers);
         Self { time: state.time, u: numbers(&state.u), v: numbers(&state.v), a }
     }
 
-    fn state(&self, like: &Vector, whole: &Whole) -> State {
+    fn state(&self, like: &Vector, whole: &WholeMeshMap) -> TimeState {
         let vector = |numbers: &[f64]| {
             let mut made = like.like();
             made.set(&whole.part(numbers));
             made
         };
         let a = (!self.a.is_empty()).then(|| vector(&self.a));
-        State { time: self.time, u: vector(&self.u), v: vector(&self.v), a }
+        TimeState { time: self.time, u: vector(&self.u), v: vector(&self.v), a }
     }
 }
 
@@ -101,16 +101,16 @@ impl Checkpoint {
         all.extend([self.identity, second, size, self.past.len() as f64]);
         all.extend([self.length, self.shown as f64]);
         all.extend(self.largest);
-        if let Some(Known { order, cells, vertices }) = self.mesh {
+        if let Some(MeshIdentity { order, cells, vertices }) = self.mesh {
             all.extend([order, cells, vertices].map(|number| number as f64));
         }
-        if let Some(Identity { form, prescribed, params }) = &self.problem {
+        if let Some(ProblemIdentity { form, prescribed, params }) = &self.problem {
             let InitialState { rates, norm, tried } = self.begun;
             all.extend([f64::from(u8::from(rates)), norm, tried]);
             all.extend([*form as f64, *prescribed as f64, params.len() as f64]);
             all.extend_from_slice(params);
         }
-        for Past { time, u, v, a } in &self.past {
+        for StoredState { time, u, v, a } in &self.past {
             all.push(*time);
             [u, v, a].into_iter().for_each(|numbers| all.extend_from_slice(numbers));
         }
@@ -171,7 +171,7 @@ impl Checkpoint {
         for _ in 0..states {
             let time = take(1)[0];
             let (u, v) = (take(size), take(size));
-            past.push(Past { time, u, v, a: if second { take(size) } else { Vec::new() } });
+            past.push(StoredState { time, u, v, a: if second { take(size) } else { Vec::new() } });
         }
         let (length, shown, largest) = (head[6], count(7)?, [head[8], head[9]]);
         let begun = match knows {
@@ -181,7 +181,7 @@ impl Checkpoint {
         let problem = match knows {
             true => {
                 let [form, prescribed] = [count(16)?, count(17)?].map(|n| n as u64);
-                Some(Identity { form, prescribed, params: params.to_vec() })
+                Some(ProblemIdentity { form, prescribed, params: params.to_vec() })
             }
             false => None,
         };
@@ -189,7 +189,7 @@ impl Checkpoint {
             true => {
                 let [order, cells, vertices] =
                     [count(10)?, count(11)?, count(12)?].map(|n| n as u64);
-                Some(Known { order, cells, vertices })
+                Some(MeshIdentity { order, cells, vertices })
             }
             false => None,
         };
@@ -198,18 +198,18 @@ impl Checkpoint {
 
     /// Takes a checkpoint of the integrator, which discards all data that a restarted run would not have. Collective.
     pub(super) fn leave(
-        way: &mut Way,
+        way: &mut Integrator,
         (problem, scheme): (&Problem, Scheme),
         (length, shown): (f64, usize),
-        staged: &mut Staged<'_>,
-        whole: &Whole,
+        staged: &mut ProblemStages<'_>,
+        whole: &WholeMeshMap,
     ) -> Result<Self, RunError> {
-        let of = |state: &State| Past::of(state, whole);
-        let (past, largest, begun): (Vec<Past>, f64, InitialState) = match &*way {
-            Way::Implicit(stepper) => {
+        let of = |state: &TimeState| StoredState::of(state, whole);
+        let (past, largest, begun): (Vec<StoredState>, f64, InitialState) = match &*way {
+            Integrator::Implicit(stepper) => {
                 (stepper.past().map(of).collect(), stepper.largest(), stepper.begun())
             }
-            Way::Explicit(explicit) => {
+            Integrator::Explicit(explicit) => {
                 let begun = InitialState { rates: true, norm: 0.0, tried: 0.0 };
                 (vec![of(explicit.state())], 0.0, begun)
             }
@@ -217,7 +217,7 @@ impl Checkpoint {
         let second = way.state().a.is_some();
         let largest = [largest, staged.largest()];
         let identity = of_states(scheme, &problem.form);
-        let (mesh, of) = (Some(whole.mesh), Some(Identity::of(problem, staged)));
+        let (mesh, of) = (Some(whole.mesh), Some(ProblemIdentity::of(problem, staged)));
         let left =
             Self { identity, mesh, problem: of, begun, second, past, length, largest, shown };
         forget(way, scheme, staged)?;
@@ -225,7 +225,7 @@ impl Checkpoint {
     }
 
     /// Checks that the checkpoint belongs to this mesh and its degrees of freedom, as far as its version allows.
-    fn check_mesh(&self, whole: &Whole) -> Result<(), RunError> {
+    fn check_mesh(&self, whole: &WholeMeshMap) -> Result<(), RunError> {
         let (size, own) = (self.past[0].u.len(), whole.size);
         if size != own {
             return Err(refused(&format!("has {size} unknowns, where the problem has {own}")));
@@ -234,7 +234,8 @@ impl Checkpoint {
         if there == here {
             return Ok(());
         }
-        let [there, here] = [there, here].map(|Known { cells, vertices, .. }| [cells, vertices]);
+        let [there, here] =
+            [there, here].map(|MeshIdentity { cells, vertices, .. }| [cells, vertices]);
         let how = match there == here {
             true => {
                 "whose cells, vertices or unknowns are elsewhere, or in another order".to_owned()
@@ -258,18 +259,18 @@ impl Checkpoint {
         &self,
         (problem, scheme): (&Problem, Scheme),
         like: &Vector,
-        staged: &mut Staged<'_>,
-        whole: &Whole,
+        staged: &mut ProblemStages<'_>,
+        whole: &WholeMeshMap,
         notes: &mut Vec<String>,
-    ) -> Result<Way, RunError> {
+    ) -> Result<Integrator, RunError> {
         self.check_mesh(whole)?;
         if self.identity != of_states(scheme, &problem.form) {
             return Err(refused("is of another scheme, or of a form with other fields"));
         }
         if let Some(left) = &self.problem {
-            notes.extend(left.compare(&Identity::of(problem, staged), &problem.form)?);
+            notes.extend(left.compare(&ProblemIdentity::of(problem, staged), &problem.form)?);
         }
-        let mut past: VecDeque<State> =
+        let mut past: VecDeque<TimeState> =
             self.past.iter().map(|past| past.state(like, whole)).collect();
         let [largest, begun] = self.largest;
         staged.set_largest(begun);
@@ -277,29 +278,36 @@ impl Checkpoint {
             true => {
                 let Some(state) = past.pop_front() else { unreachable!("there is one state") };
                 at(staged, state.time);
-                Way::new(scheme, state, None, staged)?
+                Integrator::new(scheme, state, None, staged)?
             }
-            false => {
-                Way::Implicit(Stepper::resume(scheme, self.second, past, (largest, self.begun)))
-            }
+            false => Integrator::Implicit(Stepper::resume(
+                scheme,
+                self.second,
+                past,
+                (largest, self.begun),
+            )),
         })
     }
 }
 
 /// Sets the parameters for a step from a time.
-fn at(staged: &mut Staged<'_>, time: f64) {
+fn at(staged: &mut ProblemStages<'_>, time: f64) {
     let form = staged.system().form;
     parameters_at(form, staged.parameters_mut(), time, [0.0; 2]);
 }
 
 /// Discards factors, levels and other data of earlier steps.
-fn forget(way: &mut Way, scheme: Scheme, staged: &mut Staged<'_>) -> Result<(), RunError> {
+fn forget(
+    way: &mut Integrator,
+    scheme: Scheme,
+    staged: &mut ProblemStages<'_>,
+) -> Result<(), RunError> {
     staged.forget();
-    if let Way::Explicit(explicit) = way {
+    if let Integrator::Explicit(explicit) = way {
         let state = explicit.state().clone();
         at(staged, state.time);
-        *way = Way::new(scheme, state, None, staged)?;
-        if let Way::Explicit(explicit) = way {
+        *way = Integrator::new(scheme, state, None, staged)?;
+        if let Integrator::Explicit(explicit) = way {
             explicit.quieten(staged)?;
         }
     }
@@ -312,10 +320,11 @@ mod tests {
 
     #[test]
     fn a_list_is_a_checkpoint_again_or_none() {
-        let past = |time: f64| Past { time, u: vec![time, 1.0], v: vec![2.0, 3.0], a: Vec::new() };
+        let past =
+            |time: f64| StoredState { time, u: vec![time, 1.0], v: vec![2.0, 3.0], a: Vec::new() };
         let (length, largest) = (0.125, [4.0, 0.0]);
         let past = vec![past(0.5), past(0.25)];
-        let (identity, mesh) = (7.0, Some(Known { order: 11, cells: 1, vertices: 4 }));
+        let (identity, mesh) = (7.0, Some(MeshIdentity { order: 11, cells: 1, vertices: 4 }));
         let begun = InitialState { rates: true, norm: 4.0, tried: 0.0 };
         let second = Checkpoint {
             identity,
@@ -329,7 +338,7 @@ mod tests {
             shown: 3,
         };
         let first = Checkpoint { mesh: None, ..second.clone() };
-        let problem = Identity { form: 5, prescribed: 6, params: vec![0.5, 0.25] };
+        let problem = ProblemIdentity { form: 5, prescribed: 6, params: vec![0.5, 0.25] };
         let begun = InitialState { rates: false, norm: 0.5, tried: 2.0 };
         let left = Checkpoint { problem: Some(problem), begun, ..second.clone() };
         for earlier in [first, second] {

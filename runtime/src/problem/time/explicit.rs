@@ -7,16 +7,16 @@
 //! Power iteration bounds λ for each new step length, and regularly if ∂F/∂u depends on t or the solution. If the rate
 //! itself has grown, iteration starts from it: the fastest growing mode dominates it, so that the bound is sharp.
 
-use super::super::solver::Levels;
+use super::super::solver::MultigridInput;
 use super::super::{RunError, kernels};
-use super::alike::Alike;
 use super::error::TimeError;
-use super::mass::{Mass, highest, scattered};
-use super::stability::{ConjugatePair, Products, longest_step};
-use super::stages::Staged;
+use super::mass::{FormMass, highest, scattered};
+use super::recorded_steps::RecordedSteps;
+use super::stability::{ConjugatePair, KrylovProducts, longest_step};
+use super::stages::ProblemStages;
 use crate::algebra::vector::Vector;
 use crate::solve::LinearOperator;
-use crate::solve::time::State;
+use crate::solve::time::TimeState;
 use fem_dsl::point::{Input, masses_follow, still};
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
@@ -39,10 +39,10 @@ const CHECKED: usize = 64;
 /// Computes initial rates from the form, with the mass that yields them; adds notes on unknown rates.
 pub(super) fn begin(
     scheme: Scheme,
-    mut state: State,
-    staged: &mut Staged<'_>,
+    mut state: TimeState,
+    staged: &mut ProblemStages<'_>,
     notes: &mut Vec<String>,
-) -> Result<(State, Option<Mass>), RunError> {
+) -> Result<(TimeState, Option<FormMass>), RunError> {
     let rates = &staged.system().form.rates;
     let read = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
     let needs = match scheme {
@@ -68,7 +68,7 @@ pub(super) fn begin(
         return Ok((state, None));
     }
     let form = staged.system().form;
-    let mut mass = Mass::new(&state.u, staged)?;
+    let mut mass = FormMass::new(&state.u, staged)?;
     if let Scheme::Leapfrog { mass: Kind::Lumped } | Scheme::RungeKutta { mass: Kind::Lumped, .. } =
         scheme
     {
@@ -109,14 +109,14 @@ pub(super) fn begin(
 }
 
 /// Evaluates the rate at a state and a time, which is given as a fraction of the step.
-type RateAt<'a> = dyn FnMut(f64, &mut Vector, &mut Vector) -> Result<(), RunError> + 'a;
+type RateFunction<'a> = dyn FnMut(f64, &mut Vector, &mut Vector) -> Result<(), RunError> + 'a;
 
 /// Explicit time integrator.
-pub(super) struct Explicit {
+pub(super) struct ExplicitIntegrator {
     scheme: Scheme,
     /// State; for the leapfrog with a diagonal mass, the velocity lags half a step while `pending` is set.
-    state: State,
-    mass: Mass,
+    state: TimeState,
+    mass: FormMass,
     /// F at the state.
     r: Vector,
     /// Length of the last step while its F is not yet applied to the velocity.
@@ -125,7 +125,7 @@ pub(super) struct Explicit {
     next: Vector,
     /// Buffers of a Runge-Kutta formula: the weighted sum, and the rate of a stage.
     stages: Option<[Vector; 2]>,
-    alike: Alike,
+    alike: RecordedSteps,
     steps: usize,
     /// True after the solution became infinite: the run cannot continue.
     lost: bool,
@@ -139,13 +139,13 @@ pub(super) struct Explicit {
     fastest: Option<Vector>,
 }
 
-impl Explicit {
+impl ExplicitIntegrator {
     /// Creates the integrator from a state, and a mass if it is known.
     pub(super) fn new(
         scheme: Scheme,
-        state: State,
-        mass: Option<Mass>,
-        staged: &mut Staged<'_>,
+        state: TimeState,
+        mass: Option<FormMass>,
+        staged: &mut ProblemStages<'_>,
     ) -> Result<Self, RunError> {
         let kind = match scheme {
             Scheme::RungeKutta { mass, .. } | Scheme::Leapfrog { mass } => mass,
@@ -164,7 +164,7 @@ impl Explicit {
                 scheme.word()
             )));
         }
-        let mass = mass.map_or_else(|| Mass::new(&state.u, staged), Ok)?;
+        let mass = mass.map_or_else(|| FormMass::new(&state.u, staged), Ok)?;
         let mass = if kind == Kind::Lumped { mass.lumped(&state.u, staged)? } else { mass };
         let (r, next) = (state.u.like(), state.u.like());
         let (calm, varies) = (state.v.norm(), !staged.is_steady());
@@ -176,7 +176,7 @@ impl Explicit {
             pending: None,
             next,
             stages: None,
-            alike: Alike::default(),
+            alike: RecordedSteps::default(),
             steps: 0,
             lost: false,
             checked: 0.0,
@@ -187,20 +187,21 @@ impl Explicit {
     }
 
     /// Replaces the system's operator by one of F(t, u, 0, 0), which reads no history, if the mass is lumped.
-    pub(super) fn quieten(&self, staged: &mut Staged<'_>) -> Result<(), RunError> {
+    pub(super) fn quieten(&self, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
         let form = still(staged.system().form);
         let levels = staged.system().levels.filter(|_| self.mass.kind == Kind::Lumped);
-        let Some(Levels { elements, target, device }) = levels else { return Ok(()) };
-        let (params, shelf) = (&staged.parameters().values, staged.operator.shelf());
+        let Some(MultigridInput { elements, target, device }) = levels else { return Ok(()) };
+        let (params, table_cache) = (&staged.parameters().values, staged.operator.table_cache());
         let tasks = [Task::Residual, Task::Action];
         let (on, device) = (staged.on(), device.cloned());
-        let made = kernels::compile_for(&form, elements, on, params, &tasks, target, device, shelf);
+        let made =
+            kernels::compile_for(&form, elements, on, params, &tasks, target, device, table_cache);
         *staged.operator = made?.0;
         Ok(())
     }
 
     /// Returns the state; before [`Self::confirm`] only its t and u are up to date.
-    pub(super) fn state(&self) -> &State {
+    pub(super) fn state(&self) -> &TimeState {
         &self.state
     }
 
@@ -210,9 +211,9 @@ impl Explicit {
     }
 
     /// Advances velocity and acceleration to the state's time, and checks that the state is finite.
-    pub(super) fn confirm(&mut self, staged: &mut Staged<'_>) -> Result<(), RunError> {
+    pub(super) fn confirm(&mut self, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
         if let Some(length) = self.pending.take() {
-            let State { time, u, v, a } = &mut self.state;
+            let TimeState { time, u, v, a } = &mut self.state;
             let a = a.get_or_insert_with(|| u.like());
             v.kick(0.5 * length, a, &self.r, &self.mass.inverse);
             if staged.settings.timed[0] {
@@ -293,7 +294,7 @@ impl Explicit {
         };
         times(x, &mut y)?;
         times(&y, &mut z)?;
-        let products = Products {
+        let products = KrylovProducts {
             of_two: [x.dot(x), x.dot(&y), y.dot(&y)],
             with_last: [x.dot(&z), y.dot(&z)],
             last: z.dot(&z),
@@ -302,7 +303,7 @@ impl Explicit {
     }
 
     /// Monitors ‖u̇‖ for instability, and regularly updates λ if ∂F/∂u varies.
-    fn watch(&mut self, length: f64, staged: &Staged<'_>) -> Result<(), RunError> {
+    fn watch(&mut self, length: f64, staged: &ProblemStages<'_>) -> Result<(), RunError> {
         let (looks, at) = (self.steps.is_multiple_of(CHECKED), (length, staged.ends));
         if !looks && !self.varies {
             return Ok(());
@@ -327,7 +328,11 @@ impl Explicit {
     }
 
     /// Takes a step; it cannot be undone.
-    pub(super) fn step(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
+    pub(super) fn step(
+        &mut self,
+        length: f64,
+        staged: &mut ProblemStages<'_>,
+    ) -> Result<(), RunError> {
         if self.lost {
             return self.confirm(staged);
         }
@@ -352,7 +357,7 @@ impl Explicit {
         &mut self,
         order: usize,
         length: f64,
-        staged: &mut Staged<'_>,
+        staged: &mut ProblemStages<'_>,
     ) -> Result<(), RunError> {
         // Nodes, which are also the coefficients of the preceding stage, and the weights of the sum.
         let (nodes, weights): (&[f64], &[f64]) = match order {
@@ -361,13 +366,13 @@ impl Explicit {
             3 => (&[0.0, 1.0 / 3.0, 2.0 / 3.0], &[0.25, 0.0, 0.75]),
             _ => (&[0.0, 0.5, 0.5, 1.0], &[1.0 / 6.0, 1.0 / 3.0, 1.0 / 3.0, 1.0 / 6.0]),
         };
-        let State { time, u, v, .. } = &mut self.state;
+        let TimeState { time, u, v, .. } = &mut self.state;
         let [sum, rate] = self.stages.get_or_insert_with(|| [u.like(), u.like()]);
         let (now, mass, r, next) = (*time, &self.mass, &mut self.r, &mut self.next);
         let lumped = mass.kind == Kind::Lumped;
         let repeatable = lumped && staged.is_repeatable() && !staged.follows_time();
         let on = next.array().map(|(on, _)| Arc::clone(on)).filter(|_| repeatable);
-        let mut all = |rate_at: &mut RateAt<'_>| -> Result<(), RunError> {
+        let mut all = |rate_at: &mut RateFunction<'_>| -> Result<(), RunError> {
             // The first stage is the final rate of the last step.
             sum.copy_from(u);
             sum.axpy(length * weights[0], v);
@@ -407,8 +412,8 @@ impl Explicit {
 
     /// Takes a leapfrog step: v ← v + c ü, with c from the middle of the last step to that of this one, then u ← u + Δt
     /// v. With a diagonal mass, ü is fused into one pass over the vectors, and a device replays steps of equal length.
-    fn leap(&mut self, length: f64, staged: &mut Staged<'_>) -> Result<(), RunError> {
-        let State { time, u, v, a } = &mut self.state;
+    fn leap(&mut self, length: f64, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
+        let TimeState { time, u, v, a } = &mut self.state;
         let on = self.next.array().map(|(on, _)| Arc::clone(on));
         if let Some(on) = on.filter(|_| self.pending == Some(length) && staged.is_repeatable()) {
             *time += length;

@@ -2,15 +2,15 @@
 //! restart.
 
 use super::super::RunError;
-use super::stages::Staged;
-use super::whole::EXACT;
+use super::stages::ProblemStages;
+use super::whole_mesh::EXACT;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme};
 use kernels_gen::abi::hash;
 
 /// Hashes of a problem, compared on restart.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Identity {
+pub(super) struct ProblemIdentity {
     /// Hash of the form's integrals.
     pub(super) form: u64,
     /// Hash of its conditions and data.
@@ -37,9 +37,9 @@ pub(super) fn refused(what: &str) -> RunError {
     ))
 }
 
-impl Identity {
+impl ProblemIdentity {
     /// Computes the identity of a problem with its parameter values.
-    pub(super) fn of(problem: &Problem, staged: &Staged<'_>) -> Self {
+    pub(super) fn of(problem: &Problem, staged: &ProblemStages<'_>) -> Self {
         let (form, parameters) = (&problem.form, staged.parameters());
         let own = 0..form.own_params().len();
         let params = own.flat_map(|param| parameters.values[parameters.range(param)].to_vec());

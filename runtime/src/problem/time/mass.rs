@@ -8,11 +8,11 @@
 //! is the sum of each row over its component of its field; a mass that couples components is rejected. Quadrature at
 //! the nodes gives a diagonal M, which is detected and inverted as such.
 
-use super::super::solver::Levels;
+use super::super::solver::MultigridInput;
 use super::super::{RunError, kernels};
 use super::error::TimeError;
 use super::parameters_at;
-use super::stages::Staged;
+use super::stages::ProblemStages;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{
@@ -37,7 +37,7 @@ pub(super) fn scattered(n: usize) -> Vec<f64> {
 }
 
 /// Returns the parameter values at a time, with s for the highest derivative of each field.
-fn parameters_with(s: f64, time: f64, staged: &Staged<'_>) -> Vec<f64> {
+fn parameters_with(s: f64, time: f64, staged: &ProblemStages<'_>) -> Vec<f64> {
     let (mut parameters, form) = (staged.parameters().clone(), staged.system().form);
     parameters_at(form, &mut parameters, time, [0.0; 2]);
     for rate in form.rates.iter().filter(|rate| highest(form, rate.field) == rate.order) {
@@ -60,7 +60,7 @@ fn component_of(form: &PointForm, field: usize, component: usize) -> String {
 }
 
 /// Mass of a form.
-pub(super) struct Mass {
+pub(super) struct FormMass {
     with: Operator,
     /// J with s = 0.
     pub(super) without: Operator,
@@ -74,19 +74,28 @@ pub(super) struct Mass {
     work: Mutex<Vector>,
 }
 
-impl Mass {
+impl FormMass {
     /// Builds the consistent mass of the highest derivatives of all fields, at a state.
-    pub(super) fn new(u: &Vector, staged: &Staged<'_>) -> Result<Self, RunError> {
+    pub(super) fn new(u: &Vector, staged: &ProblemStages<'_>) -> Result<Self, RunError> {
         let form = staged.system().form;
         let missing = || RunError::Setting("the elements of the system are not known".to_owned());
-        let Levels { elements, target, device } = staged.system().levels.ok_or_else(missing)?;
+        let MultigridInput { elements, target, device } =
+            staged.system().levels.ok_or_else(missing)?;
         let parameters = |s: f64| parameters_with(s, staged.parameters().values[0], staged);
         let made = |s: f64| {
             let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
-            let (on, shelf) = (staged.on(), staged.operator.shelf());
+            let (on, table_cache) = (staged.on(), staged.operator.table_cache());
             let device = device.cloned();
-            let made =
-                kernels::compile_for(form, elements, on, &params, &tasks, target, device, shelf);
+            let made = kernels::compile_for(
+                form,
+                elements,
+                on,
+                &params,
+                &tasks,
+                target,
+                device,
+                table_cache,
+            );
             let (mut made, _) = made?;
             made.linearise(u)?;
             Ok::<_, RunError>(made)
@@ -123,7 +132,11 @@ impl Mass {
     /// # Errors
     ///
     /// A mass that couples components, or has row sums that are not positive.
-    pub(super) fn lumped(mut self, u: &Vector, staged: &mut Staged<'_>) -> Result<Self, RunError> {
+    pub(super) fn lumped(
+        mut self,
+        u: &Vector,
+        staged: &mut ProblemStages<'_>,
+    ) -> Result<Self, RunError> {
         if self.kind == Kind::Lumped {
             return Ok(self);
         }
@@ -172,7 +185,11 @@ impl Mass {
 
     /// Computes the row sums of free degrees of freedom: (F with derivative c in all DoFs − F without) / c. They
     /// include the columns of constrained DoFs, which products with M omit.
-    fn sums_of_rows(&self, u: &Vector, staged: &mut Staged<'_>) -> Result<Vec<f64>, RunError> {
+    fn sums_of_rows(
+        &self,
+        u: &Vector,
+        staged: &mut ProblemStages<'_>,
+    ) -> Result<Vec<f64>, RunError> {
         let form = staged.system().form;
         let order = (0..form.fields.len()).map(|field| highest(form, field)).max();
         let time = staged.parameters().values[0];
@@ -202,7 +219,7 @@ impl Mass {
         &mut self,
         time: f64,
         u: &Vector,
-        staged: &Staged<'_>,
+        staged: &ProblemStages<'_>,
     ) -> Result<(), RunError> {
         for (operator, s) in [(&mut self.with, self.s), (&mut self.without, 0.0)] {
             let parameters = parameters_with(s, time, staged);
@@ -268,7 +285,7 @@ impl Mass {
     }
 }
 
-impl LinearOperator for Mass {
+impl LinearOperator for FormMass {
     fn size(&self) -> usize {
         self.inverse.len()
     }

@@ -24,7 +24,7 @@ pub(super) struct ConjugatePair {
 }
 
 /// Scalar products of x, A x and A² x, for x in an invariant subspace of A.
-pub(super) struct Products {
+pub(super) struct KrylovProducts {
     /// x·x, x·Ax, Ax·Ax.
     pub(super) of_two: [f64; 3],
     /// x·A²x, Ax·A²x.
@@ -33,7 +33,7 @@ pub(super) struct Products {
     pub(super) last: f64,
 }
 
-impl Products {
+impl KrylovProducts {
     /// Returns the eigenvalue pair of the least-squares fit A² x = t A x − d x; `None` if the fit is poor or the
     /// eigenvalues are real.
     pub(super) fn pair(&self) -> Option<ConjugatePair> {
@@ -113,7 +113,7 @@ mod tests {
         // A = [1, −2; 2, 1], x = (1, 0).
         let (x, y, z) = ([1.0, 0.0], [1.0, 2.0], [-3.0, 4.0]);
         let dot = |a: [f64; 2], b: [f64; 2]| a[0] * b[0] + a[1] * b[1];
-        let products = Products {
+        let products = KrylovProducts {
             of_two: [dot(x, x), dot(x, y), dot(y, y)],
             with_last: [dot(x, z), dot(y, z)],
             last: dot(z, z),

@@ -3,14 +3,15 @@
 
 use super::super::RunError;
 use super::super::plan::SolvePlan;
-use super::super::solver::{Again, System, solve_planned};
+use super::super::solver::{DiscreteProblem, LinearSolveSequence, solve_planned};
 use super::super::step::Monitor;
 use super::parameters_at;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
-use crate::solve::time::{Stage, Stages, State};
+use crate::solve::time::{Stage, StageSolver, TimeState};
 use crate::solve::{
-    Continue, Figures, LinearOperator as _, Newton, NonlinearSystem, Outcome, Progress, Report,
+    Continue, LinearOperator as _, MultigridStatistics, Newton, NonlinearSystem, Outcome, Progress,
+    Report,
 };
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::Parameters;
@@ -49,8 +50,8 @@ impl StageSettings {
 
 /// Solver data reused between stages.
 #[derive(Default)]
-pub(super) struct Memory {
-    again: Option<Again>,
+pub(super) struct StageMemory {
+    again: Option<LinearSolveSequence>,
     newton: Option<Newton>,
     /// s of the current Jacobian; `None` before the first one, or if it depends on t or the state.
     made_for: Option<[f64; 2]>,
@@ -63,18 +64,18 @@ pub(super) struct Memory {
     residual: f64,
     report: Option<Report>,
     notes: Vec<String>,
-    figures: Vec<Figures>,
+    figures: Vec<MultigridStatistics>,
 }
 
 /// Values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
-pub(super) struct Moving(pub(super) [Vec<f64>; 3]);
+pub(super) struct ConditionValues(pub(super) [Vec<f64>; 3]);
 
 /// Last evaluation of conditions, with its time and difference step.
-pub(super) type Evaluated = Option<([f64; 2], Rc<Moving>)>;
+pub(super) type LastConditions = Option<([f64; 2], Rc<ConditionValues>)>;
 
 /// Stage solver.
-pub(super) struct Staged<'a> {
-    system: System<'a>,
+pub(super) struct ProblemStages<'a> {
+    system: DiscreteProblem<'a>,
     pub(super) operator: &'a mut Operator,
     pub(super) settings: StageSettings,
     monitor: &'a mut dyn Monitor,
@@ -83,7 +84,7 @@ pub(super) struct Staged<'a> {
     steady: bool,
     /// Degrees of freedom of fields without time derivatives.
     algebraic: Vec<Range<usize>>,
-    memory: Memory,
+    memory: StageMemory,
     cancelled: bool,
     /// Initial time; data may be undefined before it.
     pub(super) begins: f64,
@@ -92,20 +93,20 @@ pub(super) struct Staged<'a> {
     /// Step length, used for finite differences of unknown derivatives.
     pub(super) length: f64,
     /// Last evaluation of the conditions.
-    pub(super) evaluated: Evaluated,
+    pub(super) evaluated: LastConditions,
 }
 
 fn reads_time(graph: &Graph) -> bool {
     graph.nodes().iter().any(|node| *node == Node::Input(Input::Time))
 }
 
-impl<'a> Staged<'a> {
+impl<'a> ProblemStages<'a> {
     pub(super) fn new(
-        system: System<'a>,
+        system: DiscreteProblem<'a>,
         operator: &'a mut Operator,
         settings: StageSettings,
         monitor: &'a mut dyn Monitor,
-        memory: Memory,
+        memory: StageMemory,
     ) -> Self {
         let form = system.form;
         let coefficients = form.integrals.iter().any(|integral| {
@@ -138,11 +139,11 @@ impl<'a> Staged<'a> {
     }
 
     /// Returns the solver data for reuse.
-    pub(super) fn into_memory(self) -> Memory {
+    pub(super) fn into_memory(self) -> StageMemory {
         self.memory
     }
 
-    pub(super) fn system(&self) -> System<'a> {
+    pub(super) fn system(&self) -> DiscreteProblem<'a> {
         self.system
     }
 
@@ -177,7 +178,7 @@ impl<'a> Staged<'a> {
         &self.memory.notes
     }
 
-    pub(super) fn figures(&self) -> Vec<Figures> {
+    pub(super) fn figures(&self) -> Vec<MultigridStatistics> {
         self.memory.figures.clone()
     }
 
@@ -301,16 +302,16 @@ impl<'a> Staged<'a> {
     }
 
     /// Leaves the operator with the derivatives of a state.
-    pub(super) fn quiet(&mut self, state: &State) -> Result<(), RunError> {
+    pub(super) fn quiet(&mut self, state: &TimeState) -> Result<(), RunError> {
         self.arrive(state.time, [Some(&state.v), state.a.as_ref()])
     }
 
     /// Returns discretisation and parameters for evaluating a state: with data and derivatives at its time.
     pub(super) fn seen(
         &self,
-        state: &State,
+        state: &TimeState,
     ) -> Result<(Arc<Discretisation>, Parameters), RunError> {
-        let System { on, prescribed, .. } = self.system;
+        let DiscreteProblem { on, prescribed, .. } = self.system;
         let mut parameters = self.parameters.clone();
         parameters_at(self.system.form, &mut parameters, state.time, [0.0; 2]);
         let rates = &self.system.form.rates;
@@ -388,7 +389,7 @@ fn unknowns_at_nodes(on: &Discretisation, (aux, field): (usize, usize)) -> Vec<u
     from
 }
 
-impl Stages for Staged<'_> {
+impl StageSolver for ProblemStages<'_> {
     type Error = RunError;
 
     fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), RunError> {
@@ -399,11 +400,11 @@ impl Stages for Staged<'_> {
             None => self.set_rates(stage.rates.map(Some))?,
         }
         let parameters = self.parameters.clone();
-        let system = System { parameters: &parameters, ..self.system };
+        let system = DiscreteProblem { parameters: &parameters, ..self.system };
         if self.settings.plan.newton.is_none() {
             let mut again = match self.memory.again.take() {
                 Some(again) => again,
-                None => Again::new(self.operator, system, x, &self.settings.plan)?,
+                None => LinearSolveSequence::new(self.operator, system, x, &self.settings.plan)?,
             };
             let largest = self.memory.largest;
             let Self { operator, monitor, cancelled, .. } = self;
@@ -447,7 +448,7 @@ impl Stages for Staged<'_> {
         to.set(&all);
     }
 
-    fn hold(&mut self, state: &mut State) -> Result<(), RunError> {
+    fn hold(&mut self, state: &mut TimeState) -> Result<(), RunError> {
         self.hold_state(state)
     }
 }

@@ -12,7 +12,7 @@ enum OutputTimes {
     /// Multiples of a length, and the end time.
     Every(f64),
     /// A list, ascending.
-    At(Vec<f64>),
+    List(Vec<f64>),
 }
 
 /// Output times of a run.
@@ -27,7 +27,7 @@ impl Times {
         let Stepping { from, to, every, ref at, .. } = *stepping;
         let given = match every {
             Some(every) => OutputTimes::Every(every),
-            None if !at.is_empty() => OutputTimes::At(at.clone()),
+            None if !at.is_empty() => OutputTimes::List(at.clone()),
             None => OutputTimes::All,
         };
         Self { given, from, to }
@@ -51,7 +51,7 @@ impl Times {
                 let near = self.multiple(*every, ((time - self.from) / every).round());
                 self.is_same(near, time) || self.is_same(self.to, time)
             }
-            OutputTimes::At(all) => all.iter().any(|&own| self.is_same(own, time)),
+            OutputTimes::List(all) => all.iter().any(|&own| self.is_same(own, time)),
         }
     }
 
@@ -73,7 +73,7 @@ impl Times {
                 let next = [1.0, 2.0].map(|more| self.multiple(*every, count + more));
                 next.into_iter().find(|&own| behind(own))
             }
-            OutputTimes::At(all) => all.iter().copied().find(|&own| behind(own)),
+            OutputTimes::List(all) => all.iter().copied().find(|&own| behind(own)),
         };
         Some(next.unwrap_or(self.to).min(self.to))
     }

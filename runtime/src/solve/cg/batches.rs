@@ -11,8 +11,8 @@
 //! Small problems are bound by the kernel launch latency. If the device supports it, a few iterations are therefore
 //! recorded and launched together.
 
-use super::{System, Work};
-use crate::algebra::vector::{Chain, Step, Vector};
+use super::{PreconditionedSystem, WorkVectors};
+use crate::algebra::vector::{CgStep, DeviceIterations, Vector};
 use crate::device::Recording;
 use crate::solve::OperatorError;
 use std::collections::VecDeque;
@@ -29,7 +29,7 @@ const WORTH_RECORDING: usize = 16;
 
 /// Input of the batch size.
 #[derive(Clone, Copy)]
-struct Facts {
+struct BatchSizing {
     /// Size of the last batch; 0 for the first.
     last: usize,
     /// Seconds per iteration of the last batch.
@@ -42,7 +42,7 @@ struct Facts {
     recorded: bool,
 }
 
-impl Facts {
+impl BatchSizing {
     /// Returns the batch size: twice the last one, at most the predicted number, within [`SECONDS`]; rounded up to
     /// whole recordings, if there are any.
     fn count(self) -> usize {
@@ -50,7 +50,8 @@ impl Facts {
             return 1;
         }
         let in_time = (SECONDS / self.seconds) as usize;
-        let count = (2 * self.last).min(in_time).min(self.expected.max(FEW)).min(Chain::MOST);
+        let count =
+            (2 * self.last).min(in_time).min(self.expected.max(FEW)).min(DeviceIterations::MOST);
         let whole = count.next_multiple_of(RECORDED);
         let count = if self.recorded && count > FEW { whole } else { count };
         count.min(self.room).max(1)
@@ -66,11 +67,11 @@ fn expected(history: &[f64], target: f64) -> usize {
 }
 
 /// Iterations run ahead by a device.
-pub(super) struct Batches {
-    chain: Chain,
+pub(super) struct IterationBatches {
+    chain: DeviceIterations,
     target: f64,
     /// Results not yet consumed.
-    found: VecDeque<Step>,
+    found: VecDeque<CgStep>,
     /// Size of the last batch, and seconds per iteration.
     last: (usize, f64),
     recording: Option<Recording>,
@@ -78,10 +79,10 @@ pub(super) struct Batches {
     tried: bool,
 }
 
-impl Batches {
+impl IterationBatches {
     /// Creates batches if vectors live on a device and operators run without host synchronisation.
     pub(super) fn new(
-        system: System<'_>,
+        system: PreconditionedSystem<'_>,
         b: &Vector,
         target: f64,
     ) -> Result<Option<Self>, OperatorError> {
@@ -89,7 +90,7 @@ impl Batches {
             return Ok(None);
         }
         let (found, last, recording, tried) = (VecDeque::new(), (0, 0.0), None, false);
-        let chain = Chain::new(b)?;
+        let chain = DeviceIterations::new(b)?;
         Ok(chain.map(|chain| Self { chain, target, found, last, recording, tried }))
     }
 
@@ -102,16 +103,16 @@ impl Batches {
     /// Returns the result of the next iteration, NaN if there is none. Runs at most `room` iterations.
     pub(super) fn next(
         &mut self,
-        system: System<'_>,
-        work: &mut Work,
+        system: PreconditionedSystem<'_>,
+        work: &mut WorkVectors,
         x: &mut Vector,
         history: &[f64],
         room: usize,
-    ) -> Result<Step, OperatorError> {
+    ) -> Result<CgStep, OperatorError> {
         if self.found.is_empty() {
             let (last, seconds) = self.last;
             let (expected, recorded) = (expected(history, self.target), self.recording.is_some());
-            let count = Facts { last, seconds, expected, room, recorded }.count();
+            let count = BatchSizing { last, seconds, expected, room, recorded }.count();
             let start = Instant::now();
             self.run(count, system, work, x)?;
             self.found.extend(self.chain.read()?);
@@ -119,7 +120,7 @@ impl Batches {
             let seconds = work.r.largest(start.elapsed().as_secs_f64());
             self.last = (count, seconds / count as f64);
         }
-        let none = Step { curvature: f64::NAN, square: f64::NAN, weighted: f64::NAN };
+        let none = CgStep { curvature: f64::NAN, square: f64::NAN, weighted: f64::NAN };
         Ok(self.found.pop_front().unwrap_or(none))
     }
 
@@ -127,8 +128,8 @@ impl Batches {
     fn run(
         &mut self,
         count: usize,
-        system: System<'_>,
-        work: &mut Work,
+        system: PreconditionedSystem<'_>,
+        work: &mut WorkVectors,
         x: &mut Vector,
     ) -> Result<(), OperatorError> {
         let chain = &self.chain;
@@ -151,13 +152,13 @@ impl Batches {
 
 /// Runs one iteration, from the operator to the next direction.
 fn iteration(
-    chain: &Chain,
-    system: System<'_>,
-    work: &mut Work,
+    chain: &DeviceIterations,
+    system: PreconditionedSystem<'_>,
+    work: &mut WorkVectors,
     x: &mut Vector,
 ) -> Result<(), OperatorError> {
-    let System { a, preconditioner } = system;
-    let Work { r, p, q, z } = work;
+    let PreconditionedSystem { a, preconditioner } = system;
+    let WorkVectors { r, p, q, z } = work;
     let inverse = preconditioner.inverse_diagonal();
     a.apply(p, q)?;
     chain.product(p, q)?;
@@ -172,8 +173,8 @@ fn iteration(
 mod tests {
     use super::*;
 
-    const PLENTY: Facts =
-        Facts { last: 0, seconds: 1e-6, expected: 1000, room: 1000, recorded: false };
+    const PLENTY: BatchSizing =
+        BatchSizing { last: 0, seconds: 1e-6, expected: 1000, room: 1000, recorded: false };
 
     #[test]
     fn batches_grow_as_long_as_they_are_short() {
@@ -184,14 +185,14 @@ mod tests {
             counts.push(facts.last);
         }
         assert_eq!(counts, [1, 2, 4, 8, 16, 32, 64, 64, 64]);
-        let slow = |seconds| Facts { last: 64, seconds, ..PLENTY }.count();
+        let slow = |seconds| BatchSizing { last: 64, seconds, ..PLENTY }.count();
         assert_eq!([1e-5, 2e-4, 0.9e-3, 0.1].map(slow), [64, 5, 1, 1]);
     }
 
     #[test]
     fn batches_are_no_longer_than_what_is_left() {
         let count = |expected, room, recorded| {
-            Facts { last: 32, expected, room, recorded, ..PLENTY }.count()
+            BatchSizing { last: 32, expected, room, recorded, ..PLENTY }.count()
         };
         assert_eq!(count(1000, 1000, false), 64);
         assert_eq!(count(19, 1000, false), 19);

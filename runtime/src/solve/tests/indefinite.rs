@@ -104,8 +104,8 @@ pub(super) fn coupled(a: Dense, solution: &[f64]) -> impl NonlinearSystem {
     Coupled(Cubic::new(a, 0.0, solution, true))
 }
 
-fn linear(solver: InnerSolver) -> Linear {
-    Linear { solver, restart: 60, ..Linear::default() }
+fn linear(solver: InnerSolver) -> LinearSettings {
+    LinearSettings { solver, restart: 60, ..LinearSettings::default() }
 }
 
 #[test]
@@ -199,7 +199,7 @@ impl NonlinearSystem for Spring {
     }
 }
 
-impl Loaded for Spring {
+impl LoadableSystem for Spring {
     fn set_load(&mut self, s: f64, boundary: &mut Vector) -> Result<(), OperatorError> {
         self.s = s;
         boundary.set(&[(self.support)(s), 0.0]);

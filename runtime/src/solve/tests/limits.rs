@@ -70,7 +70,7 @@ fn solve(
             gmres(a, b, &mut x, jacobi, settings, &mut silent)
         }
         _ => {
-            let mut direct = Direct::new(Coupling::full(b.len()));
+            let mut direct = DirectSolver::new(Coupling::full(b.len()));
             direct.solve(a, b, &mut x, true, settings, &mut silent)
         }
     };
@@ -212,7 +212,7 @@ fn settings_outside_of_their_ranges_are_refused() {
     assert!(refused(NewtonSettings { max_iterations: 0, ..fine }));
     assert!(refused(NewtonSettings { max_inner: 0, ..fine }));
     assert!(refused(NewtonSettings { forcing: Forcing::Fixed(1.0), ..fine }));
-    let restart = Linear { restart: 0, ..Linear::default() };
+    let restart = LinearSettings { restart: 0, ..LinearSettings::default() };
     assert!(refused(NewtonSettings { linear: restart, ..fine }));
 }
 
@@ -242,8 +242,8 @@ fn factors_take_over_where_iterations_fail() {
     let solution = wave(60);
     let mut system = indefinite::coupled(stiff(60), &solution);
     let mut u = Vector::zeros(60, Precision::F64);
-    let after = Factors::After { iterations: 5 };
-    let linear = Linear { factors: after, ..Linear::default() };
+    let after = DirectFallback::After { iterations: 5 };
+    let linear = LinearSettings { factors: after, ..LinearSettings::default() };
     let settings = CgSettings { max_iterations: 20, ..CgSettings::default() };
     let report = solve_affine(&mut system, &mut u, settings, linear, &mut silent);
     let report = report.expect("applies");
@@ -252,7 +252,7 @@ fn factors_take_over_where_iterations_fail() {
     let [note] = report.notes.as_slice() else { panic!("{:?}", report.notes) };
     assert!(note.contains("cg") && note.contains("after 5 iterations; direct"), "{note}");
     // Without permission it does not.
-    let linear = Linear { factors: Factors::Never, ..linear };
+    let linear = LinearSettings { factors: DirectFallback::Never, ..linear };
     let report = solve_affine(&mut system, &mut u, settings, linear, &mut silent);
     assert_eq!(report.expect("applies").outcome, Outcome::IterationLimit);
 }

@@ -44,8 +44,8 @@ impl NonlinearSystem for Condensable {
         true
     }
 
-    fn local(&self) -> Option<Arc<Local>> {
-        Some(Arc::new(Local {
+    fn local(&self) -> Option<Arc<LocalDofs>> {
+        Some(Arc::new(LocalDofs {
             dofs: vec![1],
             of_cell: 1,
             clusters: vec![vec![0]],
@@ -62,9 +62,9 @@ impl NonlinearSystem for Condensable {
 
 #[test]
 fn factors_follow_a_block_that_becomes_singular() {
-    let linear = Linear { solver: InnerSolver::Direct, ..Linear::default() };
+    let linear = LinearSettings { solver: InnerSolver::Direct, ..LinearSettings::default() };
     let mut u = Vector::zeros(2, Precision::F64);
-    let mut affine = Affine::new(&u, linear);
+    let mut affine = AffineSolver::new(&u, linear);
     for a in [[2.0, 1.0, 1.0, 1.0], [2.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 3.0]] {
         u.fill(0.0);
         let mut system = Condensable::new(a, [3.0, -2.0]);
@@ -80,8 +80,8 @@ fn factors_follow_a_block_that_becomes_singular() {
 fn blocks_that_rounding_hides_are_singular() {
     let local = Condensable::new([1.0; 4], [0.0; 2]).local().expect("one");
     let local =
-        Local { dofs: vec![0, 1], of_cell: 2, clusters: vec![vec![0, 1]], ..(*local).clone() };
-    let local = Local { products: vec![vec![0], vec![1]], ..local };
+        LocalDofs { dofs: vec![0, 1], of_cell: 2, clusters: vec![vec![0, 1]], ..(*local).clone() };
+    let local = LocalDofs { products: vec![vec![0], vec![1]], ..local };
     let nearly = Dense { n: 2, entries: vec![1.0, 1.0, 1.0, 1.0 + 1e-7] };
     for (precision, regular) in [(Precision::F64, true), (Precision::F32, false)] {
         let like = Vector::zeros(2, precision);

@@ -18,7 +18,7 @@ fn known(t: f64) -> [f64; 3] {
     [cos + t * t, -OMEGA * sin + 2.0 * t, -OMEGA * OMEGA * cos + 2.0]
 }
 
-impl Stages for Oscillator {
+impl StageSolver for Oscillator {
     type Error = std::convert::Infallible;
 
     fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), Self::Error> {
@@ -34,7 +34,7 @@ impl Stages for Oscillator {
 
     fn keep_algebraic(&self, _from: &Vector, _to: &mut Vector) {}
 
-    fn hold(&mut self, _state: &mut State) -> Result<(), Self::Error> {
+    fn hold(&mut self, _state: &mut TimeState) -> Result<(), Self::Error> {
         Ok(())
     }
 }
@@ -43,9 +43,9 @@ fn number(value: f64) -> Vector {
     Vector::from_slice(&[value], Precision::F64)
 }
 
-fn begin(inertia: f64) -> State {
+fn begin(inertia: f64) -> TimeState {
     let [u, v, a] = known(0.0).map(number);
-    State { time: 0.0, u, v, a: (inertia > 0.0).then_some(a) }
+    TimeState { time: 0.0, u, v, a: (inertia > 0.0).then_some(a) }
 }
 
 /// Returns the error at t = 1 after a number of steps of alternating lengths.
@@ -107,7 +107,7 @@ fn errors_fall_with_the_order_of_the_scheme() {
 #[test]
 fn the_average_acceleration_keeps_the_energy() {
     struct Free;
-    impl Stages for Free {
+    impl StageSolver for Free {
         type Error = std::convert::Infallible;
 
         fn solve(&mut self, stage: &Stage<'_>, x: &mut Vector) -> Result<(), Self::Error> {
@@ -117,16 +117,16 @@ fn the_average_acceleration_keeps_the_energy() {
 
         fn keep_algebraic(&self, _from: &Vector, _to: &mut Vector) {}
 
-        fn hold(&mut self, _: &mut State) -> Result<(), Self::Error> {
+        fn hold(&mut self, _: &mut TimeState) -> Result<(), Self::Error> {
             Ok(())
         }
     }
     const STIFFNESS: f64 = 30.0;
     let energy =
-        |state: &State| 0.5 * state.v.get(0).powi(2) + 0.5 * STIFFNESS * state.u.get(0).powi(2);
+        |state: &TimeState| 0.5 * state.v.get(0).powi(2) + 0.5 * STIFFNESS * state.u.get(0).powi(2);
     let last = |scheme: Scheme| {
         let begin =
-            State { time: 0.0, u: number(1.0), v: number(0.3), a: Some(number(-STIFFNESS)) };
+            TimeState { time: 0.0, u: number(1.0), v: number(0.3), a: Some(number(-STIFFNESS)) };
         let before = energy(&begin);
         let mut stepper = Stepper::new(scheme, true, begin, true);
         for _ in 0..1000 {

@@ -142,21 +142,21 @@ fn chain(places: &[String]) -> String {
 pub struct AffineConstraints {
     /// The dependent degrees of freedom, ascending.
     unknowns: Vec<u32>,
-    terms: Terms,
-    fixed: Terms,
+    terms: TermLists,
+    fixed: TermLists,
     values: Vec<f64>,
 }
 
 /// A list per row.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Terms {
+pub struct TermLists {
     /// The start of each list, and the end of the last.
     pub starts: Vec<usize>,
     /// (index, coefficient), ascending in each list.
     pub entries: Vec<(u32, f64)>,
 }
 
-impl Terms {
+impl TermLists {
     /// Returns the list of a row.
     pub fn of(&self, row: usize) -> &[(u32, f64)] {
         &self.entries[self.starts[row]..self.starts[row + 1]]
@@ -168,7 +168,7 @@ impl Terms {
 }
 
 /// Progress of the substitution of a row.
-enum State {
+enum RowState {
     New,
     /// In progress: the next of its terms to visit.
     Open(usize),
@@ -211,11 +211,11 @@ impl AffineConstraints {
         })?;
         let mut order: Vec<usize> = (0..rows.len()).collect();
         order.sort_unstable_by_key(|&number| rows[number].unknown);
-        let empty = || Terms { starts: vec![0], entries: Vec::new() };
+        let empty = || TermLists { starts: vec![0], entries: Vec::new() };
         let mut affine =
             Self { unknowns: Vec::new(), terms: empty(), fixed: empty(), values: Vec::new() };
         for number in order {
-            let Closed { terms, value } = &closed[number];
+            let ResolvedRow { terms, value } = &closed[number];
             affine.unknowns.push(rows[number].unknown as u32);
             affine.values.push(*value);
             for &(unknown, coefficient) in terms {
@@ -265,12 +265,12 @@ impl AffineConstraints {
     }
 
     /// Returns (j, c_ij) of each row, for free degrees of freedom.
-    pub fn terms(&self) -> &Terms {
+    pub fn terms(&self) -> &TermLists {
         &self.terms
     }
 
     /// Returns (k, c_ik) of each row, for degrees of freedom with an essential boundary condition.
-    pub fn fixed(&self) -> &Terms {
+    pub fn fixed(&self) -> &TermLists {
         &self.fixed
     }
 
@@ -289,14 +289,14 @@ impl AffineConstraints {
     }
 
     /// Returns for each free degree of freedom in any row ascending, the rows and coefficients: Cᵀ.
-    pub fn transposed(&self) -> (Vec<u32>, Terms) {
+    pub fn transposed(&self) -> (Vec<u32>, TermLists) {
         let rows = 0..self.len();
         let entries =
             rows.flat_map(|row| self.terms.of(row).iter().map(move |&(j, c)| (j, row, c)));
         let mut entries: Vec<(u32, usize, f64)> = entries.collect();
         entries.sort_unstable_by_key(|&(unknown, row, _)| (unknown, row));
         let (mut unknowns, mut lists) =
-            (Vec::new(), Terms { starts: vec![0], entries: Vec::new() });
+            (Vec::new(), TermLists { starts: vec![0], entries: Vec::new() });
         for own in entries.chunk_by(|a, b| a.0 == b.0) {
             unknowns.push(own[0].0);
             lists.entries.extend(own.iter().map(|&(_, row, c)| (self.unknowns[row], c)));
@@ -308,7 +308,7 @@ impl AffineConstraints {
 
 /// A resolved row.
 #[derive(Clone, Debug, Default)]
-struct Closed {
+struct ResolvedRow {
     /// Ascending, one term per degree of freedom.
     terms: Vec<(usize, f64)>,
     value: f64,
@@ -322,36 +322,36 @@ struct Closed {
 fn close_chains(
     rows: &[AffineConstraint],
     given: &HashMap<usize, usize>,
-) -> Result<Vec<Closed>, Vec<usize>> {
-    let mut states: Vec<State> = rows.iter().map(|_| State::New).collect();
-    let mut closed = vec![Closed::default(); rows.len()];
+) -> Result<Vec<ResolvedRow>, Vec<usize>> {
+    let mut states: Vec<RowState> = rows.iter().map(|_| RowState::New).collect();
+    let mut closed = vec![ResolvedRow::default(); rows.len()];
     let mut path = Vec::new();
     for first in 0..rows.len() {
         path.push(first);
         while let Some(&number) = path.last() {
             let from = match states[number] {
-                State::Closed => {
+                RowState::Closed => {
                     path.pop();
                     continue;
                 }
-                State::New => 0,
-                State::Open(next) => next,
+                RowState::New => 0,
+                RowState::Open(next) => next,
             };
             let terms = &rows[number].terms[from..];
             let reads =
                 terms.iter().position(|(unknown, c)| *c != 0.0 && given.contains_key(unknown));
             let Some(at) = reads else {
                 closed[number] = inserted(&rows[number], given, &closed);
-                states[number] = State::Closed;
+                states[number] = RowState::Closed;
                 path.pop();
                 continue;
             };
-            states[number] = State::Open(from + at + 1);
+            states[number] = RowState::Open(from + at + 1);
             let next = given[&terms[at].0];
             match states[next] {
-                State::New => path.push(next),
-                State::Closed => {}
-                State::Open(_) => {
+                RowState::New => path.push(next),
+                RowState::Closed => {}
+                RowState::Open(_) => {
                     let start = path.iter().position(|&open| open == next).unwrap_or(0);
                     return Err(path.split_off(start));
                 }
@@ -362,7 +362,11 @@ fn close_chains(
 }
 
 /// Substitutes resolved rows into a row.
-fn inserted(row: &AffineConstraint, given: &HashMap<usize, usize>, closed: &[Closed]) -> Closed {
+fn inserted(
+    row: &AffineConstraint,
+    given: &HashMap<usize, usize>,
+    closed: &[ResolvedRow],
+) -> ResolvedRow {
     let (mut terms, mut value) = (Vec::with_capacity(row.terms.len()), row.value);
     for &(unknown, c) in &row.terms {
         match given.get(&unknown) {
@@ -379,7 +383,7 @@ fn inserted(row: &AffineConstraint, given: &HashMap<usize, usize>, closed: &[Clo
     terms.sort_by_key(|(unknown, _)| *unknown);
     let sums = terms.chunk_by(|a, b| a.0 == b.0);
     let sums = sums.map(|own| (own[0].0, own.iter().map(|(_, c)| c).sum::<f64>()));
-    Closed { terms: sums.filter(|(_, c)| *c != 0.0).collect(), value }
+    ResolvedRow { terms: sums.filter(|(_, c)| *c != 0.0).collect(), value }
 }
 
 #[cfg(test)]

@@ -12,7 +12,7 @@
 
 /// Conditions of a node that do not constrain single components.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Oblique {
+pub struct ObliqueCondition {
     /// The node.
     pub node: u32,
     /// N.
@@ -23,7 +23,7 @@ pub struct Oblique {
 
 /// The conditions at a node, in order.
 #[derive(Clone, Debug, Default)]
-pub struct Rows {
+pub struct NodeConditions {
     /// An orthonormal basis of the span of the rows.
     basis: Vec<[f64; 3]>,
     /// The shortest vector that satisfies them.
@@ -37,7 +37,7 @@ pub(crate) fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {
 /// A component lies in the span if the square of its part outside is below this.
 const INSIDE: f64 = 1e-20;
 
-impl Rows {
+impl NodeConditions {
     /// Adds u·`row` = `value` with a row of length 1. If its part outside the span is smaller than `new` (the sine of
     /// an angle), it is not independent: the earlier values are changed to satisfy it.
     pub fn add(&mut self, row: [f64; 3], value: f64, new: f64) {
@@ -73,7 +73,7 @@ impl Rows {
     }
 
     /// Returns the conditions that do not constrain single components.
-    pub fn oblique(&self, node: u32) -> Option<Oblique> {
+    pub fn oblique(&self, node: u32) -> Option<ObliqueCondition> {
         let fixed: [bool; 3] = std::array::from_fn(|c| self.component(c).is_some());
         if self.basis.len() <= fixed.iter().filter(|fixed| **fixed).count() {
             return None;
@@ -84,11 +84,11 @@ impl Rows {
         };
         let given = std::array::from_fn(|i| std::array::from_fn(|j| entry(i, j)));
         let value = std::array::from_fn(|c| if fixed[c] { 0.0 } else { self.value[c] });
-        Some(Oblique { node, given, value })
+        Some(ObliqueCondition { node, given, value })
     }
 }
 
-impl Oblique {
+impl ObliqueCondition {
     /// Returns N u.
     pub fn part(&self, u: &[f64; 3]) -> [f64; 3] {
         self.given.map(|row| dot(&row, u))
@@ -107,7 +107,7 @@ mod tests {
 
     #[test]
     fn a_wall_along_an_axis_fixes_a_component() {
-        let mut rows = Rows::default();
+        let mut rows = NodeConditions::default();
         rows.add([0.0, -1.0, 0.0], 3.0, NEW);
         assert_eq!(rows.component(1), Some(-3.0));
         assert_eq!((rows.component(0), rows.component(2), rows.oblique(0)), (None, None, None));
@@ -117,7 +117,7 @@ mod tests {
     fn two_walls_hold_both() {
         // A wedge of 60° along the third axis.
         let [a, b] = [[1.0, 0.0, 0.0], [0.5, 0.75f64.sqrt(), 0.0]];
-        let mut rows = Rows::default();
+        let mut rows = NodeConditions::default();
         rows.add(a, 2.0, NEW);
         rows.add(b, -1.0, NEW);
         let u: Vec<f64> = (0..2).map(|c| rows.component(c).expect("both")).collect();
@@ -129,7 +129,7 @@ mod tests {
     #[test]
     fn oblique_walls_leave_what_lies_in_them() {
         let n = [0.6, 0.0, 0.8];
-        let mut rows = Rows::default();
+        let mut rows = NodeConditions::default();
         rows.add([0.0, 1.0, 0.0], 5.0, NEW);
         rows.add(n, 2.0, NEW);
         assert_eq!(rows.component(1), Some(5.0));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn the_later_of_two_that_are_nearly_one_holds() {
-        let mut rows = Rows::default();
+        let mut rows = NodeConditions::default();
         rows.add([1.0, 0.0, 0.0], 2.0, NEW);
         let near = [0.98, 0.0396f64.sqrt(), 0.0];
         rows.add(near, 1.0, NEW);

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn what_dead_programs_left_is_swept_and_what_the_living_hold_is_not() {
     let parent = tempfile::tempdir().expect("a folder");
-    let living = Folder::within(parent.path()).expect("a folder");
+    let living = ScratchFolder::within(parent.path()).expect("a folder");
     let dead = parent.path().join("weakform-abcdefghijkl.tmp");
     let other = parent.path().join("weakform-master");
     for folder in [&dead, &other] {
@@ -24,9 +24,9 @@ fn a_part_that_a_killed_program_left_goes_when_the_folder_is_written_again() {
     let folder = tempfile::tempdir().expect("a folder");
     let part = folder.path().join(".wf-a1B2c3.part");
     fs::write(&part, "half of it").expect("written");
-    let held = File::beside(&folder.path().join("u.vtu")).expect("a file");
+    let held = ScratchFile::beside(&folder.path().join("u.vtu")).expect("a file");
     assert!(!part.exists(), "left behind");
-    let second = File::beside(&folder.path().join("v.vtu")).expect("a file");
+    let second = ScratchFile::beside(&folder.path().join("v.vtu")).expect("a file");
     assert_eq!(fs::read_dir(folder.path()).expect("a folder").count(), 2, "both are held");
     second.persist(&folder.path().join("v.vtu")).expect("in place");
     drop(held);
@@ -42,7 +42,7 @@ fn many_at_once_do_not_sweep_each_other() {
         for _ in 0..4 {
             scope.spawn(|| {
                 for _ in 0..50 {
-                    let folder = Folder::within(parent.path()).expect("a folder");
+                    let folder = ScratchFolder::within(parent.path()).expect("a folder");
                     sweep(parent.path(), |_, _| true);
                     assert!(folder.path().is_dir());
                 }

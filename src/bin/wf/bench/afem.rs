@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use fem_bench::BenchError;
-use fem_bench::assembly::{Measured, WAYS, measured};
+use fem_bench::assembly::{Measurement, WAYS, measured};
 use fem_dsl::problem::Argument;
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
@@ -110,13 +110,13 @@ fn word(how: Representation) -> String {
 fn line(
     subject: &Subject,
     word: &str,
-    found: &Result<Measured, String>,
+    found: &Result<Measurement, String>,
     difference: Option<f64>,
 ) -> String {
     let Subject { cell, degree, mesh } = subject;
     let cells = mesh.n_cells();
     let head = format!("{cell:<4} {degree} {cells:>9}");
-    let Ok(Measured { dofs, set_up, assembly, product, size, .. }) = found else {
+    let Ok(Measurement { dofs, set_up, assembly, product, size, .. }) = found else {
         let why = found.as_ref().err().map(String::as_str).unwrap_or_default();
         return format!(
             "{head}            {word:<21} {}\n",
@@ -140,7 +140,7 @@ fn line(
 fn value(
     subject: &Subject,
     word: &str,
-    found: &Result<Measured, String>,
+    found: &Result<Measurement, String>,
     difference: Option<f64>,
     device: Option<&Arc<dyn Device>>,
 ) -> Value {
@@ -152,7 +152,7 @@ fn value(
         Err(why) => json!({
             "suite": "afem", "backend": backend, "device": on, "threads": threads, "cell": cell, "degree": degree, "cells": cells, "way": word, "error": why
         }),
-        Ok(Measured { dofs, set_up, assembly, product, size, .. }) => json!({
+        Ok(Measurement { dofs, set_up, assembly, product, size, .. }) => json!({
             "suite": "afem", "backend": backend, "device": on, "threads": threads, "cell": cell, "degree": degree, "cells": cells, "dofs": dofs, "way": word,
             "set_up": set_up, "assembly": assembly, "product": product, "elements": size.elements,
             "entries": size.entries, "difference": difference

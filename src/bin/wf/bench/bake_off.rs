@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use fem_bench::kronbichler::entries;
-use fem_bench::{BenchError, CASES, Case, Row, csr_seconds, measure, prepare_part};
+use fem_bench::{BenchError, BenchRow, CASES, Case, csr_seconds, measure, prepare_part};
 use runtime::kernels::compile::Target;
 use runtime::kernels::rates::{Rates, measure as measure_rates};
-use runtime::processes::Group;
+use runtime::processes::ProcessGroup;
 use serde_json::{Value, json};
 
 use super::{Arguments, CSR_DEGREE, CSR_ENTRIES, cost, device, kept, named_in, own_device, wishes};
@@ -135,8 +135,8 @@ fn row(
     degree: usize,
     dofs: usize,
     rates: &Rates,
-    group: &Arc<dyn Group>,
-) -> Result<Row, BenchError> {
+    group: &Arc<dyn ProcessGroup>,
+) -> Result<BenchRow, BenchError> {
     let target = Target { wishes: wishes(arguments), ..Target::native() };
     let prepared = prepare_part(case, degree, dofs, &target, group)?;
     let mut row = measure(case, &prepared, rates)?;
@@ -147,12 +147,12 @@ fn row(
 }
 
 /// Returns whether the assembled matrix is measured in addition to the operator.
-pub(super) fn has_csr(arguments: &Arguments, row: &Row) -> bool {
+pub(super) fn has_csr(arguments: &Arguments, row: &BenchRow) -> bool {
     let entries = entries(3, row.degree, row.components, row.dofs as f64);
     row.degree <= CSR_DEGREE && !arguments.no_csr && entries <= CSR_ENTRIES
 }
 
-pub(super) fn line(row: &Row) -> String {
+pub(super) fn line(row: &BenchRow) -> String {
     let mega = |rate: f64| rate / 1e6;
     let csr = row.csr_dofs_per_second();
     format!(
@@ -172,7 +172,7 @@ pub(super) fn line(row: &Row) -> String {
     )
 }
 
-pub(super) fn value(row: &Row) -> Value {
+pub(super) fn value(row: &BenchRow) -> Value {
     json!({
         "suite": "bp",
         "problem": row.problem,

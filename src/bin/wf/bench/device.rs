@@ -11,7 +11,7 @@ use runtime::device::Device;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::kernels::rates::device::rates;
 use runtime::operator::assemble::Csr;
-use runtime::processes::Reduce;
+use runtime::processes::Reduction;
 use runtime::solve::LinearOperator;
 use serde_json::json;
 
@@ -52,7 +52,7 @@ pub(super) fn suite(
             // Each process has the whole of such a small problem.
             let (error, compiled) = check(device, case, degree, &wishes)?;
             let mut error = [error];
-            group.reduce(Reduce::Largest, &mut error);
+            group.reduce(Reduction::Largest, &mut error);
             let [error] = error;
             for dofs in arguments.sizes().each() {
                 say(console, case, degree, dofs);

@@ -8,12 +8,12 @@ use std::sync::Arc;
 
 use fem_bench::balls::{Ball, Census, nodes, unknowns};
 use fem_bench::kronbichler::{MATRIX, entries};
-use fem_bench::ljungkvist::{CASE, Line, PRODUCTS, TABLE, speedup};
+use fem_bench::ljungkvist::{CASE, PRODUCTS, PaperRow, TABLE, speedup};
 use fem_bench::product::Product;
 use runtime::device::Device;
 use runtime::mesh::Mesh;
-use runtime::operator::Part;
-use runtime::support::memory::{Bytes, Room};
+use runtime::operator::CellSubset;
+use runtime::support::memory::{Bytes, MemoryBudget};
 use serde_json::{Value, json};
 
 use super::kronbichler::refused;
@@ -96,8 +96,8 @@ impl Row {
     }
 
     /// Returns the row of the paper's tables for this mesh.
-    fn line(&self) -> Option<&'static Line> {
-        let is_own = |line: &&Line| (line.dim, line.degree) == (self.dim, self.degree);
+    fn line(&self) -> Option<&'static PaperRow> {
+        let is_own = |line: &&PaperRow| (line.dim, line.degree) == (self.dim, self.degree);
         TABLE.iter().find(is_own).filter(|line| line.level == self.level)
     }
 }
@@ -190,7 +190,7 @@ impl Series<'_> {
 
     /// Returns the largest level that is measured at a degree: at most the paper's.
     fn largest(&self, degree: usize) -> Option<usize> {
-        let most = Line::of(self.dim, degree)?.level;
+        let most = PaperRow::of(self.dim, degree)?.level;
         (0..=most).rev().find(|&level| {
             self.unknowns(degree, level) <= self.sizes[1] && self.fits(degree, level)
         })
@@ -209,7 +209,7 @@ impl Series<'_> {
         let cells = self.ball.counts(level).cells() as f64;
         let points = (degree as f64 + 1.0).powi(self.dim as i32);
         let bytes = cells * (MESH * 2f64.powi(self.dim as i32) + POINT * points);
-        Room::now().is_none_or(|room| bytes <= room.bytes)
+        MemoryBudget::now().is_none_or(|room| bytes <= room.bytes)
     }
 
     fn mesh(&self, adaptive: bool, level: usize, console: &Console) -> Result<Mesh, Failure> {
@@ -220,7 +220,7 @@ impl Series<'_> {
             return Ok(self.ball.uniform(level)?);
         }
         progress.say(format!("{dim}D, adaptive: refining level {level}"));
-        let forest = self.ball.adapted(Line::base(dim, level))?;
+        let forest = self.ball.adapted(PaperRow::base(dim, level))?;
         progress.say(format!("{dim}D, adaptive: a mesh of {} cells", forest.n_leaves()));
         Ok(self.ball.mesh(&forest)?)
     }
@@ -301,11 +301,14 @@ const POINT: f64 = 80.0;
 /// Measures the cost of cells without and with hanging nodes.
 fn costs(product: &mut Product) -> Result<Costs, Failure> {
     let shares = product.shares();
-    let mut cost = |parts: &[Part]| -> Result<(usize, f64), Failure> {
+    let mut cost = |parts: &[CellSubset]| -> Result<(usize, f64), Failure> {
         let own = shares.iter().filter(|share| share.is_of(parts));
         Ok((own.map(|share| share.count()).sum(), product.seconds_of(parts)?))
     };
-    Ok(Costs { free: cost(&[Part::Free, Part::All])?, hanging: cost(&[Part::Hanging])? })
+    Ok(Costs {
+        free: cost(&[CellSubset::Free, CellSubset::All])?,
+        hanging: cost(&[CellSubset::Hanging])?,
+    })
 }
 
 fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
@@ -353,5 +356,5 @@ fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {
 
 /// Returns a remark on measurements omitted for lack of memory.
 fn room() -> Option<String> {
-    Room::now().map(|room| format!("{} ({})", Bytes(room.bytes), room.bound))
+    MemoryBudget::now().map(|room| format!("{} ({})", Bytes(room.bytes), room.bound))
 }

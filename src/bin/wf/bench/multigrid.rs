@@ -13,7 +13,7 @@ use runtime::kernels::compile::Target;
 use runtime::mesh::refine::forest::refined;
 use runtime::mesh::{Mesh, gmsh, load};
 use runtime::problem::{RunError, Solution, run_on};
-use runtime::solve::{Continue, Figures};
+use runtime::solve::{Continue, MultigridStatistics};
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
@@ -326,7 +326,7 @@ struct Row {
     cells: usize,
     iterations: usize,
     applications: usize,
-    levels: Figures,
+    levels: MultigridStatistics,
     /// Seconds without the multigrid setup.
     seconds: f64,
     diagonal: Diagonal,

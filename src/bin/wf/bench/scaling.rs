@@ -8,7 +8,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use fem_bench::scaling::{Product, product};
+use fem_bench::scaling::{ProductTimes, product};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::compile;
@@ -16,9 +16,9 @@ use fem_dsl::source::Source;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
-use runtime::mesh::parted::begin;
+use runtime::mesh::initial::begin;
 use runtime::problem::{RunError, Solution, compile_operator, run_on, set_up};
-use runtime::processes::{Group, Reduce};
+use runtime::processes::{ProcessGroup, Reduction};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
 use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
@@ -81,7 +81,7 @@ impl Size {
 #[derive(Clone, Default)]
 struct Found {
     unknowns: usize,
-    product: Product,
+    product: ProductTimes,
     /// Iterations with the diagonal preconditioner, and seconds of one.
     diagonal: (usize, f64),
     /// Iterations with multigrid, and seconds of a solve without the setup.
@@ -97,7 +97,7 @@ impl Found {
 
 /// The resources of one process.
 struct Member<'a> {
-    group: &'a Arc<dyn Group>,
+    group: &'a Arc<dyn ProcessGroup>,
     device: Option<Arc<dyn Device>>,
 }
 
@@ -140,7 +140,7 @@ impl Member<'_> {
             let made = own.multigrid.iter().map(|own| own.seconds).sum();
             // A process that has finished its multigrid setup waits for the others, which is not part of the solve.
             let mut seconds = [own.seconds.solve, made];
-            self.group.reduce(Reduce::Largest, &mut seconds);
+            self.group.reduce(Reduction::Largest, &mut seconds);
             unknowns = own.size[1];
             levels.push((own.linear_iterations, seconds[0] - seconds[1]));
         }

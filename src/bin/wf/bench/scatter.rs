@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use fem_bench::BenchError;
 use fem_bench::balls::{Ball, Census, nodes, unknowns};
-use fem_bench::ljungkvist::{CASE, Line};
+use fem_bench::ljungkvist::{CASE, PaperRow};
 use fem_bench::product::{Machine, Product};
 use kernels_gen::plan::Scatter;
 use runtime::device::Device;
@@ -77,7 +77,7 @@ fn subject(
     console.progress().say(format!("{dim}D, degree {degree}: a mesh"));
     let mesh = match adaptive {
         false => ball.uniform(level)?,
-        true => ball.mesh(&ball.adapted(Line::base(dim, level))?)?,
+        true => ball.mesh(&ball.adapted(PaperRow::base(dim, level))?)?,
     };
     let (census, dofs) = (Census::of(&mesh), unknowns(&mesh, degree)?);
     Ok(Subject { dim, adaptive, degree, mesh: Arc::new(mesh), census, dofs })

@@ -8,7 +8,8 @@ mod tables;
 use std::sync::Arc;
 
 use fem_bench::low_order::{
-    Counted, ITERATIONS, Iterations, PROBLEMS, Passes, System, TimedPass, Way, grid,
+    ITERATIONS, Iterations, OperatorVariant, PROBLEMS, Passes, ProductCosts, TimedPass,
+    TimedSystem, grid,
 };
 use fem_bench::{BenchError, CASES, Case};
 use runtime::device::Device;
@@ -33,13 +34,13 @@ struct Row {
     problem: &'static str,
     cells: usize,
     dofs: usize,
-    way: Way,
+    way: OperatorVariant,
     found: Result<Found, String>,
 }
 
 /// Its measurements.
 struct Found {
-    counted: Counted,
+    counted: ProductCosts,
     /// Seconds per product.
     seconds: f64,
     /// The largest difference from the product of the first representation, relative to the largest entry.
@@ -92,7 +93,7 @@ impl Measured {
         self.rows.iter().filter(move |row| row.problem == problem && row.dofs == dofs)
     }
 
-    fn row(&self, problem: &str, dofs: usize, way: Way) -> Option<&Row> {
+    fn row(&self, problem: &str, dofs: usize, way: OperatorVariant) -> Option<&Row> {
         self.at(problem, dofs).find(|row| row.way == way)
     }
 
@@ -193,17 +194,17 @@ fn ways(
     let (cells, dofs) = (mesh.n_cells(), problem.components * mesh.n_vertices());
     let machine = machine(arguments, device);
     let mut first: Option<Vec<f64>> = None;
-    for way in Way::ALL {
-        if way == Way::Assembled && arguments.no_csr {
+    for way in OperatorVariant::ALL {
+        if way == OperatorVariant::Assembled && arguments.no_csr {
             continue;
         }
         console.progress().say(format!("{}, {dofs} unknowns, {way}", case.name));
         let entries = model::entries(problem, dofs);
         let made = match way {
-            Way::Assembled if entries > CSR_ENTRIES => {
+            OperatorVariant::Assembled if entries > CSR_ENTRIES => {
                 Ok(Err(format!("a matrix of more than {CSR_ENTRIES:.0e} entries")))
             }
-            _ => refusable(System::new(case, mesh, way, &machine)),
+            _ => refusable(TimedSystem::new(case, mesh, way, &machine)),
         }?;
         let found = match made {
             Err(reason) => Err(reason),
@@ -225,7 +226,9 @@ fn ways(
 }
 
 /// Treats a missing kernel or insufficient memory as a row of the tables rather than a failure.
-fn refusable(made: Result<System, BenchError>) -> Result<Result<System, String>, BenchError> {
+fn refusable(
+    made: Result<TimedSystem, BenchError>,
+) -> Result<Result<TimedSystem, String>, BenchError> {
     match made {
         Err(BenchError::Compile(CompileError::Plan(reason))) => Ok(Err(reason.to_string())),
         Err(BenchError::Build(reason)) => Ok(Err(reason.to_string())),
@@ -233,7 +236,7 @@ fn refusable(made: Result<System, BenchError>) -> Result<Result<System, String>,
     }
 }
 
-fn found(system: &mut System, wanted: &[f64], all: bool) -> Result<Found, BenchError> {
+fn found(system: &mut TimedSystem, wanted: &[f64], all: bool) -> Result<Found, BenchError> {
     let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let pairs = system.result().into_iter().zip(wanted);
     let difference = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / most;
@@ -278,7 +281,8 @@ fn value(row: &Row, beside: &[Row], rates: &Rates, device: Option<&Arc<dyn Devic
     };
     let Found { counted, seconds, difference, .. } = found;
     let each = |all: f64| all / row.cells as f64;
-    let assembled = beside.iter().find(|other| other.way == Way::Assembled).and_then(Row::rate);
+    let assembled =
+        beside.iter().find(|other| other.way == OperatorVariant::Assembled).and_then(Row::rate);
     value["seconds"] = json!(seconds);
     value["dofs_per_second"] = json!(row.rate());
     value["bytes_per_cell"] = json!(each(counted.bytes));

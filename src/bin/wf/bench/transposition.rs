@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use fem_bench::BenchError;
-use fem_bench::transposition::{BATCHES, BLOCKS, CELLS, PROBLEMS, Prepared, Run, prepare};
+use fem_bench::transposition::{
+    BATCHES, BLOCKS, CELLS, PROBLEMS, PlanMeasurement, PreparedProblem, prepare,
+};
 use runtime::algebra::vector::Precision;
 use runtime::device::Device;
 use runtime::kernels::compile::CompileError;
@@ -56,14 +58,14 @@ pub(super) fn suite(
 /// Prints the table of one problem: blocks down, batches across.
 fn table(
     name: &str,
-    prepared: &Prepared,
+    prepared: &PreparedProblem,
     precision: Precision,
     rates: &Rates,
     row: &mut dyn FnMut(Value),
 ) -> Result<String, Failure> {
     let flops = prepared.model_flops();
-    let giga = |run: &Run| flops / run.seconds / 1e9;
-    let part = |run: &Run| 100.0 * run.floor_fraction(rates, precision);
+    let giga = |run: &PlanMeasurement| flops / run.seconds / 1e9;
+    let part = |run: &PlanMeasurement| 100.0 * run.floor_fraction(rates, precision);
     let cell = &prepared.cell_per_lane;
     let mut text = format!(
         "\n{name}: {} unknowns, {} cells, {} point; equations 6 to 9 expect {:.2} flop/B and {:.0} GFLOP/s\n\
@@ -102,7 +104,7 @@ fn table(
         }
         if let Some(run) = last {
             let model = prepared.model(blocks).shared_bytes();
-            let Run { threads, cells, shared_bytes, .. } = run;
+            let PlanMeasurement { threads, cells, shared_bytes, .. } = run;
             text.push_str(&format!("  {threads:>7} {cells:>7} {shared_bytes:>7}  {model:>7}"));
         }
         text.push('\n');
@@ -111,8 +113,8 @@ fn table(
 }
 
 fn value(
-    prepared: &Prepared,
-    run: &Run,
+    prepared: &PreparedProblem,
+    run: &PlanMeasurement,
     rates: &Rates,
     precision: Precision,
     (blocks, batches): (usize, usize),

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use runtime::device::{Backend, open};
 use runtime::kernels::rates::device;
-use runtime::kernels::rates::kept;
+use runtime::kernels::rates::stored_rates;
 use runtime::kernels::rates::{Rates, measure, named};
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ pub(super) fn calibrate(console: &Console) -> Result<Report, Failure> {
 }
 
 fn keep(report: &mut Report, name: &str, threads: usize, rates: &Rates) -> Result<(), Failure> {
-    let folder = kept::keep(name, threads, rates).map_err(Failure::input)?;
+    let folder = stored_rates::keep(name, threads, rates).map_err(Failure::input)?;
     let with = match threads {
         0 => String::new(),
         1 => ", 1 thread".to_owned(),

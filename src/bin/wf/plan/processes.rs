@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use clap::Args;
-use runtime::problem::scaling::{Network, Paper, Share, shares};
+use runtime::problem::scaling::{Network, PerformanceModel, ProcessShare, shares};
 use runtime::support::memory::Bytes;
 use serde_json::{Value, json};
 
@@ -56,10 +56,10 @@ pub(super) fn paper(
         let processes = processes as usize;
         Ok(shares(on, &ranks(processes)?, processes))
     });
-    let counted: Vec<Vec<Share>> = counted.collect::<Result<_, Failure>>()?;
+    let counted: Vec<Vec<ProcessShare>> = counted.collect::<Result<_, Failure>>()?;
     let wanted = if asked.unknowns.is_empty() { &[own][..] } else { &asked.unknowns };
     let of = |&unknowns: &f64| {
-        counted.iter().map(move |shares| Paper {
+        counted.iter().map(move |shares| PerformanceModel {
             shares,
             dim: on.mesh.dim(),
             unknowns: own,
@@ -70,7 +70,7 @@ pub(super) fn paper(
             times: unknowns / own,
         })
     };
-    let rows: Vec<Paper<'_>> = wanted.iter().flat_map(of).collect();
+    let rows: Vec<PerformanceModel<'_>> = wanted.iter().flat_map(of).collect();
     let value = json!({
         "latency_seconds": network.latency,
         "bytes_per_second": network.bandwidth,
@@ -80,7 +80,7 @@ pub(super) fn paper(
     Ok(Some((text(&rows, planned, network), value)))
 }
 
-fn value(row: &Paper<'_>) -> Value {
+fn value(row: &PerformanceModel<'_>) -> Value {
     let most = row.most();
     json!({
         "processes": row.shares.len(),
@@ -101,7 +101,7 @@ fn value(row: &Paper<'_>) -> Value {
     })
 }
 
-fn text(rows: &[Paper<'_>], planned: &Planned<'_>, network: Network) -> String {
+fn text(rows: &[PerformanceModel<'_>], planned: &Planned<'_>, network: Network) -> String {
     let mut text = format!(
         "on paper: processes with {} each, messages {} and {:.1} GB/s (`--latency`, `--bandwidth`); the most that any has\n\n",
         planned.on.name,

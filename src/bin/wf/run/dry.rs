@@ -6,14 +6,14 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::{MeshSource, Scheme, Stepping};
 use kernels_gen::generate::elements;
 use runtime::device::Device;
-use runtime::mesh::parted::made_by_all;
+use runtime::mesh::initial::made_by_all;
 use runtime::mesh::periodic::PeriodicError;
-use runtime::mesh::{Counts, LoadError, generate};
+use runtime::mesh::{EntityCounts, LoadError, generate};
 use runtime::problem::{
-    Facts, PredictedLevel, Prediction, Resources, RunError, SolvePlan, estimate, plan_solve,
-    predict,
+    PredictedLevel, Prediction, ProblemProperties, RunError, SolvePlan, SolveResources, estimate,
+    plan_solve, predict,
 };
-use runtime::support::memory::{Bytes, Estimate, Room};
+use runtime::support::memory::{Bytes, MemoryBudget, MemoryEstimate};
 use serde_json::{Value, json};
 
 use crate::blame::Blame;
@@ -31,7 +31,7 @@ pub(super) struct Count {
 
 /// Scales the memory model to one of several processes: `made_by_all` of the mesh plus a share of it, the whole
 /// factorisation, and a share of everything else.
-fn shared_out(estimate: &mut Estimate, processes: usize, made_by_all: f64) {
+fn shared_out(estimate: &mut MemoryEstimate, processes: usize, made_by_all: f64) {
     let share = 1.0 / processes as f64;
     for (part, bytes) in estimate.parts.iter_mut().filter(|_| processes > 1) {
         *bytes *= match *part {
@@ -57,16 +57,16 @@ pub(super) fn estimated(
     let problem = program.problem(name, counts.cell.dim(), overrides).map_err(refused)?;
     let counts = counts.refined(problem.refine);
     let refined = (0..problem.refine).rev().map(|times| bases[0].refined(times));
-    let meshes: Vec<Counts> =
+    let meshes: Vec<EntityCounts> =
         std::iter::once(counts).chain(refined).chain(bases[1..].iter().copied()).collect();
     let (form, degree) = (&problem.form, problem.degree);
     let elements = elements(form, counts.cell, degree, counts.order, problem.quadrature)
         .map_err(|error| which.run(&problem, RunError::from(error)))?;
     let several = processes.all > 1;
-    let resources = Resources::cores(processes.all * rayon::current_num_threads())
+    let resources = SolveResources::cores(processes.all * rayon::current_num_threads())
         .in_processes(processes.all)
         .with_device(device.is_some());
-    let facts = Facts::counted(form, &elements, &counts, resources);
+    let facts = ProblemProperties::counted(form, &elements, &counts, resources);
     let solve = plan_solve(&facts, problem.solver.as_ref());
     let solve = solve.map_err(|error| which.run(&problem, error))?;
     let mut estimate = estimate(form, &elements, &counts, &solve);
@@ -86,7 +86,7 @@ pub(super) fn estimated(
         // They are in device memory only.
         estimate.parts.retain(|(part, _)| !["tables", "vectors", "levels"].contains(part));
     }
-    let (room, here) = (Room::now(), processes.here as f64);
+    let (room, here) = (MemoryBudget::now(), processes.here as f64);
     let parts = estimate.parts.iter().map(|(part, bytes)| ((*part).to_owned(), json!(bytes)));
     let mut value = json!({
         "problem": name,
@@ -160,7 +160,7 @@ fn through_time(stepping: &Stepping, value: &mut Value) -> String {
 }
 
 /// Checks that indices can number the entities of the mesh: if not, no amount of memory suffices.
-fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failure> {
+fn numbered(which: Blame<'_>, counts: &EntityCounts, times: usize) -> Result<(), Failure> {
     if times > 0 {
         let refused =
             |error| LoadError::Refine { times, error: Box::new(PeriodicError::Mesh(error)) };
@@ -173,7 +173,7 @@ fn numbered(which: Blame<'_>, counts: &Counts, times: usize) -> Result<(), Failu
 }
 
 /// Returns the counts of a problem's mesh before refinement, and those of the coarser meshes of a generator.
-fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<Counts>, Failure> {
+fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<EntityCounts>, Failure> {
     let Blame { program, problem, overrides } = which;
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
     let (source, _) = program.mesh(problem, overrides).map_err(told)?;
@@ -188,7 +188,9 @@ fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<Counts>, Failure> {
             }
             Ok(all)
         }
-        MeshSource::File(_) => Ok(vec![Counts::of(&coarse(program, problem, file, overrides)?.1)]),
+        MeshSource::File(_) => {
+            Ok(vec![EntityCounts::of(&coarse(program, problem, file, overrides)?.1)])
+        }
     }
 }
 
@@ -224,10 +226,10 @@ fn told(plan: &SolvePlan, of: &Prediction) -> String {
         text.push_str(&format!("  levels      {}; {below} below\n", sizes.join(", ")));
     }
     let place = match plan.facts.resources {
-        Resources { has_device: true, .. } => "the device".to_owned(),
-        Resources { cores: 1, .. } => "one core".to_owned(),
-        Resources { cores, processes: 1, .. } => format!("{cores} cores"),
-        Resources { cores, .. } => format!("{cores} cores of all processes"),
+        SolveResources { has_device: true, .. } => "the device".to_owned(),
+        SolveResources { cores: 1, .. } => "one core".to_owned(),
+        SolveResources { cores, processes: 1, .. } => format!("{cores} cores"),
+        SolveResources { cores, .. } => format!("{cores} cores of all processes"),
     };
     let making = match (of.levels.is_empty(), of.making) {
         (false, seconds) => format!("levels in {}, ", duration(seconds)),
@@ -260,9 +262,9 @@ fn duration(seconds: f64) -> String {
 fn text(
     name: &str,
     form: &str,
-    counts: &Counts,
-    estimate: &Estimate,
-    (room, processes): (Option<&Room>, Count),
+    counts: &EntityCounts,
+    estimate: &MemoryEstimate,
+    (room, processes): (Option<&MemoryBudget>, Count),
 ) -> String {
     let parts = estimate.parts.iter().map(|(part, bytes)| format!("{part} {}", Bytes(*bytes)));
     let parts: Vec<String> = parts.collect();

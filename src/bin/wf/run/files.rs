@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Problem, Reported};
 use fem_dsl::program::Program;
-use runtime::files::output::Series;
+use runtime::files::output::FileSeries;
 
 use super::Arguments;
 use super::goal::{is_standard_output, numbered, unconverged};
@@ -116,7 +116,7 @@ fn solutions(
         }
         return Ok(());
     }
-    let series = Series::of(&path)?;
+    let series = FileSeries::of(&path)?;
     if let Some(series) = &series {
         files.writes("the collection of all steps", series.collection(), OUTPUT);
     }

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fem_dsl::problem::Problem;
 use runtime::files::output::{OutputError, writable};
-use runtime::problem::{Reached, Solution, side_by_side};
+use runtime::problem::{LastState, Solution, side_by_side};
 use runtime::space::discretisation::Discretisation;
 use serde_json::json;
 
@@ -101,7 +101,7 @@ impl Goal {
         &self,
         failure: Failure,
         problem: &Problem,
-        reached: &Reached,
+        reached: &LastState,
     ) -> Failure {
         let Self::File(path) = self else { return failure };
         // Some processes may not have reached this point.
@@ -125,7 +125,7 @@ impl Goal {
         &self,
         failure: Failure,
         problem: &Problem,
-        (step, last): (usize, &Reached),
+        (step, last): (usize, &LastState),
     ) -> Failure {
         let Self::File(path) = self else { return failure };
         // Some processes may not have reached this point.

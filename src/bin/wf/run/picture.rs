@@ -8,7 +8,7 @@ use fem_dsl::problem::Problem;
 use runtime::mesh::Mesh;
 use runtime::problem::Solution;
 use runtime::space::discretisation::Discretisation;
-use runtime::support::memory::{Room, TooMuch};
+use runtime::support::memory::{InsufficientMemory, MemoryBudget};
 use weakform::picture::{PictureError, PictureOptions, SIZES, Slice, check, write};
 
 use super::goal::numbered;
@@ -138,7 +138,7 @@ fn room(solution: &Solution) -> Result<(), Failure> {
     let bytes = 16.0 * unknowns + 4.0 * cells * nodes.sum::<usize>() as f64;
     let what = || format!("a picture of all {cells} cells at one process");
     let remedy = "`-o FILE` without --picture, for ParaView";
-    Room::check(what, bytes).map_err(|error| TooMuch { remedy, ..error }.into())
+    MemoryBudget::check(what, bytes).map_err(|error| InsufficientMemory { remedy, ..error }.into())
 }
 
 /// Returns half the height of a mesh, to two digits.

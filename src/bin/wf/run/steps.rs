@@ -2,8 +2,8 @@
 
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
-use runtime::files::output::{Series, write_npy};
-use runtime::problem::{Checkpoint, Figure, Monitor, Outcome, Solution, Step, StepKind};
+use runtime::files::output::{FileSeries, write_npy};
+use runtime::problem::{Checkpoint, Monitor, ReportResult, ReportValue, Solution, Step, StepKind};
 use runtime::solve::{Continue, Progress};
 use serde_json::Value;
 
@@ -19,7 +19,7 @@ pub(super) struct Log {
     /// A row for each step.
     pub(super) table: Table,
     /// The files of the steps, if each has its own.
-    pub(super) series: Option<Series>,
+    pub(super) series: Option<FileSeries>,
 }
 
 /// Observer of the steps of one solve.
@@ -107,11 +107,12 @@ impl Steps<'_> {
             (kind, _) => kind,
         };
         let step = Step { kind, ..step.clone() };
-        let eigenvalues = solution.modes.iter().enumerate().map(|(number, mode)| Outcome {
+        let eigenvalues = solution.modes.iter().enumerate().map(|(number, mode)| ReportResult {
             name: format!("eigenvalue_{}", number + 1),
-            value: Figure::Value(Shape::Scalar, vec![mode.value]),
+            value: ReportValue::Value(Shape::Scalar, vec![mode.value]),
         });
-        let reports: Vec<Outcome> = eigenvalues.chain(solution.reports.iter().cloned()).collect();
+        let reports: Vec<ReportResult> =
+            eigenvalues.chain(solution.reports.iter().cloned()).collect();
         let lines = self.log.table.add(&Row {
             varied: varied.map(|(_, param, value)| (param, value)),
             number: self.taken.len(),
@@ -123,7 +124,7 @@ impl Steps<'_> {
         if self.solve.speaks() {
             lines.iter().for_each(|line| console.progress().line(line));
         }
-        let values = reports.into_iter().filter(|of| matches!(of.value, Figure::Value(..)));
+        let values = reports.into_iter().filter(|of| matches!(of.value, ReportValue::Value(..)));
         self.reported.push(reports_value(&values.collect::<Vec<_>>()));
         self.taken.push(step);
         if let Some(series) = &mut self.log.series {

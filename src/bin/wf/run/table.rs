@@ -6,7 +6,7 @@
 
 use fem_dsl::point::{Field, Shape};
 use runtime::files::output::write_text;
-use runtime::problem::{Figure, Outcome, Step, StepKind};
+use runtime::problem::{ReportResult, ReportValue, Step, StepKind};
 use std::fs::{File, OpenOptions};
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ pub(super) struct Row<'a> {
     /// The previous step of the same solve.
     pub(super) before: Option<&'a Step>,
     pub(super) fields: &'a [Field],
-    pub(super) reports: &'a [Outcome],
+    pub(super) reports: &'a [ReportResult],
 }
 
 /// A field of a row, in the printed table and in the CSV: a heading and a value each.
@@ -140,7 +140,7 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
         cells.extend(at(row, time));
     }
     for report in row.reports {
-        let Figure::Value(shape, values) = &report.value else { continue };
+        let ReportValue::Value(shape, values) = &report.value else { continue };
         for (name, value) in components(&report.name, *shape).into_iter().zip(values) {
             cells.push(Cell {
                 shown: Some((name.clone(), format!("{value:.6e}"), WIDE)),
@@ -236,15 +236,15 @@ fn components(name: &str, shape: Shape) -> Vec<String> {
 }
 
 /// Returns the line plots of a solve, each with its file: `u-cut.csv` for `u.vtu`.
-pub(super) fn line_files(stem: &Path, reports: &[Outcome]) -> Vec<(String, PathBuf)> {
-    let is_line = |report: &&Outcome| matches!(report.value, Figure::Line(..));
-    let file = |report: &Outcome| (report.name.clone(), line_file(stem, &report.name));
+pub(super) fn line_files(stem: &Path, reports: &[ReportResult]) -> Vec<(String, PathBuf)> {
+    let is_line = |report: &&ReportResult| matches!(report.value, ReportValue::Line(..));
+    let file = |report: &ReportResult| (report.name.clone(), line_file(stem, &report.name));
     reports.iter().filter(is_line).map(file).collect()
 }
 
 /// Returns a line plot as CSV; empty for other reports.
-pub(super) fn line_text(report: &Outcome) -> String {
-    let Figure::Line(shape, points) = &report.value else { return String::new() };
+pub(super) fn line_text(report: &ReportResult) -> String {
+    let ReportValue::Line(shape, points) = &report.value else { return String::new() };
     let mut text = String::from("x,y,z,");
     let columns = components("value", *shape);
     text.push_str(&columns.iter().map(|head| quoted(head)).collect::<Vec<_>>().join(","));
@@ -280,9 +280,9 @@ mod tests {
             shape: Shape::Scalar,
             space: Space::H1(Degree::Relative(0)),
         };
-        let report = |name: &str, shape, values: &[f64]| Outcome {
+        let report = |name: &str, shape, values: &[f64]| ReportResult {
             name: name.to_owned(),
-            value: Figure::Value(shape, values.to_vec()),
+            value: ReportValue::Value(shape, values.to_vec()),
         };
         let reports =
             [report("top", Shape::Scalar, &[0.1]), report("m", Shape::Matrix(1, 2), &[1.0, -2.0])];

@@ -6,8 +6,8 @@ use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::seen;
 use kernels_gen::plan::{Plan, Task};
-use runtime::problem::{Figure, Mode, Outcome, Solution, Step};
-use runtime::solve::{Figures, NewtonStep, Smoother};
+use runtime::problem::{Mode, ReportResult, ReportValue, Solution, Step};
+use runtime::solve::{MultigridStatistics, NewtonStep, Smoother};
 use serde_json::{Map, Value, json};
 
 use crate::problem::called;
@@ -158,7 +158,7 @@ fn applications(solution: &Solution) -> Option<usize> {
 }
 
 /// Describes the multigrid hierarchy of a preconditioner.
-fn multigrid(solution: &Solution, levels: &Figures) -> String {
+fn multigrid(solution: &Solution, levels: &MultigridStatistics) -> String {
     let sizes: Vec<String> = levels.levels.iter().map(|level| level.unknowns.to_string()).collect();
     let (steps, applications) = (levels.steps, applications(solution).unwrap_or_default());
     let of = levels.field.as_ref().map_or_else(String::new, |name| format!("{name}: "));
@@ -191,7 +191,7 @@ fn ranges<'a>(problem: &'a Problem, solution: &'a Solution) -> impl Iterator<Ite
 }
 
 /// Returns the multigrid hierarchy of a preconditioner as JSON.
-fn levels(of: &Figures) -> Value {
+fn levels(of: &MultigridStatistics) -> Value {
     let level = |level: &runtime::solve::LevelFigures| json!({ "unknowns": level.unknowns, "largest_eigenvalue": level.largest });
     let mut value = json!({
         "levels": of.levels.iter().map(level).collect::<Vec<_>>(),
@@ -207,19 +207,19 @@ fn levels(of: &Figures) -> Value {
 }
 
 /// Formats a report; for a line plot the number of points.
-fn figure(figure: &Figure) -> String {
+fn figure(figure: &ReportValue) -> String {
     let list = |values: &[f64]| {
         let shown: Vec<String> = values.iter().map(|value| format!("{value:.10e}")).collect();
         format!("[{}]", shown.join(", "))
     };
     match figure {
-        Figure::Value(Shape::Scalar, values) => format!("{:.10e}", values[0]),
-        Figure::Value(Shape::Vector(_), values) => list(values),
-        Figure::Value(Shape::Matrix(_, columns), values) => {
+        ReportValue::Value(Shape::Scalar, values) => format!("{:.10e}", values[0]),
+        ReportValue::Value(Shape::Vector(_), values) => list(values),
+        ReportValue::Value(Shape::Matrix(_, columns), values) => {
             let rows: Vec<String> = values.chunks(*columns).map(list).collect();
             format!("[{}]", rows.join(", "))
         }
-        Figure::Line(_, points) => {
+        ReportValue::Line(_, points) => {
             let empty = |(_, values): &&([f64; 3], Vec<f64>)| values.iter().any(|x| x.is_nan());
             match points.iter().filter(empty).count() {
                 0 => format!("{} points", points.len()),
@@ -230,15 +230,15 @@ fn figure(figure: &Figure) -> String {
 }
 
 /// Returns a report as JSON: numbers, and arrays of numbers; for a line plot objects with points and values.
-fn figure_value(figure: &Figure) -> Value {
+fn figure_value(figure: &ReportValue) -> Value {
     let shaped = |shape: &Shape, values: &[f64]| match shape {
         Shape::Scalar => json!(values[0]),
         Shape::Vector(_) => json!(values),
         Shape::Matrix(_, columns) => values.chunks(*columns).map(|row| json!(row)).collect(),
     };
     match figure {
-        Figure::Value(shape, values) => shaped(shape, values),
-        Figure::Line(shape, points) => points
+        ReportValue::Value(shape, values) => shaped(shape, values),
+        ReportValue::Line(shape, points) => points
             .iter()
             .map(|(x, values)| json!({ "x": x, "value": shaped(shape, values) }))
             .collect(),
@@ -353,7 +353,7 @@ fn newton_step(step: &NewtonStep) -> Value {
     })
 }
 
-pub(super) fn reports_value(reports: &[Outcome]) -> Value {
+pub(super) fn reports_value(reports: &[ReportResult]) -> Value {
     let reports = reports.iter();
     let reports = reports.map(|report| (report.name.clone(), figure_value(&report.value)));
     Value::Object(reports.collect())

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use weakform::verify::{Compared, Degree, Findings, InTime, Level, Order, Verdict, Verification};
+use weakform::verify::{
+    Compared, Degree, Findings, InTime, LevelResult, Order, Verdict, Verification,
+};
 
 /// Returns `holds`, or its negation.
 fn word(holds: bool) -> &'static str {
@@ -58,7 +60,7 @@ fn block(text: &mut String, fields: &[String], degree: usize, findings: &Finding
         );
     }
     text.push('\n');
-    let mut before: Option<&Level> = None;
+    let mut before: Option<&LevelResult> = None;
     for level in &findings.levels {
         let _ = write!(text, "            {:>9} {:>9}", level.cells, level.dofs);
         for (field, errors) in level.errors.iter().enumerate() {

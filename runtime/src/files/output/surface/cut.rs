@@ -6,9 +6,9 @@
 //! its own basis. Points on the plane count as above it, consistently for all cells, so that a plane along cell faces
 //! shows each face once.
 
-use super::lattice::Solid;
-use super::{SurfaceError, Tables, Triangles, View, add_normals, cross};
-use crate::files::output::sample::Rows;
+use super::lattice::SolidLattice;
+use super::{BasisTables, SurfaceError, Triangles, View, add_normals, cross};
+use crate::files::output::sample::InterpolationRows;
 use crate::mesh::Mesh;
 use crate::support::parallel::*;
 use kernels_gen::element::{ElementError, Lagrange};
@@ -66,14 +66,14 @@ fn cut_once(view: &View<'_>, plane: Plane, most: usize) -> Result<Triangles, Ele
     let cells = met(view.mesh, plane);
     let per_cell = if view.mesh.cell().is_tensor() { PER_CELL } else { PER_CELL / 4 };
     let parts = view.parts(cells.len() * per_cell, most);
-    let solid = Solid::new(view.mesh.cell(), parts);
+    let solid = SolidLattice::new(view.mesh.cell(), parts);
     let geometry = Lagrange::continuous(view.mesh.cell(), view.mesh.order())?;
-    let knife = Knife {
+    let knife = PlaneCutter {
         view,
         plane,
         nothing: NOTHING * size(view.mesh),
         geometry,
-        places: Rows::new(geometry, &solid.points),
+        places: InterpolationRows::new(geometry, &solid.points),
         solid,
     };
     let pieces = cells.par_chunks(CELLS).map(|cells| knife.cut(cells)).listed();
@@ -113,17 +113,17 @@ fn size(mesh: &Mesh) -> f64 {
 }
 
 /// Common data for cutting cells.
-struct Knife<'a> {
+struct PlaneCutter<'a> {
     view: &'a View<'a>,
     plane: Plane,
     nothing: f64,
     geometry: Lagrange,
-    places: Rows,
-    solid: Solid,
+    places: InterpolationRows,
+    solid: SolidLattice,
 }
 
 /// A zero of d along an edge of a part, from below to above.
-struct Zero {
+struct ZeroPoint {
     cell: usize,
     ends: [[f64; 3]; 2],
     distances: [f64; 2],
@@ -134,22 +134,22 @@ struct Zero {
 
 /// Cut of a group of cells, in terms of zeros.
 #[derive(Default)]
-struct Pieces {
-    zeros: Vec<Zero>,
+struct CutPieces {
+    zeros: Vec<ZeroPoint>,
     corners: Vec<[u32; 3]>,
     /// The cut lines of each facet of a cell, by their ends.
     edges: BTreeMap<(usize, u32), Vec<[u32; 2]>>,
 }
 
-impl Knife<'_> {
+impl PlaneCutter<'_> {
     /// Cuts a group of cells.
     fn cut(&self, cells: &[usize]) -> Result<Triangles, ElementError> {
-        let mut pieces = Pieces::default();
+        let mut pieces = CutPieces::default();
         cells.iter().for_each(|&cell| self.cut_cell(cell, &mut pieces));
-        let Pieces { mut zeros, mut corners, edges } = pieces;
+        let CutPieces { mut zeros, mut corners, edges } = pieces;
         self.settle(&mut zeros);
         let points: Vec<[f64; 3]> = zeros.iter().map(|zero| zero.at).collect();
-        let tables = Tables::new(self.view, &points)?;
+        let tables = BasisTables::new(self.view, &points)?;
         let mut found = Triangles::with_points(points.len());
         for (row, zero) in zeros.iter().enumerate() {
             found.points[row] = self.view.place(zero.cell, &tables, row);
@@ -179,7 +179,7 @@ impl Knife<'_> {
     }
 
     /// Collects triangles and edges of a cell's parts, in terms of zeros computed later.
-    fn cut_cell(&self, cell: usize, pieces: &mut Pieces) {
+    fn cut_cell(&self, cell: usize, pieces: &mut CutPieces) {
         let distance = |row: usize| {
             let d = self.plane.distance(self.view.undisplaced(cell, self.places.of(row)));
             if d.abs() <= self.nothing { 0.0 } else { d }
@@ -242,17 +242,17 @@ impl Knife<'_> {
     }
 
     /// Returns the zero of the linear interpolant between the ends.
-    fn zero(&self, cell: usize, ends: [u32; 2], distances: [f64; 2]) -> Zero {
+    fn zero(&self, cell: usize, ends: [u32; 2], distances: [f64; 2]) -> ZeroPoint {
         let ends = ends.map(|end| self.solid.points[end as usize]);
-        Zero { cell, ends, distances, at: between(ends, distances), moved: None }
+        ZeroPoint { cell, ends, distances, at: between(ends, distances), moved: None }
     }
 
     /// Moves points along their edges to the plane.
-    fn settle(&self, zeros: &mut [Zero]) {
+    fn settle(&self, zeros: &mut [ZeroPoint]) {
         let mut open: Vec<usize> = (0..zeros.len()).collect();
         for _ in 0..STEPS {
             let points: Vec<[f64; 3]> = open.iter().map(|&zero| zeros[zero].at).collect();
-            let rows = Rows::new(self.geometry, &points);
+            let rows = InterpolationRows::new(self.geometry, &points);
             let mut row = 0;
             open.retain(|&number| {
                 let zero = &mut zeros[number];
@@ -272,7 +272,7 @@ impl Knife<'_> {
     }
 }
 
-impl Zero {
+impl ZeroPoint {
     /// Replaces the end on the point's side. If that end moves twice, the other value is halved, so that it moves as
     /// well.
     fn step(&mut self, distance: f64) {

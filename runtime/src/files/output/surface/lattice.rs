@@ -9,14 +9,14 @@ use crate::mesh::Cell;
 use std::collections::HashMap;
 
 /// Uniformly divided plane cell.
-pub(super) struct Lattice {
+pub(super) struct PlaneLattice {
     /// Reference coordinates.
     pub(super) points: Vec<[f64; 3]>,
     /// The points of each triangle.
     pub(super) triangles: Vec<[u32; 3]>,
 }
 
-impl Lattice {
+impl PlaneLattice {
     /// Divides a triangle or a quadrilateral into `parts` parts per direction.
     pub(super) fn new(shape: Cell, parts: usize) -> Self {
         let inside = |i: usize, j: usize| shape.is_tensor() || i + j <= parts;
@@ -48,7 +48,7 @@ pub(super) fn edge_points(parts: usize) -> Vec<f64> {
 }
 
 /// Uniformly divided solid cell.
-pub(super) struct Solid {
+pub(super) struct SolidLattice {
     /// Reference coordinates.
     pub(super) points: Vec<[f64; 3]>,
     /// The points of each tetrahedron.
@@ -60,7 +60,7 @@ pub(super) struct Solid {
 /// All permutations of the axes.
 const ORDERS: [[usize; 3]; 6] = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
 
-impl Solid {
+impl SolidLattice {
     /// Divides a tetrahedron or a hexahedron into `parts` parts per direction.
     pub(super) fn new(cell: Cell, parts: usize) -> Self {
         let inside = |[a, b, c]: [usize; 3]| cell.is_tensor() || (a >= b && b >= c);
@@ -120,7 +120,7 @@ mod tests {
     fn parts_fill_the_cell_and_their_facets_are_the_cells() {
         for (cell, most) in [(Cell::Tetrahedron, 1), (Cell::Hexahedron, 6)] {
             for parts in 1..4 {
-                let solid = Solid::new(cell, parts);
+                let solid = SolidLattice::new(cell, parts);
                 assert_eq!(solid.tetrahedra.len(), most * parts.pow(3));
                 for (facet, vertices) in cell.facets().iter().enumerate() {
                     let normal = cell.facet_normal(facet);
@@ -135,7 +135,7 @@ mod tests {
                 }
             }
         }
-        assert_eq!(Lattice::new(Cell::Triangle, 3).triangles.len(), 9);
-        assert_eq!(Lattice::new(Cell::Quadrilateral, 3).triangles.len(), 18);
+        assert_eq!(PlaneLattice::new(Cell::Triangle, 3).triangles.len(), 9);
+        assert_eq!(PlaneLattice::new(Cell::Quadrilateral, 3).triangles.len(), 18);
     }
 }

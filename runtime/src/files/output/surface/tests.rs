@@ -3,7 +3,7 @@
 use super::*;
 use crate::assert_close;
 use crate::mesh::generate::generate;
-use crate::reference::Bounded;
+use crate::reference::BoundedValue;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Argument;
 use kernels_gen::element::interpolation;
@@ -48,7 +48,7 @@ impl Sampled {
 }
 
 fn view<'a>(mesh: &'a Mesh, sampled: &'a Sampled) -> View<'a> {
-    let shown = Shown::Points(sampled.field());
+    let shown = ShownField::Points(sampled.field());
     View { mesh, shown, quantity: Quantity::Magnitude, warp: None }
 }
 
@@ -59,14 +59,14 @@ fn polynomial(x: [f64; 3]) -> f64 {
 /// Each sum rounds once per triangle.
 fn assert_area(triangles: &Triangles, area: f64) {
     let scale = area * triangles.corners.len() as f64;
-    assert_close!(triangles.area(), Bounded::with_scale(area, scale), f64::EPSILON);
+    assert_close!(triangles.area(), BoundedValue::with_scale(area, scale), f64::EPSILON);
 }
 
 /// Values of order one, as sums of a hundred terms.
 fn assert_values(triangles: &Triangles, exact: impl Fn([f64; 3]) -> f64) {
     assert!(!triangles.values.is_empty());
     for (&x, &value) in triangles.points.iter().zip(&triangles.values) {
-        assert_close!(value, Bounded::with_scale(exact(x), 1e3), f64::EPSILON, "at {x:?}");
+        assert_close!(value, BoundedValue::with_scale(exact(x), 1e3), f64::EPSILON, "at {x:?}");
     }
 }
 
@@ -145,7 +145,7 @@ fn a_slice_of_a_box_has_its_area_wherever_the_cells_are() {
                     let (found, all) = (length(&found), 2.0 * (cells + 1.0));
                     let scale = all * 1e3;
                     assert_eq!(chains, 2 * cells as usize * (cells as usize + 1), "{offset}");
-                    assert_close!(found, Bounded::with_scale(all, scale), f64::EPSILON);
+                    assert_close!(found, BoundedValue::with_scale(all, scale), f64::EPSILON);
                 }
             }
         }
@@ -182,13 +182,14 @@ fn quantities_are_components_or_magnitudes_and_cells_have_their_own_value() {
     assert_values(&by(Quantity::Component(1)), |x| 4.0 * x[0]);
     assert!(by(Quantity::Component(2)).values.iter().all(|value| value.is_nan()));
     let values: Vec<f64> = (0..mesh.n_cells()).map(|cell| cell as f64).collect();
-    let shown = Shown::Cells(CellField { name: "c", shape: Shape::Scalar, values: &values });
+    let shown = ShownField::Cells(CellField { name: "c", shape: Shape::Scalar, values: &values });
     let view = View { mesh: &mesh, shown, quantity: Quantity::Magnitude, warp: None };
     let all = outside(&view, MANY).expect("triangles");
     for corners in &all.corners {
         let [a, b, c] = corners.map(|corner| all.values[corner as usize]);
         assert!(a == b && b == c);
     }
-    let short = Shown::Cells(CellField { name: "c", shape: Shape::Scalar, values: &values[1..] });
+    let short =
+        ShownField::Cells(CellField { name: "c", shape: Shape::Scalar, values: &values[1..] });
     assert!(outside(&View { shown: short, ..view }, MANY).is_err());
 }

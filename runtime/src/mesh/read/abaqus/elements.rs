@@ -5,15 +5,15 @@
 //! midpoints are ordered as in VTK. Of 27 nodes, the interior one precedes those of the faces; of the three nodes of a
 //! line, the middle one is second. CalculiX uses the same names.
 
-use crate::mesh::read::contents::Kind;
+use crate::mesh::read::contents::ElementKind;
 use crate::mesh::{Cell, vtk_order};
 
 /// Meaning of an element type.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Element {
-    Of(Kind),
+pub(super) enum ElementType {
+    Kind(ElementKind),
     /// Not part of a mesh: masses, springs and so on.
-    Nothing,
+    Ignored,
 }
 
 /// Name prefixes of solid families.
@@ -36,14 +36,14 @@ const NOTHING: [&str; 13] = [
 ];
 
 /// Returns the meaning of an element type, or advice.
-pub(super) fn of(name: &str) -> Result<Element, String> {
+pub(super) fn of(name: &str) -> Result<ElementType, String> {
     let name = name.to_ascii_uppercase();
     if NOTHING.iter().any(|start| name.starts_with(start)) {
-        return Ok(Element::Nothing);
+        return Ok(ElementType::Ignored);
     }
     let kind = match name.as_str() {
-        "STRI65" => Some(Kind::Cell(Cell::Triangle, 2)),
-        "FRAME2D" | "FRAME3D" => Some(Kind::Cell(Cell::Interval, 1)),
+        "STRI65" => Some(ElementKind::Cell(Cell::Triangle, 2)),
+        "FRAME2D" | "FRAME3D" => Some(ElementKind::Cell(Cell::Interval, 1)),
         _ => nodes(&name, &SOLIDS)
             .map(solid)
             .or_else(|| nodes(&name, &SURFACES).map(surface))
@@ -51,7 +51,7 @@ pub(super) fn of(name: &str) -> Result<Element, String> {
             .or_else(|| nodes(&name, &BEAMS).map(|order| line(if order == 2 { 3 } else { 2 })))
             .unwrap_or(None),
     };
-    kind.map(Element::Of).ok_or_else(|| refused(&name))
+    kind.map(ElementType::Kind).ok_or_else(|| refused(&name))
 }
 
 /// Returns the number after the longest matching prefix.
@@ -63,30 +63,30 @@ fn nodes(name: &str, families: &[&str]) -> Option<usize> {
     families.iter().filter_map(|family| digits(name.strip_prefix(family)?)).next()
 }
 
-fn solid(nodes: usize) -> Option<Kind> {
+fn solid(nodes: usize) -> Option<ElementKind> {
     Some(match nodes {
-        4 => Kind::Cell(Cell::Tetrahedron, 1),
-        8 => Kind::Cell(Cell::Hexahedron, 1),
-        10 => Kind::Cell(Cell::Tetrahedron, 2),
-        20 => Kind::Serendipity(Cell::Hexahedron),
-        27 => Kind::Cell(Cell::Hexahedron, 2),
+        4 => ElementKind::Cell(Cell::Tetrahedron, 1),
+        8 => ElementKind::Cell(Cell::Hexahedron, 1),
+        10 => ElementKind::Cell(Cell::Tetrahedron, 2),
+        20 => ElementKind::Serendipity(Cell::Hexahedron),
+        27 => ElementKind::Cell(Cell::Hexahedron, 2),
         _ => return None,
     })
 }
 
-fn surface(nodes: usize) -> Option<Kind> {
+fn surface(nodes: usize) -> Option<ElementKind> {
     Some(match nodes {
-        3 => Kind::Cell(Cell::Triangle, 1),
-        4 => Kind::Cell(Cell::Quadrilateral, 1),
-        6 => Kind::Cell(Cell::Triangle, 2),
-        8 => Kind::Serendipity(Cell::Quadrilateral),
-        9 => Kind::Cell(Cell::Quadrilateral, 2),
+        3 => ElementKind::Cell(Cell::Triangle, 1),
+        4 => ElementKind::Cell(Cell::Quadrilateral, 1),
+        6 => ElementKind::Cell(Cell::Triangle, 2),
+        8 => ElementKind::Serendipity(Cell::Quadrilateral),
+        9 => ElementKind::Cell(Cell::Quadrilateral, 2),
         _ => return None,
     })
 }
 
-fn line(nodes: usize) -> Option<Kind> {
-    (2..=3).contains(&nodes).then(|| Kind::Cell(Cell::Interval, nodes - 1))
+fn line(nodes: usize) -> Option<ElementKind> {
+    (2..=3).contains(&nodes).then(|| ElementKind::Cell(Cell::Interval, nodes - 1))
 }
 
 fn refused(name: &str) -> String {
@@ -105,11 +105,11 @@ fn refused(name: &str) -> String {
 }
 
 /// Returns the integer coordinates of the nodes in Abaqus's order.
-pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
+pub(super) fn lattice(kind: ElementKind) -> Vec<[usize; 3]> {
     let (cell, order) = match kind {
-        Kind::Point => return vec![[0; 3]],
-        Kind::Cell(cell, order) => (cell, order),
-        Kind::Serendipity(cell) => (cell, 2),
+        ElementKind::Point => return vec![[0; 3]],
+        ElementKind::Cell(cell, order) => (cell, order),
+        ElementKind::Serendipity(cell) => (cell, 2),
     };
     if cell == Cell::Interval {
         // The midpoint of a line is second.
@@ -117,7 +117,7 @@ pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
     }
     let mut nodes = vtk_order::lattice(cell, order);
     nodes.truncate(kind.nodes());
-    if kind == Kind::Cell(Cell::Hexahedron, 2) {
+    if kind == ElementKind::Cell(Cell::Hexahedron, 2) {
         nodes.truncate(20);
         nodes.push([1, 1, 1]);
         // Centres of faces 1 to 6.
@@ -165,8 +165,8 @@ mod tests {
     #[test]
     fn types_are_known_by_family_and_number_of_nodes() {
         let kind = |name: &str| match of(name) {
-            Ok(Element::Of(kind)) => kind.to_string(),
-            Ok(Element::Nothing) => "nothing".to_owned(),
+            Ok(ElementType::Kind(kind)) => kind.to_string(),
+            Ok(ElementType::Ignored) => "nothing".to_owned(),
             Err(error) => error,
         };
         for (names, expected) in [

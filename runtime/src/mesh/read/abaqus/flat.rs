@@ -2,10 +2,12 @@
 //! facets.
 
 use super::elements::{self, Face};
-use super::model::{Model, Names, Part, Range, Sets, Surface, among};
-use crate::mesh::read::contents::{self, Block, Contents, Kind, Layout, Order};
+use super::model::{Model, ModelPart, NamedSets, NumberRange, Sets, Surface, among};
+use crate::mesh::read::contents::{
+    self, Contents, ElementBlock, ElementKind, ElementOrder, NodePermutation,
+};
 use crate::mesh::read::node_sets::{self, NodeSet};
-use crate::mesh::read::{Place, ReadError};
+use crate::mesh::read::{FilePosition, ReadError};
 use crate::mesh::vtk_order;
 use std::collections::{BTreeSet, HashMap};
 
@@ -13,11 +15,11 @@ pub(super) fn contents(mut model: Model) -> Result<Contents, ReadError> {
     let place = model.instance.take();
     let assembly = std::mem::take(&mut model.assembly);
     let mut part = chosen(model, place.as_ref().map(|instance| instance.part))?;
-    contents::once(&part.node_numbers, &part.points, &part.node_lines, Place::Line)?;
+    contents::once(&part.node_numbers, &part.points, &part.node_lines, FilePosition::Line)?;
     if let Some(instance) = &place {
         part.points.iter_mut().for_each(|point| *point = instance.place(*point));
     }
-    let whole = Whole {
+    let whole = FlatPart {
         assembly,
         // If the assembly uses a name as well, the part's set gets the instance as prefix.
         owner: place.map_or_else(|| part.name.clone(), |instance| instance.name),
@@ -28,7 +30,7 @@ pub(super) fn contents(mut model: Model) -> Result<Contents, ReadError> {
 }
 
 /// Returns the only part.
-fn chosen(mut model: Model, instance: Option<usize>) -> Result<Part, ReadError> {
+fn chosen(mut model: Model, instance: Option<usize>) -> Result<ModelPart, ReadError> {
     match (instance, model.parts.len()) {
         (Some(part), _) => Ok(model.parts.swap_remove(part)),
         (None, 0) => Ok(model.flat),
@@ -38,13 +40,13 @@ fn chosen(mut model: Model, instance: Option<usize>) -> Result<Part, ReadError> 
                 "the file has {several} parts and no instance of one: write the input of an assembly with the one \
                  that is meant"
             );
-            Err(ReadError::Unsupported { place: Place::Line(1), what })
+            Err(ReadError::Unsupported { place: FilePosition::Line(1), what })
         }
     }
 }
 
 /// Returns for each element number its group and its index there.
-fn index(part: &Part) -> HashMap<u64, (usize, usize)> {
+fn index(part: &ModelPart) -> HashMap<u64, (usize, usize)> {
     let all = part.elements.iter().enumerate();
     all.flat_map(|(group, elements)| {
         elements.numbers.iter().enumerate().map(move |(place, &number)| (number, (group, place)))
@@ -53,14 +55,14 @@ fn index(part: &Part) -> HashMap<u64, (usize, usize)> {
 }
 
 /// A part with the sets and surfaces of both levels.
-struct Whole {
-    part: Part,
-    assembly: Names,
+struct FlatPart {
+    part: ModelPart,
+    assembly: NamedSets,
     owner: String,
     index: HashMap<u64, (usize, usize)>,
 }
 
-impl Whole {
+impl FlatPart {
     fn contents(self) -> Result<Contents, ReadError> {
         let missing = |what: &str| ReadError::Missing(what.to_owned());
         if self.part.node_numbers.is_empty() {
@@ -74,7 +76,7 @@ impl Whole {
             points: self.part.points.clone(),
             blocks: self.blocks()?,
             notes: self.skipped(),
-            order: Order::Ascending,
+            order: ElementOrder::Ascending,
             ..Contents::default()
         };
         self.surfaces(&mut contents)?;
@@ -93,7 +95,7 @@ impl Whole {
     /// Returns the sets of the part and the assembly, with their tags.
     fn named<'a>(
         &'a self,
-        of: impl Fn(&'a Names) -> &'a Sets,
+        of: impl Fn(&'a NamedSets) -> &'a Sets,
     ) -> Vec<(String, &'a super::model::Set)> {
         let (own, assembly) = (of(&self.part.names), of(&self.assembly));
         let lower = own.0.iter().map(|(key, set)| {
@@ -112,7 +114,7 @@ impl Whole {
     }
 
     /// Groups elements by type and sets.
-    fn blocks(&self) -> Result<Vec<Block>, ReadError> {
+    fn blocks(&self) -> Result<Vec<ElementBlock>, ReadError> {
         let sets = self.named(|names| &names.element_sets);
         let numbers = self.element_numbers();
         let mut of: HashMap<u64, Vec<usize>> = HashMap::new();
@@ -122,11 +124,11 @@ impl Whole {
             }
         }
         let none = Vec::new();
-        let mut known: HashMap<(Kind, &Vec<usize>), usize> = HashMap::new();
-        let mut blocks: Vec<Block> = Vec::new();
+        let mut known: HashMap<(ElementKind, &Vec<usize>), usize> = HashMap::new();
+        let mut blocks: Vec<ElementBlock> = Vec::new();
         for elements in &self.part.elements {
             let kind = elements.kind;
-            let layout = Layout::new(kind, &elements::lattice(kind))?;
+            let layout = NodePermutation::new(kind, &elements::lattice(kind))?;
             for (number, nodes) in
                 elements.numbers.iter().zip(elements.nodes.chunks_exact(kind.nodes()))
             {
@@ -134,7 +136,12 @@ impl Whole {
                 let place = *known.entry((kind, own)).or_insert(blocks.len());
                 if place == blocks.len() {
                     let tags = own.iter().map(|&set| sets[set].0.clone()).collect();
-                    blocks.push(Block { kind, tags, numbers: Vec::new(), nodes: Vec::new() });
+                    blocks.push(ElementBlock {
+                        kind,
+                        tags,
+                        numbers: Vec::new(),
+                        nodes: Vec::new(),
+                    });
                 }
                 blocks[place].numbers.push(*number);
                 blocks[place].nodes.extend(layout.ours(nodes));
@@ -187,13 +194,14 @@ impl Whole {
         surface: &Surface,
         tag: &str,
         numbers: &[u64],
-    ) -> Result<Vec<Block>, ReadError> {
-        let mut blocks: HashMap<Kind, Block> = HashMap::new();
+    ) -> Result<Vec<ElementBlock>, ReadError> {
+        let mut blocks: HashMap<ElementKind, ElementBlock> = HashMap::new();
         for faces in surface.faces.iter().filter(|faces| !faces.label.is_empty()) {
             for number in among(&faces.elements, numbers) {
                 let (group, place) = self.index[&number];
                 let elements = &self.part.elements[group];
-                let (Kind::Cell(cell, _) | Kind::Serendipity(cell)) = elements.kind else {
+                let (ElementKind::Cell(cell, _) | ElementKind::Serendipity(cell)) = elements.kind
+                else {
                     continue;
                 };
                 let count = elements.kind.nodes();
@@ -204,18 +212,18 @@ impl Whole {
                     None => return Err(no_face(faces.line, &faces.label, number, elements.kind)),
                 };
                 let Some(facet) = facet else { continue };
-                let kind = Kind::Cell(facet, 1);
+                let kind = ElementKind::Cell(facet, 1);
                 let theirs: Vec<u64> = vertices.iter().map(|&vertex| nodes[vertex]).collect();
-                let layout = Layout::new(kind, &vtk_order::lattice(facet, 1))?;
+                let layout = NodePermutation::new(kind, &vtk_order::lattice(facet, 1))?;
                 let block = blocks.entry(kind).or_insert_with(|| {
                     let tags = BTreeSet::from([tag.to_owned()]);
-                    Block { kind, tags, numbers: Vec::new(), nodes: Vec::new() }
+                    ElementBlock { kind, tags, numbers: Vec::new(), nodes: Vec::new() }
                 });
                 block.numbers.push(number);
                 block.nodes.extend(layout.ours(&theirs));
             }
         }
-        let mut blocks: Vec<Block> = blocks.into_values().collect();
+        let mut blocks: Vec<ElementBlock> = blocks.into_values().collect();
         blocks.sort_by_key(|block| block.kind);
         Ok(blocks)
     }
@@ -246,7 +254,7 @@ impl Whole {
     }
 
     /// Returns the nodes of some elements.
-    fn nodes_of(&self, elements: &[Range], numbers: &[u64]) -> Vec<u64> {
+    fn nodes_of(&self, elements: &[NumberRange], numbers: &[u64]) -> Vec<u64> {
         let all = among(elements, numbers).into_iter().flat_map(|number| {
             let (group, place) = self.index[&number];
             let elements = &self.part.elements[group];
@@ -267,9 +275,9 @@ fn list(names: &[&str]) -> String {
     format!("{}{rest}", shown.join(", "))
 }
 
-fn no_face(line: usize, label: &str, number: u64, kind: Kind) -> ReadError {
+fn no_face(line: usize, label: &str, number: u64, kind: ElementKind) -> ReadError {
     ReadError::Syntax {
-        place: Place::Line(line),
+        place: FilePosition::Line(line),
         expected: format!("a face of element {number}, a {kind}"),
         found: format!("`{}`", crate::mesh::read::cursor::shorten(label.as_bytes())),
     }

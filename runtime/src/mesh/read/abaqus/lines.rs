@@ -4,7 +4,7 @@
 //! commas are ignored; quoted names keep their blanks.
 
 use crate::mesh::read::cursor::shorten;
-use crate::mesh::read::{Place, ReadError};
+use crate::mesh::read::{FilePosition, ReadError};
 use std::borrow::Cow;
 
 /// The remaining lines.
@@ -15,7 +15,7 @@ pub(super) struct Lines<'a> {
 }
 
 /// A line of numbers or names.
-pub(super) struct Data<'a> {
+pub(super) struct DataLine<'a> {
     pub(super) number: usize,
     pub(super) text: Cow<'a, str>,
 }
@@ -56,12 +56,12 @@ impl<'a> Lines<'a> {
     }
 
     /// Reads the next line, unless it is a keyword.
-    pub(super) fn data(&mut self) -> Option<Data<'a>> {
+    pub(super) fn data(&mut self) -> Option<DataLine<'a>> {
         let line = self.peek()?;
         if line.starts_with(b"*") {
             return None;
         }
-        let data = Data { number: self.number, text: String::from_utf8_lossy(line) };
+        let data = DataLine { number: self.number, text: String::from_utf8_lossy(line) };
         self.take();
         Some(data)
     }
@@ -83,8 +83,8 @@ impl<'a> Lines<'a> {
     }
 
     /// Returns the position of the next line or of the end.
-    pub(super) fn place(&self) -> Place {
-        Place::Line(self.number)
+    pub(super) fn place(&self) -> FilePosition {
+        FilePosition::Line(self.number)
     }
 }
 
@@ -102,8 +102,8 @@ impl Keyword {
         Keyword { number, name, parameters: parameters.collect() }
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place::Line(self.number)
+    pub(super) fn place(&self) -> FilePosition {
+        FilePosition::Line(self.number)
     }
 
     /// Returns the value of a parameter; empty if it has none.
@@ -122,9 +122,9 @@ impl Keyword {
     }
 }
 
-impl Data<'_> {
-    pub(super) fn place(&self) -> Place {
-        Place::Line(self.number)
+impl DataLine<'_> {
+    pub(super) fn place(&self) -> FilePosition {
+        FilePosition::Line(self.number)
     }
 
     /// Returns the comma-separated names.
@@ -207,7 +207,7 @@ mod tests {
 
     #[test]
     fn numbers_may_have_the_exponents_of_fortran() {
-        let data = Data { number: 1, text: Cow::Borrowed("") };
+        let data = DataLine { number: 1, text: Cow::Borrowed("") };
         assert_eq!(data.real("-1.5D-1", "a coordinate").ok(), Some(-0.15));
         assert_eq!(data.real(".5", "a coordinate").ok(), Some(0.5));
         assert_eq!(data.real("", "a coordinate").ok(), Some(0.0));

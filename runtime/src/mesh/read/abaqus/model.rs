@@ -1,24 +1,24 @@
 //! Abaqus data model: parts with nodes, elements, sets and surfaces; an assembly.
 
-use crate::mesh::read::contents::Kind;
+use crate::mesh::read::contents::ElementKind;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The numbers first, first + step, … up to `last`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Range {
+pub(super) struct NumberRange {
     pub(super) first: u64,
     pub(super) last: u64,
     pub(super) step: u64,
 }
 
-impl Range {
-    pub(super) fn one(number: u64) -> Range {
-        Range { first: number, last: number, step: 1 }
+impl NumberRange {
+    pub(super) fn one(number: u64) -> NumberRange {
+        NumberRange { first: number, last: number, step: 1 }
     }
 }
 
 /// Returns those of the ascending numbers `existing` that lie in any range.
-pub(super) fn among(ranges: &[Range], existing: &[u64]) -> Vec<u64> {
+pub(super) fn among(ranges: &[NumberRange], existing: &[u64]) -> Vec<u64> {
     let mut found = Vec::new();
     for range in ranges {
         let start = existing.partition_point(|&number| number < range.first);
@@ -35,9 +35,9 @@ pub(super) fn among(ranges: &[Range], existing: &[u64]) -> Vec<u64> {
 pub(super) struct Set {
     /// The name as first written.
     pub(super) name: String,
-    pub(super) members: Vec<Range>,
+    pub(super) members: Vec<NumberRange>,
     /// Elements whose nodes are members as well.
-    pub(super) elements: Vec<Range>,
+    pub(super) elements: Vec<NumberRange>,
     /// True if the set is internal to Abaqus.
     pub(super) internal: bool,
 }
@@ -61,7 +61,7 @@ impl Sets {
 /// Elements of one type.
 #[derive(Debug)]
 pub(super) struct Elements {
-    pub(super) kind: Kind,
+    pub(super) kind: ElementKind,
     pub(super) numbers: Vec<u64>,
     /// The nodes in Abaqus order.
     pub(super) nodes: Vec<u64>,
@@ -71,21 +71,21 @@ pub(super) struct Elements {
 #[derive(Debug)]
 pub(super) struct Surface {
     pub(super) name: String,
-    pub(super) faces: Vec<Faces>,
+    pub(super) faces: Vec<ElementFaces>,
 }
 
 /// The same face of several elements.
 #[derive(Debug)]
-pub(super) struct Faces {
+pub(super) struct ElementFaces {
     pub(super) line: usize,
-    pub(super) elements: Vec<Range>,
+    pub(super) elements: Vec<NumberRange>,
     /// S1, SPOS and so on; empty for free faces.
     pub(super) label: String,
 }
 
 /// Sets and surfaces of a part or the assembly.
 #[derive(Debug, Default)]
-pub(super) struct Names {
+pub(super) struct NamedSets {
     pub(super) node_sets: Sets,
     pub(super) element_sets: Sets,
     pub(super) surfaces: Vec<Surface>,
@@ -93,14 +93,14 @@ pub(super) struct Names {
 
 /// Nodes and elements, with the sets and surfaces of the part.
 #[derive(Debug, Default)]
-pub(super) struct Part {
+pub(super) struct ModelPart {
     pub(super) name: String,
     pub(super) node_numbers: Vec<u64>,
     pub(super) points: Vec<[f64; 3]>,
     /// The line numbers of the nodes.
     pub(super) node_lines: Vec<usize>,
     pub(super) elements: Vec<Elements>,
-    pub(super) names: Names,
+    pub(super) names: NamedSets,
     /// Element types that are not part of a mesh.
     pub(super) skipped: BTreeSet<String>,
 }
@@ -120,11 +120,11 @@ pub(super) struct Instance {
 #[derive(Debug, Default)]
 pub(super) struct Model {
     /// Nodes and elements outside of all parts.
-    pub(super) flat: Part,
-    pub(super) parts: Vec<Part>,
+    pub(super) flat: ModelPart,
+    pub(super) parts: Vec<ModelPart>,
     pub(super) instance: Option<Instance>,
     /// Sets and surfaces of the assembly, on the instance.
-    pub(super) assembly: Names,
+    pub(super) assembly: NamedSets,
 }
 
 impl Instance {
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn ranges_hold_what_exists() {
         let existing = [1, 2, 3, 5, 8, 13, u64::MAX];
-        let of = |first, last, step| among(&[Range { first, last, step }], &existing);
+        let of = |first, last, step| among(&[NumberRange { first, last, step }], &existing);
         assert_eq!(of(1, 5, 1), [1, 2, 3, 5]);
         assert_eq!(of(2, 13, 3), [2, 5, 8]);
         assert_eq!(of(6, u64::MAX, 1), [8, 13, u64::MAX]);

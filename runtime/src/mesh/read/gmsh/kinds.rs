@@ -4,11 +4,11 @@
 //! integer coordinates in the reference cell.
 
 use crate::mesh::Cell;
-use crate::mesh::read::contents::Kind;
+use crate::mesh::read::contents::ElementKind;
 use crate::mesh::recursive::{self, Listing};
 
 /// An element type that is not supported.
-pub(super) struct Unsupported {
+pub(super) struct UnsupportedElement {
     pub(super) what: &'static str,
     pub(super) remedy: &'static str,
 }
@@ -22,41 +22,41 @@ const ONE_KIND: &str = "; cells are triangles, quadrilaterals, tetrahedra and he
      without nodes inside faces, too: mesh the part with one kind of these";
 
 /// Returns the kind of a Gmsh element type.
-pub(super) fn of(number: i64) -> Result<Kind, Unsupported> {
+pub(super) fn of(number: i64) -> Result<ElementKind, UnsupportedElement> {
     Ok(match number {
-        15 => Kind::Point,
-        1 => Kind::Cell(Cell::Interval, 1),
-        8 => Kind::Cell(Cell::Interval, 2),
-        26 => Kind::Cell(Cell::Interval, 3),
-        27 => Kind::Cell(Cell::Interval, 4),
-        28 => Kind::Cell(Cell::Interval, 5),
-        2 => Kind::Cell(Cell::Triangle, 1),
-        9 => Kind::Cell(Cell::Triangle, 2),
-        21 => Kind::Cell(Cell::Triangle, 3),
-        23 => Kind::Cell(Cell::Triangle, 4),
-        25 => Kind::Cell(Cell::Triangle, 5),
-        3 => Kind::Cell(Cell::Quadrilateral, 1),
-        10 => Kind::Cell(Cell::Quadrilateral, 2),
-        36 => Kind::Cell(Cell::Quadrilateral, 3),
-        37 => Kind::Cell(Cell::Quadrilateral, 4),
-        38 => Kind::Cell(Cell::Quadrilateral, 5),
-        4 => Kind::Cell(Cell::Tetrahedron, 1),
-        11 => Kind::Cell(Cell::Tetrahedron, 2),
-        29 => Kind::Cell(Cell::Tetrahedron, 3),
-        30 => Kind::Cell(Cell::Tetrahedron, 4),
-        31 => Kind::Cell(Cell::Tetrahedron, 5),
-        5 => Kind::Cell(Cell::Hexahedron, 1),
-        12 => Kind::Cell(Cell::Hexahedron, 2),
-        92 => Kind::Cell(Cell::Hexahedron, 3),
-        93 => Kind::Cell(Cell::Hexahedron, 4),
-        94 => Kind::Cell(Cell::Hexahedron, 5),
-        16 => Kind::Serendipity(Cell::Quadrilateral),
-        17 => Kind::Serendipity(Cell::Hexahedron),
+        15 => ElementKind::Point,
+        1 => ElementKind::Cell(Cell::Interval, 1),
+        8 => ElementKind::Cell(Cell::Interval, 2),
+        26 => ElementKind::Cell(Cell::Interval, 3),
+        27 => ElementKind::Cell(Cell::Interval, 4),
+        28 => ElementKind::Cell(Cell::Interval, 5),
+        2 => ElementKind::Cell(Cell::Triangle, 1),
+        9 => ElementKind::Cell(Cell::Triangle, 2),
+        21 => ElementKind::Cell(Cell::Triangle, 3),
+        23 => ElementKind::Cell(Cell::Triangle, 4),
+        25 => ElementKind::Cell(Cell::Triangle, 5),
+        3 => ElementKind::Cell(Cell::Quadrilateral, 1),
+        10 => ElementKind::Cell(Cell::Quadrilateral, 2),
+        36 => ElementKind::Cell(Cell::Quadrilateral, 3),
+        37 => ElementKind::Cell(Cell::Quadrilateral, 4),
+        38 => ElementKind::Cell(Cell::Quadrilateral, 5),
+        4 => ElementKind::Cell(Cell::Tetrahedron, 1),
+        11 => ElementKind::Cell(Cell::Tetrahedron, 2),
+        29 => ElementKind::Cell(Cell::Tetrahedron, 3),
+        30 => ElementKind::Cell(Cell::Tetrahedron, 4),
+        31 => ElementKind::Cell(Cell::Tetrahedron, 5),
+        5 => ElementKind::Cell(Cell::Hexahedron, 1),
+        12 => ElementKind::Cell(Cell::Hexahedron, 2),
+        92 => ElementKind::Cell(Cell::Hexahedron, 3),
+        93 => ElementKind::Cell(Cell::Hexahedron, 4),
+        94 => ElementKind::Cell(Cell::Hexahedron, 5),
+        16 => ElementKind::Serendipity(Cell::Quadrilateral),
+        17 => ElementKind::Serendipity(Cell::Hexahedron),
         other => return Err(unsupported(other)),
     })
 }
 
-fn unsupported(number: i64) -> Unsupported {
+fn unsupported(number: i64) -> UnsupportedElement {
     let (what, remedy) = match number {
         20 | 22 | 24 | 32 | 33 | 39..=41 | 99..=101 => {
             ("an incomplete element", "; set Mesh.SecondOrderIncomplete = 0 in Gmsh")
@@ -67,16 +67,16 @@ fn unsupported(number: i64) -> Unsupported {
         35 => ("a polyhedron", ONE_KIND),
         _ => ("unknown", ONE_KIND),
     };
-    Unsupported { what, remedy }
+    UnsupportedElement { what, remedy }
 }
 
 /// Returns the integer coordinates of the nodes in Gmsh's order.
-pub(super) fn lattice(kind: Kind) -> Vec<[usize; 3]> {
+pub(super) fn lattice(kind: ElementKind) -> Vec<[usize; 3]> {
     match kind {
-        Kind::Point => vec![[0; 3]],
-        Kind::Cell(cell, order) => recursive::lattice(listing(cell), order),
+        ElementKind::Point => vec![[0; 3]],
+        ElementKind::Cell(cell, order) => recursive::lattice(listing(cell), order),
         // Complete elements list vertices and edge midpoints first.
-        Kind::Serendipity(cell) => {
+        ElementKind::Serendipity(cell) => {
             let mut nodes = recursive::lattice(listing(cell), 2);
             nodes.truncate(kind.nodes());
             nodes

@@ -8,12 +8,12 @@ use crate::mesh::MeshError;
 use crate::mesh::periodic::note;
 use crate::mesh::read::ReadError;
 use crate::mesh::read::contents::Contents;
-use crate::mesh::read::cursor::{Cursor, Mode};
+use crate::mesh::read::cursor::{Cursor, Encoding};
 use crate::mesh::read::node_sets::{self, NodeSet};
 
 /// An entity and its image.
 #[derive(Debug)]
-pub(super) struct Link {
+pub(super) struct PeriodicLink {
     dim: u8,
     entities: [i64; 2],
     /// The nodes of each, in corresponding order.
@@ -21,23 +21,23 @@ pub(super) struct Link {
 }
 
 /// One side of a pair.
-pub(super) struct Side {
+pub(super) struct PeriodicSide {
     name: String,
     /// The nodes, if the side has no tag of its own.
     nodes: Option<Vec<u64>>,
 }
 
 /// Two sides of dimension `dim`.
-pub(super) struct Pair {
+pub(super) struct SidePair {
     dim: u8,
-    sides: [Side; 2],
+    sides: [PeriodicSide; 2],
 }
 
 /// Reads the section.
-pub(super) fn links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, ReadError> {
+pub(super) fn links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<PeriodicLink>, ReadError> {
     // Format 2 always writes this section as text.
     if !four {
-        cursor.set_mode(Mode::Text);
+        cursor.set_mode(Encoding::Text);
     }
     let mode = cursor.mode();
     let found = all_links(cursor, four);
@@ -45,7 +45,7 @@ pub(super) fn links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, Re
     found
 }
 
-fn all_links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, ReadError> {
+fn all_links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<PeriodicLink>, ReadError> {
     cursor.numbers()?;
     let count = cursor.count("periodic entities", 12, 3)?;
     let mut links = Vec::with_capacity(count);
@@ -74,29 +74,29 @@ fn all_links(cursor: &mut Cursor<'_>, four: bool) -> Result<Vec<Link>, ReadError
                 side.push(cursor.size("a node number")?);
             }
         }
-        links.push(Link { dim: u8::try_from(dim).unwrap_or(u8::MAX), entities, nodes });
+        links.push(PeriodicLink { dim: u8::try_from(dim).unwrap_or(u8::MAX), entities, nodes });
     }
     Ok(links)
 }
 
 /// Returns the sides with their tags, or with new names.
-pub(super) fn pairs(sections: &Sections, links: Vec<Link>) -> Vec<Pair> {
-    let pair = |link: Link| {
-        let Link { dim, entities, nodes } = link;
+pub(super) fn pairs(sections: &Sections, links: Vec<PeriodicLink>) -> Vec<SidePair> {
+    let pair = |link: PeriodicLink| {
+        let PeriodicLink { dim, entities, nodes } = link;
         let mut sides = entities.into_iter().zip(nodes).map(|(entity, nodes)| {
             let own = sections.tags_of.get(&(dim, entity)).and_then(|tags| tags.first());
             let kind = if dim == 1 { "curve" } else { "surface" };
             let name = own.cloned().unwrap_or_else(|| format!("{kind} {entity}"));
-            Side { name, nodes: own.is_none().then_some(nodes) }
+            PeriodicSide { name, nodes: own.is_none().then_some(nodes) }
         });
         let sides = [sides.next()?, sides.next()?];
-        Some(Pair { dim, sides })
+        Some(SidePair { dim, sides })
     };
     links.into_iter().filter_map(pair).collect()
 }
 
 /// Tags sides without tags, and adds a note for each pair.
-pub(super) fn name(contents: &mut Contents, pairs: Vec<Pair>) -> Result<(), MeshError> {
+pub(super) fn name(contents: &mut Contents, pairs: Vec<SidePair>) -> Result<(), MeshError> {
     let dim = contents.dim();
     for pair in pairs.into_iter().filter(|pair| usize::from(pair.dim) + 1 == dim) {
         let [image, source] = pair.sides;
@@ -106,7 +106,7 @@ pub(super) fn name(contents: &mut Contents, pairs: Vec<Pair>) -> Result<(), Mesh
         }
         let names = [&image, &source].map(|side| side.name.clone());
         let sets = [image, source].into_iter().filter_map(|side| {
-            let Side { name, nodes } = side;
+            let PeriodicSide { name, nodes } = side;
             Some(NodeSet { name, nodes: nodes? })
         });
         node_sets::tag(contents, &sets.collect::<Vec<_>>())?;

@@ -1,13 +1,13 @@
 //! Gmsh-specific parsing: sections, byte order, integer widths, physical names.
 
 use crate::mesh::read::ReadError;
-use crate::mesh::read::cursor::{Cursor, Mode, shorten};
+use crate::mesh::read::cursor::{Cursor, Encoding, shorten};
 
 impl Cursor<'_> {
     /// Switches to binary; the header's integer 1 determines the byte order.
     pub(super) fn binary(&mut self, size: usize) -> Result<(), ReadError> {
         self.line_end()?;
-        self.set_mode(Mode::Binary { size, swap: false });
+        self.set_mode(Encoding::Binary { size, swap: false });
         let mark = self.mark();
         let one = self.take::<4>("the integer 1 that tells the byte order")?;
         let swap = match i32::from_ne_bytes(one) {
@@ -18,7 +18,7 @@ impl Cursor<'_> {
                 return Err(self.syntax(mark, expected, &format!("{other}")));
             }
         };
-        self.set_mode(Mode::Binary { size, swap });
+        self.set_mode(Encoding::Binary { size, swap });
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl Cursor<'_> {
 
     /// Reads an `int`.
     pub(super) fn int(&mut self, expected: &str) -> Result<i64, ReadError> {
-        let Mode::Binary { swap, .. } = self.mode() else { return self.parsed(expected) };
+        let Encoding::Binary { swap, .. } = self.mode() else { return self.parsed(expected) };
         let value = i32::from_ne_bytes(self.take::<4>(expected)?);
         Ok(i64::from(if swap { value.swap_bytes() } else { value }))
     }
@@ -81,12 +81,12 @@ impl Cursor<'_> {
     /// Reads a `size_t`.
     pub(super) fn size(&mut self, expected: &str) -> Result<u64, ReadError> {
         match self.mode() {
-            Mode::Text => self.parsed(expected),
-            Mode::Binary { size: 4, swap } => {
+            Encoding::Text => self.parsed(expected),
+            Encoding::Binary { size: 4, swap } => {
                 let value = u32::from_ne_bytes(self.take::<4>(expected)?);
                 Ok(u64::from(if swap { value.swap_bytes() } else { value }))
             }
-            Mode::Binary { swap, .. } => {
+            Encoding::Binary { swap, .. } => {
                 let value = u64::from_ne_bytes(self.take::<8>(expected)?);
                 Ok(if swap { value.swap_bytes() } else { value })
             }

@@ -1,9 +1,9 @@
 //! The sections of format 2, text and binary.
 
 use super::kinds;
-use super::{Run, Sections};
+use super::{ElementRun, Sections};
 use crate::mesh::read::ReadError;
-use crate::mesh::read::contents::Kind;
+use crate::mesh::read::contents::ElementKind;
 use crate::mesh::read::cursor::Cursor;
 
 /// Reads `$Nodes`: a text count, then numbers and coordinates.
@@ -56,7 +56,7 @@ pub(super) fn elements(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Resu
 fn element(
     cursor: &mut Cursor<'_>,
     sections: &mut Sections,
-    kind: Kind,
+    kind: ElementKind,
     number: u64,
     n_tags: usize,
 ) -> Result<(), ReadError> {
@@ -69,10 +69,10 @@ fn element(
     }
     // Group 0 means none; the sign is only the orientation.
     let groups = if tags[0] == 0 { Vec::new() } else { vec![tags[0].abs()] };
-    let fits = |run: &Run| run.kind == kind && run.entity == tags[1] && run.groups == groups;
+    let fits = |run: &ElementRun| run.kind == kind && run.entity == tags[1] && run.groups == groups;
     if !sections.runs.last().is_some_and(fits) {
         let (numbers, nodes) = (Vec::new(), Vec::new());
-        let run = Run { kind, entity: tags[1], groups, numbers, nodes };
+        let run = ElementRun { kind, entity: tags[1], groups, numbers, nodes };
         sections.runs.push(run);
     }
     if let Some(run) = sections.runs.last_mut() {
@@ -91,7 +91,7 @@ fn number(cursor: &mut Cursor<'_>, expected: &str) -> Result<u64, ReadError> {
 }
 
 /// Reads an element type.
-pub(super) fn kind(cursor: &mut Cursor<'_>) -> Result<Kind, ReadError> {
+pub(super) fn kind(cursor: &mut Cursor<'_>) -> Result<ElementKind, ReadError> {
     let mark = cursor.mark();
     let number = cursor.int("an element type")?;
     kinds::of(number).map_err(|name| ReadError::Unsupported {

@@ -1,7 +1,7 @@
 //! The sections of format 4.1, text and binary.
 
 use super::version2::kind;
-use super::{Run, Sections};
+use super::{ElementRun, Sections};
 use crate::mesh::read::ReadError;
 use crate::mesh::read::cursor::Cursor;
 
@@ -92,7 +92,7 @@ pub(super) fn elements(cursor: &mut Cursor<'_>, sections: &mut Sections) -> Resu
         }
         let per_element = kind.nodes() + 1;
         let count = cursor.count("elements of a block", 4 * per_element, per_element)?;
-        let mut run = Run {
+        let mut run = ElementRun {
             kind,
             entity,
             groups: Vec::new(),

@@ -4,13 +4,13 @@
 //! as Lagrange cells of that degree. Serendipity cells omit the face and interior points, which are last. Files of VTK
 //! 8 (XML below 2.1, legacy below 5.1) exchange the last two edges of Lagrange hexahedra (`vtkUpdateCellsV8toV9`).
 
-use super::Found;
-use crate::mesh::read::contents::{Kind, Layout};
-use crate::mesh::read::{Place, ReadError};
+use super::Conversion;
+use crate::mesh::read::contents::{ElementKind, NodePermutation};
+use crate::mesh::read::{FilePosition, ReadError};
 use crate::mesh::{Cell, MeshError, vtk_order};
 
 /// Error of an unsupported cell.
-pub(super) enum Refused {
+pub(super) enum CellError {
     /// An unsupported type.
     Type {
         what: &'static str,
@@ -26,8 +26,14 @@ const NO_PRISMS: &str = "save the mesh with tetrahedra alone or hexahedra alone:
 const ONE_KIND: &str =
     "cells are triangles, quadrilaterals, tetrahedra and hexahedra, straight or of one order";
 
-impl Refused {
-    pub(super) fn at(self, cell: usize, number: u64, points: usize, place: Place) -> ReadError {
+impl CellError {
+    pub(super) fn at(
+        self,
+        cell: usize,
+        number: u64,
+        points: usize,
+        place: FilePosition,
+    ) -> ReadError {
         match self {
             Self::Type { what, remedy } => {
                 let what = format!(
@@ -46,12 +52,16 @@ impl Refused {
 }
 
 /// Returns the conversion of a cell type with `points` points.
-pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<Found, Refused> {
+pub(super) fn found(
+    number: u64,
+    points: usize,
+    old_hexahedra: bool,
+) -> Result<Conversion, CellError> {
     use Cell::{Hexahedron, Interval, Quadrilateral, Tetrahedron, Triangle};
-    let straight = |cell: Cell| Kind::Cell(cell, 1);
+    let straight = |cell: Cell| ElementKind::Cell(cell, 1);
     let kind = match number {
-        0..=2 => return Ok(Found::Nothing),
-        4 => return Ok(Found::Lines),
+        0..=2 => return Ok(Conversion::Ignored),
+        4 => return Ok(Conversion::Lines),
         3 => straight(Interval),
         5 => straight(Triangle),
         // Polygons with three or four points are cells.
@@ -60,14 +70,14 @@ pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<F
         8 | 9 => straight(Quadrilateral),
         10 => straight(Tetrahedron),
         11 | 12 => straight(Hexahedron),
-        21 => Kind::Cell(Interval, 2),
-        22 => Kind::Cell(Triangle, 2),
-        23 => Kind::Serendipity(Quadrilateral),
-        24 => Kind::Cell(Tetrahedron, 2),
-        25 => Kind::Serendipity(Hexahedron),
-        28 => Kind::Cell(Quadrilateral, 2),
-        29 => Kind::Cell(Hexahedron, 2),
-        35 => Kind::Cell(Interval, 3),
+        21 => ElementKind::Cell(Interval, 2),
+        22 => ElementKind::Cell(Triangle, 2),
+        23 => ElementKind::Serendipity(Quadrilateral),
+        24 => ElementKind::Cell(Tetrahedron, 2),
+        25 => ElementKind::Serendipity(Hexahedron),
+        28 => ElementKind::Cell(Quadrilateral, 2),
+        29 => ElementKind::Cell(Hexahedron, 2),
+        35 => ElementKind::Cell(Interval, 3),
         68 => lagrange(Interval, points)?,
         69 => lagrange(Triangle, points)?,
         70 => lagrange(Quadrilateral, points)?,
@@ -76,13 +86,15 @@ pub(super) fn found(number: u64, points: usize, old_hexahedra: bool) -> Result<F
         other => return Err(refused(other)),
     };
     if kind.nodes() != points {
-        return Err(Refused::Points(match kind {
-            Kind::Cell(Interval, _) => "as many points as a line has",
+        return Err(CellError::Points(match kind {
+            ElementKind::Cell(Interval, _) => "as many points as a line has",
             _ => "as many points as the type has",
         }));
     }
     let old = old_hexahedra && number == 72;
-    Layout::new(kind, &lattice(number, kind, old)).map(Found::Element).map_err(Refused::Mesh)
+    NodePermutation::new(kind, &lattice(number, kind, old))
+        .map(Conversion::Element)
+        .map_err(CellError::Mesh)
 }
 
 /// Returns whether a type is a Lagrange cell of any degree.
@@ -91,21 +103,21 @@ pub(super) fn is_lagrange(number: u64) -> bool {
 }
 
 /// Returns the kind of a Lagrange cell with `points` points.
-fn lagrange(cell: Cell, points: usize) -> Result<Kind, Refused> {
+fn lagrange(cell: Cell, points: usize) -> Result<ElementKind, CellError> {
     // Orders up to 20 are recognised; the layout rejects those that are too high.
-    let orders = (1..=20).map(|order| Kind::Cell(cell, order));
+    let orders = (1..=20).map(|order| ElementKind::Cell(cell, order));
     orders
         .into_iter()
         .find(|kind| kind.nodes() == points)
-        .ok_or(Refused::Points("as many points as a cell of one order has"))
+        .ok_or(CellError::Points("as many points as a cell of one order has"))
 }
 
 /// Returns the integer coordinates of the points in VTK's order.
-fn lattice(number: u64, kind: Kind, old: bool) -> Vec<[usize; 3]> {
+fn lattice(number: u64, kind: ElementKind, old: bool) -> Vec<[usize; 3]> {
     let (cell, order) = match kind {
-        Kind::Point => return vec![[0; 3]],
-        Kind::Cell(cell, order) => (cell, order),
-        Kind::Serendipity(cell) => (cell, 2),
+        ElementKind::Point => return vec![[0; 3]],
+        ElementKind::Cell(cell, order) => (cell, order),
+        ElementKind::Serendipity(cell) => (cell, 2),
     };
     // Pixels and voxels are ordered along the axes.
     if matches!(number, 8 | 11) {
@@ -122,7 +134,7 @@ fn lattice(number: u64, kind: Kind, old: bool) -> Vec<[usize; 3]> {
     nodes
 }
 
-fn refused(number: u64) -> Refused {
+fn refused(number: u64) -> CellError {
     let (what, remedy) = match number {
         13 | 26 | 31 | 32 | 65 | 73 => ("a prism", NO_PRISMS),
         14 | 27 | 37 | 66 | 74 => ("a pyramid", NO_PRISMS),
@@ -137,5 +149,5 @@ fn refused(number: u64) -> Refused {
         75..=81 => ("a Bézier cell", "save it with VTK's Lagrange cells"),
         _ => ("of an unknown type", ONE_KIND),
     };
-    Refused::Type { what, remedy }
+    CellError::Type { what, remedy }
 }

@@ -1,45 +1,45 @@
-//! Data arrays of an XML file (`.vtu`): bytes → [`Data`], with the values of requested arrays.
+//! Data arrays of an XML file (`.vtu`): bytes → [`VtuData`], with the values of requested arrays.
 
-use super::numbers::Numbers;
+use super::numbers::ArrayValues;
 use super::xml::{self, is_array};
 use crate::mesh::read::ReadError;
 
 /// Association of an array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Section {
+pub(crate) enum Association {
     Points,
     Cells,
     /// Field data of the whole file.
     File,
 }
 
-impl Section {
+impl Association {
     const ALL: [(Self, &'static str); 3] =
         [(Self::File, "FieldData"), (Self::Points, "PointData"), (Self::Cells, "CellData")];
 }
 
 /// An array.
 #[derive(Debug)]
-pub(crate) struct Array {
-    pub(crate) section: Section,
+pub(crate) struct DataArray {
+    pub(crate) section: Association,
     pub(crate) name: String,
     pub(crate) components: usize,
     /// The values, if requested.
-    pub(crate) numbers: Option<Numbers>,
+    pub(crate) numbers: Option<ArrayValues>,
 }
 
 /// Points, cells and arrays of a file.
 #[derive(Debug)]
-pub(crate) struct Data {
+pub(crate) struct VtuData {
     pub(crate) points: Vec<[f64; 3]>,
     connectivity: Vec<u64>,
     /// The end of each cell in `connectivity`.
     ends: Vec<u64>,
     /// All arrays.
-    pub(crate) arrays: Vec<Array>,
+    pub(crate) arrays: Vec<DataArray>,
 }
 
-impl Data {
+impl VtuData {
     pub(crate) fn n_cells(&self) -> usize {
         self.ends.len()
     }
@@ -57,7 +57,7 @@ impl Data {
     }
 
     /// Finds an array by association and name.
-    pub(crate) fn array(&self, section: Section, name: &str) -> Option<&Array> {
+    pub(crate) fn array(&self, section: Association, name: &str) -> Option<&DataArray> {
         self.arrays.iter().find(|array| array.section == section && array.name == name)
     }
 }
@@ -65,24 +65,29 @@ impl Data {
 /// Reads a file, with the values of the arrays that `wanted` selects.
 pub(crate) fn data(
     bytes: &[u8],
-    wanted: impl Fn(Section, &str) -> bool,
-) -> Result<Data, ReadError> {
+    wanted: impl Fn(Association, &str) -> bool,
+) -> Result<VtuData, ReadError> {
     xml::with(bytes, |reader, root| {
         let whole = reader.expect(root, "UnstructuredGrid")?;
         let piece = reader.only_piece(root)?;
         let grid = reader.piece(piece)?;
         let mut arrays = Vec::new();
-        for (section, element) in Section::ALL {
-            let parent = if section == Section::File { whole } else { piece };
+        for (section, element) in Association::ALL {
+            let parent = if section == Association::File { whole } else { piece };
             let Some(parent) = reader.child(parent, element) else { continue };
             for node in parent.children().filter(|node| is_array(*node)) {
                 let name = node.attribute("Name").unwrap_or_default().to_owned();
                 let components = node.attribute("NumberOfComponents").and_then(|n| n.parse().ok());
                 let numbers = wanted(section, &name).then(|| reader.array(node)).transpose()?;
-                arrays.push(Array { section, name, components: components.unwrap_or(1), numbers });
+                arrays.push(DataArray {
+                    section,
+                    name,
+                    components: components.unwrap_or(1),
+                    numbers,
+                });
             }
         }
         let (points, connectivity, ends) = (grid.points, grid.connectivity, grid.ends);
-        Ok(Data { points, connectivity, ends, arrays })
+        Ok(VtuData { points, connectivity, ends, arrays })
     })
 }

@@ -7,7 +7,7 @@
 //! Base64 (RFC 4648) is decoded here, four letters at a time. VTK pads header and data separately, other programs
 //! together, and a text may hold several arrays without separators.
 
-use crate::support::memory::{Bytes, Room, TooMuch};
+use crate::support::memory::{Bytes, InsufficientMemory, MemoryBudget};
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
 use std::borrow::Cow;
 
@@ -16,7 +16,7 @@ const MOST_UNPACKED: u64 = 1032;
 
 /// Encoding of bytes in an XML file.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Coding {
+pub(super) struct ByteEncoding {
     /// Bytes per header integer.
     pub(super) header: usize,
     /// True for big-endian data.
@@ -26,17 +26,17 @@ pub(super) struct Coding {
 
 /// Error of the decoder.
 #[derive(Debug, PartialEq)]
-pub(super) enum Problem {
+pub(super) enum DecodeError {
     /// More bytes are announced than left.
     Short { count: u64, left: usize },
     /// The expected and the found content.
     Wrong { expected: String, found: String },
     /// Insufficient memory for the decompressed data.
-    Memory(TooMuch),
+    Memory(InsufficientMemory),
 }
 
 /// Source of bytes, consumed piecewise.
-pub(super) enum Source<'a> {
+pub(super) enum ByteSource<'a> {
     Raw(&'a [u8]),
     Base64 {
         /// The remaining letters.
@@ -46,7 +46,7 @@ pub(super) enum Source<'a> {
     },
 }
 
-impl<'a> Source<'a> {
+impl<'a> ByteSource<'a> {
     pub(super) fn base64(text: &'a [u8]) -> Self {
         Self::Base64 { text, ready: Vec::new() }
     }
@@ -59,9 +59,9 @@ impl<'a> Source<'a> {
         }
     }
 
-    fn take(&mut self, count: u64) -> Result<Cow<'a, [u8]>, Problem> {
+    fn take(&mut self, count: u64) -> Result<Cow<'a, [u8]>, DecodeError> {
         let left = self.left();
-        let short = Problem::Short { count, left };
+        let short = DecodeError::Short { count, left };
         let Some(n) = usize::try_from(count).ok().filter(|&n| n <= left) else { return Err(short) };
         match self {
             Self::Raw(bytes) => {
@@ -72,7 +72,7 @@ impl<'a> Source<'a> {
             Self::Base64 { text, ready } => {
                 while ready.len() < n {
                     if !quartet(text, ready)? {
-                        return Err(Problem::Short { count, left: ready.len() });
+                        return Err(DecodeError::Short { count, left: ready.len() });
                     }
                 }
                 let rest = ready.split_off(n);
@@ -83,7 +83,7 @@ impl<'a> Source<'a> {
 }
 
 /// Decodes up to four letters to one to three bytes; returns false at the end of the text.
-fn quartet(text: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Problem> {
+fn quartet(text: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, DecodeError> {
     let (mut bits, mut letters, mut padding) = (0_u32, 0, 0);
     while letters + padding < 4 {
         let Some((&letter, rest)) = text.split_first() else { break };
@@ -112,20 +112,23 @@ fn quartet(text: &mut &[u8], out: &mut Vec<u8>) -> Result<bool, Problem> {
     }
     if letters == 1 {
         let expected = "four letters of base64 or `=`".to_owned();
-        return Err(Problem::Wrong { expected, found: "one".to_owned() });
+        return Err(DecodeError::Wrong { expected, found: "one".to_owned() });
     }
     let bytes = (bits << (6 * (4 - letters))).to_be_bytes();
     out.extend_from_slice(&bytes[1..letters]);
     Ok(true)
 }
 
-fn no_letter(found: u8) -> Problem {
+fn no_letter(found: u8) -> DecodeError {
     let found = format!("`{}`", found.escape_ascii());
-    Problem::Wrong { expected: "a letter of base64".to_owned(), found }
+    DecodeError::Wrong { expected: "a letter of base64".to_owned(), found }
 }
 
 /// Reads the bytes of an array.
-pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'a, [u8]>, Problem> {
+pub(super) fn array<'a>(
+    source: &mut ByteSource<'a>,
+    coding: ByteEncoding,
+) -> Result<Cow<'a, [u8]>, DecodeError> {
     let size = number(source, coding)?;
     if !coding.compressed {
         return source.take(size);
@@ -142,11 +145,11 @@ pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'
         let length = usize::try_from(if partial { last } else { whole }).unwrap_or(usize::MAX);
         let bytes = decompress_to_vec_zlib_with_limit(&packed, length).map_err(|error| {
             let expected = format!("block {block} of zlib with {length} bytes");
-            Problem::Wrong { expected, found: error.to_string() }
+            DecodeError::Wrong { expected, found: error.to_string() }
         })?;
         if bytes.len() != length {
             let expected = format!("block {block} with {length} bytes");
-            return Err(Problem::Wrong { expected, found: bytes.len().to_string() });
+            return Err(DecodeError::Wrong { expected, found: bytes.len().to_string() });
         }
         all.extend_from_slice(&bytes);
     }
@@ -154,7 +157,7 @@ pub(super) fn array<'a>(source: &mut Source<'a>, coding: Coding) -> Result<Cow<'
 }
 
 /// Returns the decompressed size of the blocks, if it is possible and memory suffices.
-fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, Problem> {
+fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, DecodeError> {
     let packed: u64 = sizes.iter().fold(0, |sum, size| sum.saturating_add(*size));
     let partial = u64::from(last > 0);
     let full = (sizes.len() as u64).saturating_sub(partial).saturating_mul(whole);
@@ -162,16 +165,16 @@ fn unpacked(sizes: &[u64], whole: u64, last: u64) -> Result<usize, Problem> {
     let most = packed.saturating_mul(MOST_UNPACKED);
     if length > most {
         let expected = format!("at most {most} bytes in {packed} bytes of zlib");
-        return Err(Problem::Wrong { expected, found: length.to_string() });
+        return Err(DecodeError::Wrong { expected, found: length.to_string() });
     }
     // Memory for the bytes and for the numbers parsed from them.
     let what = || format!("unpacking an array of {}", Bytes(length as f64));
-    Room::check(what, 3.0 * length as f64).map_err(Problem::Memory)?;
+    MemoryBudget::check(what, 3.0 * length as f64).map_err(DecodeError::Memory)?;
     Ok(usize::try_from(length).unwrap_or(usize::MAX))
 }
 
 /// Reads a header integer.
-fn number(source: &mut Source<'_>, coding: Coding) -> Result<u64, Problem> {
+fn number(source: &mut ByteSource<'_>, coding: ByteEncoding) -> Result<u64, DecodeError> {
     Ok(integer(&source.take(coding.header as u64)?, coding.big))
 }
 
@@ -184,10 +187,10 @@ fn integer(bytes: &[u8], big: bool) -> u64 {
 mod tests {
     use super::*;
 
-    const PLAIN: Coding = Coding { header: 4, big: false, compressed: false };
+    const PLAIN: ByteEncoding = ByteEncoding { header: 4, big: false, compressed: false };
 
-    fn of(text: &[u8]) -> Result<Vec<u8>, Problem> {
-        array(&mut Source::base64(text), PLAIN).map(Cow::into_owned)
+    fn of(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+        array(&mut ByteSource::base64(text), PLAIN).map(Cow::into_owned)
     }
 
     #[test]
@@ -197,7 +200,7 @@ mod tests {
         assert_eq!(of(b"BAAAAAECAwQ="), Ok(vec![1, 2, 3, 4]));
         assert_eq!(of(b"\n BAAA\tAAECAwQ=\n"), Ok(vec![1, 2, 3, 4]));
         // Two arrays in one text.
-        let mut source = Source::base64(b"AQAAAA==/w==AQAAAA==fw==");
+        let mut source = ByteSource::base64(b"AQAAAA==/w==AQAAAA==fw==");
         assert_eq!(array(&mut source, PLAIN).as_deref(), Ok(&[255][..]));
         assert_eq!(array(&mut source, PLAIN).as_deref(), Ok(&[127][..]));
     }
@@ -205,13 +208,13 @@ mod tests {
     #[test]
     fn broken_base64_is_said() {
         assert!(
-            matches!(of(b"BAAAAA==AQI?BA=="), Err(Problem::Wrong { found, .. }) if found == "`?`")
+            matches!(of(b"BAAAAA==AQI?BA=="), Err(DecodeError::Wrong { found, .. }) if found == "`?`")
         );
-        assert!(matches!(of(b"BAAAAA==AQ=DBA=="), Err(Problem::Wrong { .. })));
-        assert!(matches!(of(b"BAAAAA==AQIDB"), Err(Problem::Wrong { .. })));
-        assert!(matches!(of(b"BAAAAA==AQI="), Err(Problem::Short { count: 4, .. })));
-        assert!(matches!(of(b"////fw=="), Err(Problem::Short { count: 0x7FFF_FFFF, .. })));
-        assert!(matches!(of(b""), Err(Problem::Short { count: 4, .. })));
+        assert!(matches!(of(b"BAAAAA==AQ=DBA=="), Err(DecodeError::Wrong { .. })));
+        assert!(matches!(of(b"BAAAAA==AQIDB"), Err(DecodeError::Wrong { .. })));
+        assert!(matches!(of(b"BAAAAA==AQI="), Err(DecodeError::Short { count: 4, .. })));
+        assert!(matches!(of(b"////fw=="), Err(DecodeError::Short { count: 0x7FFF_FFFF, .. })));
+        assert!(matches!(of(b""), Err(DecodeError::Short { count: 4, .. })));
     }
 
     #[test]
@@ -222,22 +225,25 @@ mod tests {
         for n in [2, 100, 20, first.len() as u64, second.len() as u64] {
             bytes.extend(n.to_be_bytes());
         }
-        let coding = Coding { header: 8, big: true, compressed: true };
+        let coding = ByteEncoding { header: 8, big: true, compressed: true };
         let whole = [&bytes[..], &first, &second].concat();
-        let joined = array(&mut Source::Raw(&whole), coding).expect("two blocks");
+        let joined = array(&mut ByteSource::Raw(&whole), coding).expect("two blocks");
         assert_eq!(joined.as_ref(), [[7; 100].as_slice(), &[8; 20]].concat());
-        let short = array(&mut Source::Raw(&whole[..whole.len() - 1]), coding);
-        assert!(matches!(short, Err(Problem::Short { .. })));
+        let short = array(&mut ByteSource::Raw(&whole[..whole.len() - 1]), coding);
+        assert!(matches!(short, Err(DecodeError::Short { .. })));
         // Eight blocks of 1 GiB, each from a few bytes.
         let bomb = unpacked(&[9; 8], 1 << 30, 0);
         assert!(
-            matches!(bomb, Err(Problem::Wrong { found, .. }) if found == (8u64 << 30).to_string())
+            matches!(bomb, Err(DecodeError::Wrong { found, .. }) if found == (8u64 << 30).to_string())
         );
         let most = u64::MAX / MOST_UNPACKED;
         let huge = unpacked(&[most; 2], 1 << 60, 0);
-        assert!(!cfg!(target_os = "linux") || matches!(huge, Err(Problem::Memory(_))));
+        assert!(!cfg!(target_os = "linux") || matches!(huge, Err(DecodeError::Memory(_))));
         bytes[15] = 99;
         let longer = [&bytes[..], &first, &second].concat();
-        assert!(matches!(array(&mut Source::Raw(&longer), coding), Err(Problem::Wrong { .. })));
+        assert!(matches!(
+            array(&mut ByteSource::Raw(&longer), coding),
+            Err(DecodeError::Wrong { .. })
+        ));
     }
 }

@@ -1,26 +1,26 @@
-//! Legacy files of unstructured grids (`.vtk`): bytes → [`Grid`].
+//! Legacy files of unstructured grids (`.vtk`): bytes → [`UnstructuredGrid`].
 //!
 //! A file has a three-line header, then upper-case keywords with counts and numbers, as text or big-endian binary.
 //! Cells are lists of points, each preceded by its length; from version 5 on, they are two arrays, OFFSETS and
 //! CONNECTIVITY.
 
-use super::Grid;
-use super::numbers::{Numbers, Type, shown};
+use super::UnstructuredGrid;
+use super::numbers::{ArrayValues, NumberType, shown};
 use super::tags::{self, Tags};
 use crate::mesh::read::ReadError;
 use crate::mesh::read::contents::Contents;
-use crate::mesh::read::cursor::{Cursor, Mode, shorten};
+use crate::mesh::read::cursor::{Cursor, Encoding, shorten};
 
 pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadError> {
     let mut cursor = Cursor::new(bytes);
     let version = header(&mut cursor)?;
-    let mut file = File::default();
+    let mut file = LegacySections::default();
     while let Some((mark, keyword)) = keyword(&mut cursor) {
         section(&mut cursor, &mut file, mark, &keyword)?;
     }
     let missing = |what: &str| ReadError::Missing(what.to_owned());
     let (ends, connectivity) = file.cells.ok_or_else(|| missing("CELLS"))?;
-    super::contents(Grid {
+    super::contents(UnstructuredGrid {
         points: file.points.ok_or_else(|| missing("POINTS"))?,
         connectivity,
         ends,
@@ -34,20 +34,20 @@ pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadErro
 
 /// Sections read so far.
 #[derive(Default)]
-struct File {
+struct LegacySections {
     points: Option<Vec<[f64; 3]>>,
     /// The end of each cell in the list of points, and the points.
     cells: Option<(Vec<u64>, Vec<u64>)>,
     cells_mark: usize,
     types: Option<Vec<u64>>,
     /// The association of the following attributes, and their number of tuples.
-    data: Option<(Data, u64)>,
+    data: Option<(Association, u64)>,
     tags: Option<Tags>,
     degrees: Option<Vec<f64>>,
 }
 
 #[derive(Clone, Copy, PartialEq)]
-enum Data {
+enum Association {
     Cells,
     Points,
 }
@@ -86,7 +86,7 @@ fn header(cursor: &mut Cursor<'_>) -> Result<(u32, u32), ReadError> {
         return Err(cursor.unsupported(mark, what));
     }
     if binary {
-        cursor.set_mode(Mode::Binary { size: 8, swap: cfg!(target_endian = "little") });
+        cursor.set_mode(Encoding::Binary { size: 8, swap: cfg!(target_endian = "little") });
     }
     Ok(version)
 }
@@ -116,7 +116,7 @@ fn keyword(cursor: &mut Cursor<'_>) -> Option<(usize, String)> {
 /// Reads the section of a keyword.
 fn section(
     cursor: &mut Cursor<'_>,
-    file: &mut File,
+    file: &mut LegacySections,
     mark: usize,
     keyword: &str,
 ) -> Result<(), ReadError> {
@@ -135,11 +135,15 @@ fn section(
         }
         "CELL_TYPES" => {
             let count: u64 = cursor.parsed("the number of cells")?;
-            let numbers = numbers(cursor, "types of cells", Type::Signed(4), count, 1)?;
+            let numbers = numbers(cursor, "types of cells", NumberType::Signed(4), count, 1)?;
             file.types = Some(counts(cursor, mark, "types of cells", numbers)?);
         }
-        "CELL_DATA" => file.data = Some((Data::Cells, cursor.parsed("the number of cells")?)),
-        "POINT_DATA" => file.data = Some((Data::Points, cursor.parsed("the number of points")?)),
+        "CELL_DATA" => {
+            file.data = Some((Association::Cells, cursor.parsed("the number of cells")?))
+        }
+        "POINT_DATA" => {
+            file.data = Some((Association::Points, cursor.parsed("the number of points")?))
+        }
         "FIELD" => fields(cursor, file)?,
         "METADATA" => metadata(cursor),
         _ => attribute(cursor, file, mark, keyword)?,
@@ -156,7 +160,7 @@ fn cells(cursor: &mut Cursor<'_>) -> Result<(Vec<u64>, Vec<u64>), ReadError> {
     if word.get(..7).is_some_and(|word| word.eq_ignore_ascii_case(b"OFFSETS")) {
         return two_arrays(cursor, first, second);
     }
-    let list = numbers(cursor, "numbers of cells", Type::Signed(4), second, 1)?;
+    let list = numbers(cursor, "numbers of cells", NumberType::Signed(4), second, 1)?;
     let list = counts(cursor, mark, "points of cells", list)?;
     let (mut ends, mut connectivity) = (Vec::new(), Vec::with_capacity(list.len()));
     let mut rest = &list[..];
@@ -205,7 +209,7 @@ fn two_arrays(
 }
 
 /// Reads named arrays (`FIELD`).
-fn fields(cursor: &mut Cursor<'_>, file: &mut File) -> Result<(), ReadError> {
+fn fields(cursor: &mut Cursor<'_>, file: &mut LegacySections) -> Result<(), ReadError> {
     cursor.word()?;
     let count: u64 = cursor.parsed("the number of arrays")?;
     let mut left = count;
@@ -228,7 +232,7 @@ fn fields(cursor: &mut Cursor<'_>, file: &mut File) -> Result<(), ReadError> {
 /// Reads an attribute with its own keyword.
 fn attribute(
     cursor: &mut Cursor<'_>,
-    file: &mut File,
+    file: &mut LegacySections,
     mark: usize,
     keyword: &str,
 ) -> Result<(), ReadError> {
@@ -252,7 +256,7 @@ fn attribute(
     let tuples = file.data.map_or(0, |(_, tuples)| tuples);
     cursor.skip_blank();
     let name = cursor.raw_word();
-    let byte = if cursor.is_binary() { Type::Unsigned(1) } else { Type::Real(4) };
+    let byte = if cursor.is_binary() { NumberType::Unsigned(1) } else { NumberType::Real(4) };
     match keyword {
         "SCALARS" => {
             let kind = kind(cursor)?;
@@ -295,9 +299,9 @@ fn attribute(
 /// Reads an array after its header line.
 fn array(
     cursor: &mut Cursor<'_>,
-    file: &mut File,
+    file: &mut LegacySections,
     name: &[u8],
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
 ) -> Result<(), ReadError> {
@@ -310,14 +314,14 @@ fn array(
 /// Reads the values of an array if they become tags, else skips them.
 fn values(
     cursor: &mut Cursor<'_>,
-    file: &mut File,
+    file: &mut LegacySections,
     name: &[u8],
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
 ) -> Result<(), ReadError> {
     let name = decoded(name);
-    if matches!(file.data, Some((Data::Cells, _))) {
+    if matches!(file.data, Some((Association::Cells, _))) {
         if components == 1 && tags::rank(&name).is_some() {
             let numbers = all(cursor, "values of cell data", kind, tuples, 1)?;
             Tags::offer(&mut file.tags, &name, || numbers.whole());
@@ -354,7 +358,7 @@ fn decoded(name: &[u8]) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-fn kind(cursor: &mut Cursor<'_>) -> Result<Type, ReadError> {
+fn kind(cursor: &mut Cursor<'_>) -> Result<NumberType, ReadError> {
     cursor.skip_blank();
     let mark = cursor.mark();
     let word = cursor.raw_word();
@@ -364,14 +368,14 @@ fn kind(cursor: &mut Cursor<'_>) -> Result<Type, ReadError> {
         return Err(cursor.unsupported(mark, what));
     }
     let expected = "a type of numbers, `double` for example";
-    Type::of_legacy(&text).ok_or_else(|| cursor.syntax(mark, expected, &shown(word)))
+    NumberType::of_legacy(&text).ok_or_else(|| cursor.syntax(mark, expected, &shown(word)))
 }
 
 fn counts(
     cursor: &Cursor<'_>,
     mark: usize,
     what: &str,
-    numbers: Numbers,
+    numbers: ArrayValues,
 ) -> Result<Vec<u64>, ReadError> {
     let expected = || format!("whole numbers from 0 as {what}");
     numbers.counts().map_err(|found| cursor.syntax(mark, &expected(), &found))
@@ -381,10 +385,10 @@ fn counts(
 fn numbers(
     cursor: &mut Cursor<'_>,
     what: &'static str,
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
-) -> Result<Numbers, ReadError> {
+) -> Result<ArrayValues, ReadError> {
     if cursor.is_binary() {
         cursor.line_end()?;
     }
@@ -395,10 +399,10 @@ fn numbers(
 fn all(
     cursor: &mut Cursor<'_>,
     what: &'static str,
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
-) -> Result<Numbers, ReadError> {
+) -> Result<ArrayValues, ReadError> {
     let count = checked(cursor, what, kind, tuples, components)?;
     if cursor.is_binary() {
         let bytes = &cursor.rest()[..(count * kind.size()).min(cursor.left())];
@@ -426,7 +430,7 @@ fn all(
 
 fn skip(
     cursor: &mut Cursor<'_>,
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
 ) -> Result<(), ReadError> {
@@ -439,7 +443,7 @@ fn skip(
 /// Skips the values of an array.
 fn skip_all(
     cursor: &mut Cursor<'_>,
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
 ) -> Result<(), ReadError> {
@@ -468,7 +472,7 @@ fn skip_all(
 fn checked(
     cursor: &Cursor<'_>,
     what: &'static str,
-    kind: Type,
+    kind: NumberType,
     tuples: u64,
     components: u64,
 ) -> Result<usize, ReadError> {

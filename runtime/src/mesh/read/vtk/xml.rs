@@ -1,16 +1,16 @@
-//! XML files of unstructured grids (`.vtu`): bytes → [`Grid`].
+//! XML files of unstructured grids (`.vtu`): bytes → [`UnstructuredGrid`].
 //!
 //! Arrays are text, inline base64, or appended to the file, in base64 or raw; optionally compressed with zlib. Appended
 //! data is not XML: the text is cut before it.
 
-use super::Grid;
-use super::encoded::{self, Coding, Problem, Source};
-use super::numbers::{Numbers, Type, shown};
+use super::UnstructuredGrid;
+use super::encoded::{self, ByteEncoding, ByteSource, DecodeError};
+use super::numbers::{ArrayValues, NumberType, shown};
 use super::tags::{self, Tags};
 use crate::mesh::MeshError;
 use crate::mesh::read::contents::Contents;
 use crate::mesh::read::cursor::shorten;
-use crate::mesh::read::{Place, ReadError};
+use crate::mesh::read::{FilePosition, ReadError};
 use roxmltree::{Document, Node};
 use std::borrow::Cow;
 
@@ -23,7 +23,7 @@ pub(in crate::mesh::read) fn contents(bytes: &[u8]) -> Result<Contents, ReadErro
     super::contents(grid(bytes)?)
 }
 
-fn grid(bytes: &[u8]) -> Result<Grid, ReadError> {
+fn grid(bytes: &[u8]) -> Result<UnstructuredGrid, ReadError> {
     with(bytes, |reader, root| {
         let mut grid = reader.piece(reader.only_piece(root)?)?;
         let version = root.attribute("version").unwrap_or("0.1");
@@ -35,23 +35,24 @@ fn grid(bytes: &[u8]) -> Result<Grid, ReadError> {
 /// Parses a file and passes it to `work`.
 pub(super) fn with<T>(
     bytes: &[u8],
-    work: impl FnOnce(&Reader<'_>, Node<'_, '_>) -> Result<T, ReadError>,
+    work: impl FnOnce(&XmlReader<'_>, Node<'_, '_>) -> Result<T, ReadError>,
 ) -> Result<T, ReadError> {
     let (text, appended) = split(bytes)?;
     check_attributes(&text)?;
     let document = Document::parse(&text).map_err(|error| ReadError::Syntax {
-        place: Place::Line(error.pos().row as usize),
+        place: FilePosition::Line(error.pos().row as usize),
         expected: "an XML file".to_owned(),
         found: error.to_string(),
     })?;
     let root = document.root_element();
-    let at =
-        |node: Node<'_, '_>| Place::Line(document.text_pos_at(node.range().start).row as usize);
+    let at = |node: Node<'_, '_>| {
+        FilePosition::Line(document.text_pos_at(node.range().start).row as usize)
+    };
     let kind = root.attribute("type").unwrap_or("nothing");
     if root.tag_name().name() != "VTKFile" || kind != "UnstructuredGrid" {
         return Err(other_type(at(root), root.tag_name().name(), kind));
     }
-    let reader = Reader { document: &document, coding: coding(root, at(root))?, appended };
+    let reader = XmlReader { document: &document, coding: coding(root, at(root))?, appended };
     work(&reader, root)
 }
 
@@ -85,7 +86,7 @@ fn check_attributes(text: &str) -> Result<(), ReadError> {
         if count > MOST_ATTRIBUTES {
             let line = 1 + text[..text.len() - rest.len()].matches('\n').count();
             return Err(ReadError::Syntax {
-                place: Place::Line(line),
+                place: FilePosition::Line(line),
                 expected: format!("at most {MOST_ATTRIBUTES} attributes of an element"),
                 found: count.to_string(),
             });
@@ -96,10 +97,10 @@ fn check_attributes(text: &str) -> Result<(), ReadError> {
 }
 
 /// Returns the XML text, completed after the cut; and the appended data.
-fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError> {
+fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<AppendedData<'_>>), ReadError> {
     let text = |part| {
         std::str::from_utf8(part).map_err(|error| ReadError::Syntax {
-            place: Place::Byte(error.valid_up_to()),
+            place: FilePosition::Byte(error.valid_up_to()),
             expected: "text in UTF-8".to_owned(),
             found: shown(&part[error.valid_up_to()..part.len().min(error.valid_up_to() + 1)]),
         })
@@ -119,7 +120,7 @@ fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError
     let blank = bytes[end..].iter().take_while(|b| b.is_ascii_whitespace()).count();
     if bytes.get(end + blank) != Some(&b'_') {
         return Err(ReadError::Syntax {
-            place: Place::Byte(end + blank),
+            place: FilePosition::Byte(end + blank),
             expected: "`_`, with which appended data begin".to_owned(),
             found: shown(&bytes[end + blank..bytes.len().min(end + blank + 1)]),
         });
@@ -128,18 +129,18 @@ fn split(bytes: &[u8]) -> Result<(Cow<'_, str>, Option<Appended<'_>>), ReadError
     let start = end + blank + 1;
     // The encoding is in quotes of either kind.
     let base64 = element.to_ascii_lowercase().contains("base64");
-    Ok((Cow::Owned(whole), Some(Appended { start, bytes: &bytes[start..], base64 })))
+    Ok((Cow::Owned(whole), Some(AppendedData { start, bytes: &bytes[start..], base64 })))
 }
 
 /// Data appended to the XML.
-struct Appended<'a> {
+struct AppendedData<'a> {
     /// The offset in the file.
     start: usize,
     bytes: &'a [u8],
     base64: bool,
 }
 
-fn other_type(place: Place, name: &str, kind: &str) -> ReadError {
+fn other_type(place: FilePosition, name: &str, kind: &str) -> ReadError {
     if name != "VTKFile" {
         let expected = "the element VTKFile".to_owned();
         return ReadError::Syntax { place, expected, found: shown(name.as_bytes()) };
@@ -159,7 +160,7 @@ fn version_of(text: &str) -> (u32, u32) {
     (parts.next().unwrap_or(0), parts.next().unwrap_or(0))
 }
 
-fn coding(root: Node<'_, '_>, place: Place) -> Result<Coding, ReadError> {
+fn coding(root: Node<'_, '_>, place: FilePosition) -> Result<ByteEncoding, ReadError> {
     let wrong = |expected: &str, found: &str| {
         let (expected, found) = (expected.to_owned(), shown(found.as_bytes()));
         Err(ReadError::Syntax { place, expected, found })
@@ -185,18 +186,18 @@ fn coding(root: Node<'_, '_>, place: Place) -> Result<Coding, ReadError> {
             return Err(ReadError::Unsupported { place, what });
         }
     };
-    Ok(Coding { header, big, compressed })
+    Ok(ByteEncoding { header, big, compressed })
 }
 
-pub(super) struct Reader<'a> {
+pub(super) struct XmlReader<'a> {
     document: &'a Document<'a>,
-    coding: Coding,
-    appended: Option<Appended<'a>>,
+    coding: ByteEncoding,
+    appended: Option<AppendedData<'a>>,
 }
 
-impl<'a> Reader<'a> {
-    fn place(&self, node: Node<'_, '_>) -> Place {
-        Place::Line(self.document.text_pos_at(node.range().start).row as usize)
+impl<'a> XmlReader<'a> {
+    fn place(&self, node: Node<'_, '_>) -> FilePosition {
+        FilePosition::Line(self.document.text_pos_at(node.range().start).row as usize)
     }
 
     fn wrong(&self, node: Node<'_, '_>, expected: impl Into<String>, found: String) -> ReadError {
@@ -230,7 +231,7 @@ impl<'a> Reader<'a> {
         Ok(first)
     }
 
-    pub(super) fn piece(&self, piece: Node<'a, 'a>) -> Result<Grid, ReadError> {
+    pub(super) fn piece(&self, piece: Node<'a, 'a>) -> Result<UnstructuredGrid, ReadError> {
         let points = self.expect(piece, "Points")?;
         let cells = self.expect(piece, "Cells")?;
         let array = points.children().find(|node| is_array(*node));
@@ -247,7 +248,16 @@ impl<'a> Reader<'a> {
         let (_, types) = self.counts(cells, "types")?;
         let (tags, degrees) = self.cell_data(piece)?;
         let place = self.place(cells);
-        Ok(Grid { points, connectivity, ends, types, tags, degrees, old_hexahedra: false, place })
+        Ok(UnstructuredGrid {
+            points,
+            connectivity,
+            ends,
+            types,
+            tags,
+            degrees,
+            old_hexahedra: false,
+            place,
+        })
     }
 
     /// Reads an array of counts or indices by name.
@@ -314,9 +324,9 @@ impl<'a> Reader<'a> {
     }
 
     /// Reads the values of an array in any encoding.
-    pub(super) fn array(&self, array: Node<'a, 'a>) -> Result<Numbers, ReadError> {
+    pub(super) fn array(&self, array: Node<'a, 'a>) -> Result<ArrayValues, ReadError> {
         let name = array.attribute("type").unwrap_or("no type");
-        let Some(kind) = Type::of_xml(name) else {
+        let Some(kind) = NumberType::of_xml(name) else {
             return Err(self.wrong(
                 array,
                 "a type of numbers, Float64 for example",
@@ -339,7 +349,7 @@ impl<'a> Reader<'a> {
             }
             "binary" => {
                 let text = text(array);
-                let bytes = encoded::array(&mut Source::base64(text.as_bytes()), self.coding);
+                let bytes = encoded::array(&mut ByteSource::base64(text.as_bytes()), self.coding);
                 self.decoded(array, kind, bytes, self.place(array))
             }
             "appended" => {
@@ -353,12 +363,14 @@ impl<'a> Reader<'a> {
                     return Err(self.wrong(array, expected, shown(offset.as_bytes())));
                 };
                 let mut source = match appended.base64 {
-                    true => Source::base64(rest.split(|&b| b == b'<').next().unwrap_or_default()),
-                    false => Source::Raw(rest),
+                    true => {
+                        ByteSource::base64(rest.split(|&b| b == b'<').next().unwrap_or_default())
+                    }
+                    false => ByteSource::Raw(rest),
                 };
                 let bytes = encoded::array(&mut source, self.coding);
                 let at = appended.start + start.unwrap_or_default();
-                self.decoded(array, kind, bytes, Place::Byte(at))
+                self.decoded(array, kind, bytes, FilePosition::Byte(at))
             }
             other => {
                 let expected = "the format ascii, binary or appended";
@@ -370,10 +382,10 @@ impl<'a> Reader<'a> {
     fn decoded(
         &self,
         array: Node<'_, '_>,
-        kind: Type,
-        bytes: Result<Cow<'_, [u8]>, Problem>,
-        place: Place,
-    ) -> Result<Numbers, ReadError> {
+        kind: NumberType,
+        bytes: Result<Cow<'_, [u8]>, DecodeError>,
+        place: FilePosition,
+    ) -> Result<ArrayValues, ReadError> {
         match bytes {
             Ok(bytes) if bytes.len().is_multiple_of(kind.size()) => {
                 Ok(kind.bytes(&bytes, self.coding.big))
@@ -382,11 +394,11 @@ impl<'a> Reader<'a> {
                 let expected = format!("numbers of {} bytes each", kind.size());
                 Err(self.wrong(array, expected, format!("{} bytes", bytes.len())))
             }
-            Err(Problem::Memory(error)) => Err(MeshError::Memory(error).into()),
-            Err(Problem::Short { count, left }) => {
+            Err(DecodeError::Memory(error)) => Err(MeshError::Memory(error).into()),
+            Err(DecodeError::Short { count, left }) => {
                 Err(ReadError::Count { place, what: "bytes of an array", count, left })
             }
-            Err(Problem::Wrong { expected, found }) => {
+            Err(DecodeError::Wrong { expected, found }) => {
                 Err(ReadError::Syntax { place, expected, found })
             }
         }

@@ -6,11 +6,11 @@
 //! strongly connected components that wait for no other edge (Tarjan, "Depth-first search and linear graph algorithms",
 //! SIAM J. Comput. 1, 1972).
 
-use super::tree::Tree;
+use super::tree::BisectionTree;
 
 /// State of the search for strongly connected components of edges.
-struct Search<'a> {
-    tree: &'a Tree,
+struct ComponentSearch<'a> {
+    tree: &'a BisectionTree,
     /// Marks of the nodes.
     marked: &'a [bool],
     /// Tarjan's discovery index of each edge, from 1, and its low link.
@@ -26,15 +26,15 @@ struct Search<'a> {
 }
 
 /// A stack frame: an edge, and the edges it waits for that are not visited yet.
-struct Step {
+struct SearchFrame {
     edge: u32,
     /// Its index among the open edges.
     place: usize,
     waits_for: Vec<u32>,
 }
 
-impl<'a> Search<'a> {
-    fn new(tree: &'a Tree, marked: &'a [bool]) -> Self {
+impl<'a> ComponentSearch<'a> {
+    fn new(tree: &'a BisectionTree, marked: &'a [bool]) -> Self {
         let n = tree.edges.numbers();
         Self {
             tree,
@@ -74,7 +74,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn enter(&mut self, edge: u32) -> Step {
+    fn enter(&mut self, edge: u32) -> SearchFrame {
         self.count += 1;
         (self.found[edge as usize], self.low[edge as usize]) = (self.count, self.count);
         let (mut waits_for, mut stays) = (Vec::new(), false);
@@ -91,7 +91,7 @@ impl<'a> Search<'a> {
             waits_for.clear();
         }
         self.open.push((edge, stays));
-        Step { edge, place: self.open.len() - 1, waits_for }
+        SearchFrame { edge, place: self.open.len() - 1, waits_for }
     }
 
     /// Updates an edge from a visited edge that it waits for.
@@ -116,7 +116,7 @@ impl<'a> Search<'a> {
     }
 }
 
-impl Tree {
+impl BisectionTree {
     /// Undoes the possible bisections of marked leaves; returns their number.
     pub(super) fn coarsen(&mut self, leaves: &[u32], marked: &[bool]) -> usize {
         let before = self.n_leaves;
@@ -130,7 +130,7 @@ impl Tree {
 
     /// Returns the edges whose midpoints are removed; each list is removed together.
     fn going(&self, leaves: &[u32], marked: &[bool]) -> Vec<Vec<u32>> {
-        let mut search = Search::new(self, marked);
+        let mut search = ComponentSearch::new(self, marked);
         for &leaf in leaves.iter().filter(|&&leaf| marked[leaf as usize]) {
             if let Some(parent) = self.parent(leaf) {
                 search.from(self.divided_edge(parent));
@@ -143,7 +143,7 @@ impl Tree {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mesh::{Arrange, Cell, Mesh, Parts};
+    use crate::mesh::{Cell, CellOrdering, Mesh, MeshData};
 
     /// Returns tetrahedra around an edge, with random outer vertices in their sectors.
     fn ring(count: usize, mut number: impl FnMut() -> f64) -> Mesh {
@@ -155,8 +155,8 @@ mod tests {
         }
         let other = |sector: usize| 2 + (sector % count) as u32;
         let nodes = (0..count).flat_map(|sector| [0, other(sector), other(sector + 1), 1]);
-        let parts = Parts { points, nodes: nodes.collect(), ..Parts::default() };
-        Mesh::new(Cell::Tetrahedron, 1, parts, Arrange::AsGiven).expect("a mesh")
+        let parts = MeshData { points, nodes: nodes.collect(), ..MeshData::default() };
+        Mesh::new(Cell::Tetrahedron, 1, parts, CellOrdering::Original).expect("a mesh")
     }
 
     #[test]
@@ -169,8 +169,8 @@ mod tests {
         let mut circles = 0;
         for round in 0..1000 {
             let mesh = ring(3 + round % 4, &mut number);
-            let mut tree = Tree::new(&mesh);
-            let leaves = |tree: &Tree| {
+            let mut tree = BisectionTree::new(&mesh);
+            let leaves = |tree: &BisectionTree| {
                 let mut leaves = Vec::new();
                 (0..tree.n_roots as u32).for_each(|root| tree.walk(root, |leaf| leaves.push(leaf)));
                 leaves

@@ -6,29 +6,29 @@
 //! and no further bisection is ever needed.
 
 use super::BisectError;
-use super::parts::{EdgeOf, FaceOf};
+use super::origins::{EdgeOrigin, FaceOrigin};
 use super::path::FINEST;
 use super::pool::NONE;
 use super::rule::MIDDLE;
-use super::tree::{Edge, Face, Link, List, Node, Tree};
-use crate::support::memory::Room;
+use super::tree::{BisectionTree, EdgeList, ListLink, TreeEdge, TreeFace, TreeNode};
+use crate::support::memory::MemoryBudget;
 
 /// Work counters, for bounds in tests.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Visits {
+pub(super) struct WorkCounters {
     /// Visits of leaves and list ends.
     pub(super) visits: usize,
     /// The number of bisections.
     pub(super) bisections: usize,
 }
 
-impl Tree {
+impl BisectionTree {
     /// Bisects the marked cells that are still leaves at their turn, and closes.
     ///
     /// # Errors
     ///
     /// Too many cells, or one that is too fine. The tree is then unchanged.
-    pub(super) fn refine(&mut self, marked: &[u32]) -> Result<Visits, BisectError> {
+    pub(super) fn refine(&mut self, marked: &[u32]) -> Result<WorkCounters, BisectError> {
         let (mut done, mut visits) = (Vec::new(), marked.len());
         let mut bisect_all = |tree: &mut Self| {
             let mut open = Vec::new();
@@ -55,7 +55,7 @@ impl Tree {
         if outcome.is_err() {
             done.iter().rev().for_each(|&node| self.join(node));
         }
-        outcome.map(|()| Visits { visits, bisections: done.len() })
+        outcome.map(|()| WorkCounters { visits, bisections: done.len() })
     }
 
     /// Checks that a leaf can be bisected.
@@ -70,7 +70,7 @@ impl Tree {
         }
         if self.nodes.is_full() {
             let what = || format!("a bisection of {} cells", self.n_leaves);
-            Room::check(what, 2.0 * self.bytes())?;
+            MemoryBudget::check(what, 2.0 * self.bytes())?;
         }
         Ok(())
     }
@@ -81,15 +81,20 @@ impl Tree {
         let new = self.edges[edge].halves == NONE;
         if new {
             self.edges[edge].middle = self.vertices.one(());
-            self.edges[edge].halves = self.edges.two([Edge::NEW; 2]);
+            self.edges[edge].halves = self.edges.two([TreeEdge::NEW; 2]);
             self.halved[0] += 1;
         }
         self.leave(node);
-        self.push(List::Divided, node, self.first_edge);
-        let Node { kind, depth, .. } = self.nodes[node];
+        self.push(EdgeList::Divided, node, self.first_edge);
+        let TreeNode { kind, depth, .. } = self.nodes[node];
         let between = self.between(node);
-        let child =
-            |(_, kind)| Node { parent: node, children: NONE, kind, depth: depth + 1, reversed: 0 };
+        let child = |(_, kind)| TreeNode {
+            parent: node,
+            children: NONE,
+            kind,
+            depth: depth + 1,
+            reversed: 0,
+        };
         let children = kind.children();
         let first = self.nodes.two(children.map(child));
         self.make_room(first + 1);
@@ -104,21 +109,21 @@ impl Tree {
 
     /// Returns the new edges from the midpoint to vertices 2 and 3, and the face between the children; reuses those of
     /// split faces.
-    fn between(&mut self, node: u32) -> Between {
+    fn between(&mut self, node: u32) -> InnerEntities {
         if self.cell.dim() == 2 {
-            return Between { spokes: [self.edges.one(Edge::NEW), NONE], face: NONE };
+            return InnerEntities { spokes: [self.edges.one(TreeEdge::NEW), NONE], face: NONE };
         }
         let mut spokes = [NONE; 2];
         for (spoke, opposite) in spokes.iter_mut().zip([3, 2]) {
             let face = self.faces_of[node as usize * 4 + opposite];
             if self.faces[face].halves == NONE {
-                self.faces[face].halves = self.faces.two([Face::NEW; 2]);
-                self.faces[face].spoke = self.edges.one(Edge::NEW);
+                self.faces[face].halves = self.faces.two([TreeFace::NEW; 2]);
+                self.faces[face].spoke = self.edges.one(TreeEdge::NEW);
                 self.halved[1] += 1;
             }
             *spoke = self.faces[face].spoke;
         }
-        Between { spokes, face: self.faces.one(Face::NEW) }
+        InnerEntities { spokes, face: self.faces.one(TreeFace::NEW) }
     }
 
     /// Enlarges the tables for a cell.
@@ -128,15 +133,15 @@ impl Tree {
         grow(&mut self.vertices_of, self.cell.vertex_count());
         grow(&mut self.edges_of, self.cell.entities(1).len());
         grow(&mut self.faces_of, if self.cell.dim() == 3 { 4 } else { 0 });
-        self.links.resize(self.edges_of.len(), Link::ALONE);
+        self.links.resize(self.edges_of.len(), ListLink::ALONE);
     }
 
     /// Fills the tables of a child from its parent.
-    fn fill(&mut self, child: u32, parent: u32, step: usize, between: Between) {
+    fn fill(&mut self, child: u32, parent: u32, step: usize, between: InnerEntities) {
         let parts = &self.parts[step];
         let (edge_01, before) = (self.divided_edge(parent), self.nodes[parent].reversed);
         let is_reversed = |edge: usize| before >> edge & 1 == 1;
-        let Edge { middle, halves, .. } = self.edges[edge_01];
+        let TreeEdge { middle, halves, .. } = self.edges[edge_01];
         // The half of an edge or face that belongs to the child.
         let half = u32::from(is_reversed(self.first_edge)) ^ parts.end as u32;
         let (n, from) = (parts.vertices.len(), parent as usize * parts.vertices.len());
@@ -148,11 +153,13 @@ impl Tree {
         let (n, mut reversed) = (parts.edges.len(), 0);
         for (place, of) in parts.edges.iter().enumerate() {
             let (edge, against) = match *of {
-                EdgeOf::Whole { edge, turned } => {
+                EdgeOrigin::Whole { edge, turned } => {
                     (self.edges_of[parent as usize * n + edge], turned != is_reversed(edge))
                 }
-                EdgeOf::Half { turned } => (halves + half, turned != is_reversed(self.first_edge)),
-                EdgeOf::Spoke { to, turned } => (between.spokes[to - 2], turned),
+                EdgeOrigin::Half { turned } => {
+                    (halves + half, turned != is_reversed(self.first_edge))
+                }
+                EdgeOrigin::Spoke { to, turned } => (between.spokes[to - 2], turned),
             };
             self.edges_of[child as usize * n + place] = edge;
             reversed |= u8::from(against) << place;
@@ -160,11 +167,11 @@ impl Tree {
         self.nodes[child].reversed = reversed;
         for (place, of) in parts.faces.iter().enumerate() {
             self.faces_of[child as usize * 4 + place] = match *of {
-                FaceOf::Whole(face) => self.faces_of[parent as usize * 4 + face],
-                FaceOf::Half(face) => {
+                FaceOrigin::Whole(face) => self.faces_of[parent as usize * 4 + face],
+                FaceOrigin::Half(face) => {
                     self.faces[self.faces_of[parent as usize * 4 + face]].halves + half
                 }
-                FaceOf::Between => between.face,
+                FaceOrigin::Interior => between.face,
             };
         }
     }
@@ -175,13 +182,13 @@ impl Tree {
         let (first, edge) = (self.nodes[node].children, self.divided_edge(node));
         self.leave(first);
         self.leave(first + 1);
-        self.remove(List::Divided, node, self.first_edge);
+        self.remove(EdgeList::Divided, node, self.first_edge);
         self.free_between(node);
         self.nodes.free_two(first);
         self.nodes[node].children = NONE;
         self.enter(node);
         self.n_leaves -= 1;
-        let Edge { middle, halves, divided, .. } = self.edges[edge];
+        let TreeEdge { middle, halves, divided, .. } = self.edges[edge];
         if divided == NONE {
             self.vertices.free_one(middle);
             self.edges.free_two(halves);
@@ -195,20 +202,20 @@ impl Tree {
         let child = self.nodes[node].children as usize;
         let parts = &self.parts[self.nodes[node].kind.children()[0].0];
         if self.cell.dim() == 2 {
-            let is_spoke = |of: &EdgeOf| matches!(of, EdgeOf::Spoke { .. });
+            let is_spoke = |of: &EdgeOrigin| matches!(of, EdgeOrigin::Spoke { .. });
             let spoke = parts.edges.iter().position(is_spoke);
             self.edges.free_one(self.edges_of[child * 3 + spoke.unwrap_or_default()]);
             return;
         }
-        let between = parts.faces.iter().position(|face| *face == FaceOf::Between);
+        let between = parts.faces.iter().position(|face| *face == FaceOrigin::Interior);
         self.faces.free_one(self.faces_of[child * 4 + between.unwrap_or_default()]);
         for opposite in [2, 3] {
             let face = self.faces_of[node as usize * 4 + opposite];
-            let Face { halves, spoke } = self.faces[face];
+            let TreeFace { halves, spoke } = self.faces[face];
             if halves != NONE {
                 self.faces.free_two(halves);
                 self.edges.free_one(spoke);
-                self.faces[face] = Face::NEW;
+                self.faces[face] = TreeFace::NEW;
                 self.halved[1] -= 1;
             }
         }
@@ -217,7 +224,7 @@ impl Tree {
 
 /// Entities that a bisection creates in addition to halves.
 #[derive(Clone, Copy)]
-struct Between {
+struct InnerEntities {
     spokes: [u32; 2],
     face: u32,
 }
@@ -239,7 +246,7 @@ mod tests {
                 ("cell".to_owned(), Argument::Word(cell.to_owned())),
             ]);
             let mesh = generate("box", &arguments).expect("a box");
-            let mut tree = Tree::new(&mesh);
+            let mut tree = BisectionTree::new(&mesh);
             let (mut marked, mut bisections) = (0, 0);
             for _ in 0..30 {
                 // A leaf at a corner and one in the middle of the traversal.

@@ -6,16 +6,16 @@
 //! contain them. Leaves use the map of their parent ([`crate::mesh::refine::forest::placed`]). Cells are in traversal
 //! order.
 
-use super::path::Path;
+use super::path::CellPath;
 use super::rule::{MIDDLE, local, orders, vertices};
 use super::{BisectError, Bisection};
 use crate::mesh::refine::forest::placed;
-use crate::mesh::refined::{Descendants, Refined};
-use crate::mesh::{Cell, Counts, Facet, Mesh, Parts, Topology};
+use crate::mesh::refined::{Descendants, RefinedMesh};
+use crate::mesh::{Cell, EntityCounts, Facet, Mesh, MeshData, Topology};
 use std::collections::{BTreeMap, HashMap};
 
 /// The leaves, with the vertex numbers of the mesh.
-struct Leaves {
+struct NumberedLeaves {
     /// The initial cell of each leaf.
     parents: Vec<u32>,
     paths: Vec<u128>,
@@ -38,11 +38,11 @@ impl Bisection {
     pub fn mesh(&self, coarse: &Mesh) -> Result<Mesh, BisectError> {
         self.expect(coarse)?;
         let (cell, entities) = (coarse.cell(), self.tree.entities());
-        let counts = Counts { cell, order: coarse.order(), entities };
+        let counts = EntityCounts { cell, order: coarse.order(), entities };
         counts.check_indices()?;
         counts.check_room()?;
         let steps = &self.steps;
-        let leaves = Leaves::new(self, coarse);
+        let leaves = NumberedLeaves::new(self, coarse);
         let topology = Topology::new(cell, leaves.n_vertices, leaves.vertices)?;
         let ranks: BTreeMap<Vec<usize>, usize> =
             (0..).zip(orders(cell)).map(|(rank, order)| (order, rank)).collect();
@@ -52,14 +52,14 @@ impl Bisection {
             steps.to_order(ranks[&order])
         };
         let path = |leaf: usize, way: &mut Vec<usize>| {
-            way.extend(steps.along(Path::from_bits(leaves.paths[leaf])));
+            way.extend(steps.along(CellPath::from_bits(leaves.paths[leaf])));
             way.push(last(leaf));
             leaves.parents[leaf] as usize
         };
         let (points, nodes) = placed(coarse, steps.maps(), &topology, path)?;
         let facets = coarse.facet_tags().keys().cloned().zip(leaves.facets).collect();
         let cells = coarse.inherited_tags(leaves.parents.iter().map(|&parent| parent as usize));
-        let parts = Parts { points, nodes, facets, cells, ..Parts::default() };
+        let parts = MeshData { points, nodes, facets, cells, ..MeshData::default() };
         let mirrored = coarse.mirrored();
         let mut way = Vec::new();
         let is_negative = |leaf: usize| {
@@ -70,7 +70,7 @@ impl Bisection {
         };
         let negative: Vec<bool> = (0..self.n_leaves()).map(is_negative).collect();
         let cells = Descendants::Leaves { parents: leaves.parents, places: leaves.paths };
-        let refined = Refined { coarse: coarse.clone().into(), cells, seen: leaves.seen };
+        let refined = RefinedMesh { coarse: coarse.clone().into(), cells, seen: leaves.seen };
         let mut mesh = Mesh::of_descendants(parts, &negative, refined)?;
         let sides = coarse.periodic_sides();
         if !sides.is_empty() {
@@ -100,11 +100,11 @@ impl Bisection {
     }
 }
 
-impl Leaves {
+impl NumberedLeaves {
     fn new(bisection: &Bisection, coarse: &Mesh) -> Self {
         let (cell, n_leaves) = (coarse.cell(), bisection.n_leaves());
-        let (facets, orders) = (Tagged::new(coarse), orders(cell));
-        let mut numbers = Numbers::new(coarse);
+        let (facets, orders) = (TaggedFacets::new(coarse), orders(cell));
+        let mut numbers = VertexNumbering::new(coarse);
         let mut all = Self {
             parents: Vec::with_capacity(n_leaves),
             paths: Vec::with_capacity(n_leaves),
@@ -133,7 +133,7 @@ impl Leaves {
 }
 
 /// Returns for each vertex of a descendant the vertices of the initial cell that span its carrier, as a bit set.
-fn carriers(cell: Cell, order: &[usize], path: Path) -> Vec<u8> {
+fn carriers(cell: Cell, order: &[usize], path: CellPath) -> Vec<u8> {
     let mut all: Vec<u8> = order.iter().map(|&vertex| 1 << vertex).collect();
     for child in path.below(0) {
         let of = |&vertex: &usize| match vertex {
@@ -146,7 +146,7 @@ fn carriers(cell: Cell, order: &[usize], path: Path) -> Vec<u8> {
 }
 
 /// Vertex numbering by first touch.
-struct Numbers<'a> {
+struct VertexNumbering<'a> {
     coarse: &'a Mesh,
     /// The numbers of tree vertices.
     own: Vec<u32>,
@@ -155,7 +155,7 @@ struct Numbers<'a> {
     count: u32,
 }
 
-impl<'a> Numbers<'a> {
+impl<'a> VertexNumbering<'a> {
     fn new(coarse: &'a Mesh) -> Self {
         Self { coarse, own: Vec::new(), copies: HashMap::new(), count: 0 }
     }
@@ -206,13 +206,13 @@ impl<'a> Numbers<'a> {
 }
 
 /// The tagged facets of the initial mesh.
-struct Tagged {
+struct TaggedFacets {
     cell: Cell,
     /// Facets in cell order, with their tag numbers.
     all: Vec<(Facet, usize)>,
 }
 
-impl Tagged {
+impl TaggedFacets {
     fn new(coarse: &Mesh) -> Self {
         let of = |(tag, facets): (usize, &'_ Vec<Facet>)| {
             facets.iter().map(|&facet| (facet, tag)).collect::<Vec<_>>()

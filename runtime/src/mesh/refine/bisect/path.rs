@@ -9,8 +9,8 @@
 //! A path alone determines the descendant's position in its cell. Paths of leaves ascend in traversal order, and an
 //! ancestor's digits are a prefix.
 
-use super::rule::{Kind, Steps};
-use crate::mesh::refine::forest::Affine;
+use super::rule::{BisectionMaps, SimplexKind};
+use crate::mesh::refine::forest::AffineMap;
 
 /// The largest number of bisections of an initial cell.
 pub const FINEST: u32 = 119;
@@ -20,17 +20,17 @@ const KIND: u32 = 120;
 
 /// Path from an initial cell to one of its descendants.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Path(u128);
+pub struct CellPath(u128);
 
-impl Path {
+impl CellPath {
     /// Creates the path to the cell itself.
-    pub(super) fn new(order: usize, kind: Kind) -> Self {
+    pub(super) fn new(order: usize, kind: SimplexKind) -> Self {
         Self((order as u128) << ORDER | (kind as u128) << KIND | 1 << FINEST)
     }
 
     /// Returns the path to an unbisected cell of unknown kind.
     pub(super) fn whole() -> Self {
-        Self::new(0, Kind::Triangle)
+        Self::new(0, SimplexKind::Triangle)
     }
 
     pub(crate) fn from_bits(bits: u128) -> Self {
@@ -78,8 +78,8 @@ impl Path {
         (self.0 >> ORDER) as usize
     }
 
-    fn kind(self) -> Kind {
-        Kind::ALL[(self.0 >> KIND) as usize & 7]
+    fn kind(self) -> SimplexKind {
+        SimplexKind::ALL[(self.0 >> KIND) as usize & 7]
     }
 
     /// Returns the child types of [`super::rule`] on the path below an ancestor of some depth.
@@ -94,14 +94,14 @@ impl Path {
     }
 }
 
-impl Steps {
+impl BisectionMaps {
     /// Returns all steps from the initial cell.
-    pub(super) fn along(&self, path: Path) -> impl Iterator<Item = usize> {
+    pub(super) fn along(&self, path: CellPath) -> impl Iterator<Item = usize> {
         std::iter::once(self.to_order(path.order())).chain(path.below(0))
     }
 
     /// Returns the map of the descendant's reference cell into that of the initial cell.
-    pub(crate) fn place(&self, path: Path) -> Affine {
+    pub(crate) fn place(&self, path: CellPath) -> AffineMap {
         self.place_of(self.along(path))
     }
 }

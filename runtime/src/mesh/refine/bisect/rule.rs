@@ -20,7 +20,7 @@
 //! children makes the traversal a space-filling curve, Sierpiński's for triangles.
 
 use crate::mesh::Cell;
-use crate::mesh::refine::forest::{Affine, Children};
+use crate::mesh::refine::forest::{AffineMap, ChildMaps};
 
 /// The midpoint of the split edge, in the vertices of a child.
 pub(super) const MIDDLE: usize = 4;
@@ -28,7 +28,7 @@ pub(super) const MIDDLE: usize = 4;
 /// Kind of a simplex, which determines its bisection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
-pub(super) enum Kind {
+pub(super) enum SimplexKind {
     Triangle,
     Planar,
     Flagged,
@@ -37,7 +37,7 @@ pub(super) enum Kind {
     Opposite,
 }
 
-impl Kind {
+impl SimplexKind {
     pub(super) const ALL: [Self; 6] =
         [Self::Triangle, Self::Planar, Self::Flagged, Self::Adjacent, Self::Mixed, Self::Opposite];
 
@@ -54,11 +54,11 @@ impl Kind {
     }
 }
 
-type Table = &'static [&'static [usize]];
+type VertexTable = &'static [&'static [usize]];
 
-const TRIANGLES: Table = &[&[0, 2, MIDDLE], &[2, 1, MIDDLE]];
+const TRIANGLES: VertexTable = &[&[0, 2, MIDDLE], &[2, 1, MIDDLE]];
 
-const TETRAHEDRA: Table = &[
+const TETRAHEDRA: VertexTable = &[
     &[0, 2, 3, MIDDLE],
     &[2, 1, 3, MIDDLE],
     &[2, 1, MIDDLE, 3],
@@ -69,7 +69,7 @@ const TETRAHEDRA: Table = &[
 ];
 
 /// Returns the vertices of all child types, in terms of their parents' vertices.
-pub(super) fn vertices(cell: Cell) -> Table {
+pub(super) fn vertices(cell: Cell) -> VertexTable {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
 }
 
@@ -96,7 +96,7 @@ pub(super) fn local(cell: Cell, vertices: &[usize]) -> usize {
 
 /// Returns the permutation ([`orders`]) and the kind of an initial cell: the largest edge of the cell, and of each
 /// face, is marked. `size` gives the size of an edge; no two are equal.
-pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usize, Kind) {
+pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usize, SimplexKind) {
     let largest = |vertices: &[usize]| {
         let edges =
             cell.entities(1).iter().filter(|edge| edge.iter().all(|v| vertices.contains(v)));
@@ -111,28 +111,28 @@ pub(super) fn root<S: Ord>(cell: Cell, size: impl Fn(usize, usize) -> S) -> (usi
             return None;
         }
         if cell.dim() == 2 {
-            return Some(Kind::Triangle);
+            return Some(SimplexKind::Triangle);
         }
         let opposite = [[order[1], order[2], order[3]], [order[0], order[2], order[3]]];
         let marked = |marks: [[usize; 2]; 2]| {
             opposite.iter().zip(marks).all(|(face, [a, b])| is(face, a, b))
         };
         match () {
-            () if marked([[1, 2], [0, 2]]) => Some(Kind::Planar),
-            () if marked([[1, 3], [0, 2]]) => Some(Kind::Adjacent),
-            () if marked([[2, 3], [0, 2]]) => Some(Kind::Mixed),
-            () if marked([[2, 3], [2, 3]]) => Some(Kind::Opposite),
+            () if marked([[1, 2], [0, 2]]) => Some(SimplexKind::Planar),
+            () if marked([[1, 3], [0, 2]]) => Some(SimplexKind::Adjacent),
+            () if marked([[2, 3], [0, 2]]) => Some(SimplexKind::Mixed),
+            () if marked([[2, 3], [2, 3]]) => Some(SimplexKind::Opposite),
             () => None,
         }
     };
     let orders = orders(cell);
     let found = orders.iter().enumerate().find_map(|(number, order)| Some((number, fits(order)?)));
     // INVARIANT: in some vertex order, the marks of any cell are those of a kind.
-    found.unwrap_or((0, if cell.dim() == 2 { Kind::Triangle } else { Kind::Planar }))
+    found.unwrap_or((0, if cell.dim() == 2 { SimplexKind::Triangle } else { SimplexKind::Planar }))
 }
 
 /// Returns the maps of all child types into their parents, followed by those of vertex permutations.
-pub(super) fn steps(cell: Cell) -> Children {
+pub(super) fn steps(cell: Cell) -> ChildMaps {
     let place = |vertex: usize| match vertex {
         MIDDLE => {
             let (a, b) = (cell.vertex(0), cell.vertex(1));
@@ -142,23 +142,23 @@ pub(super) fn steps(cell: Cell) -> Children {
     };
     let placed = |own: &[usize]| own.iter().map(|&vertex| place(vertex)).collect::<Vec<_>>();
     let children = vertices(cell).iter().map(|own| placed(own));
-    Children::with_vertices(cell, children.chain(orders(cell).iter().map(|order| placed(order))))
+    ChildMaps::with_vertices(cell, children.chain(orders(cell).iter().map(|order| placed(order))))
 }
 
 /// [`steps`], and their composition along a path.
 #[derive(Clone, Debug)]
-pub(crate) struct Steps {
+pub(crate) struct BisectionMaps {
     cell: Cell,
-    maps: Children,
+    maps: ChildMaps,
 }
 
-impl Steps {
+impl BisectionMaps {
     pub(crate) fn new(cell: Cell) -> Self {
         Self { cell, maps: steps(cell) }
     }
 
     /// Returns the maps.
-    pub(super) fn maps(&self) -> &Children {
+    pub(super) fn maps(&self) -> &ChildMaps {
         &self.maps
     }
 
@@ -168,25 +168,25 @@ impl Steps {
     }
 
     /// Returns the composition of some steps.
-    pub(super) fn place_of(&self, steps: impl Iterator<Item = usize>) -> Affine {
-        steps.fold(Affine::IDENTITY, |place, step| place.of(self.maps.child(step)))
+    pub(super) fn place_of(&self, steps: impl Iterator<Item = usize>) -> AffineMap {
+        steps.fold(AffineMap::IDENTITY, |place, step| place.of(self.maps.child(step)))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::path::Path;
+    use super::super::path::CellPath;
     use super::*;
     use std::collections::BTreeSet;
 
     /// Returns the vertices of all descendants of one depth of an initial cell, in traversal order.
-    fn descendants(cell: Cell, kind: Kind, depth: u32) -> Vec<Vec<[f64; 3]>> {
+    fn descendants(cell: Cell, kind: SimplexKind, depth: u32) -> Vec<Vec<[f64; 3]>> {
         let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
-        let (steps, mut paths) = (Steps::new(cell), vec![Path::new(0, kind)]);
+        let (steps, mut paths) = (BisectionMaps::new(cell), vec![CellPath::new(0, kind)]);
         for _ in 0..depth {
             paths = paths.iter().flat_map(|path| [path.child(0), path.child(1)]).collect();
         }
-        let corners = |path: Path| {
+        let corners = |path: CellPath| {
             let place = steps.place(path);
             let corner = |vertex: usize| {
                 let s = place.at(&cell.vertex(vertex));
@@ -214,14 +214,15 @@ mod tests {
     #[test]
     fn descendants_keep_to_few_shapes() {
         for (kind, count) in [
-            (Kind::Triangle, 4),
-            (Kind::Planar, 36),
-            (Kind::Flagged, 36),
-            (Kind::Adjacent, 36),
-            (Kind::Mixed, 69),
-            (Kind::Opposite, 70),
+            (SimplexKind::Triangle, 4),
+            (SimplexKind::Planar, 36),
+            (SimplexKind::Flagged, 36),
+            (SimplexKind::Adjacent, 36),
+            (SimplexKind::Mixed, 69),
+            (SimplexKind::Opposite, 70),
         ] {
-            let cell = if kind == Kind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
+            let cell =
+                if kind == SimplexKind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
             let mut shapes = BTreeSet::new();
             for depth in 0..12 {
                 let all = descendants(cell, kind, depth);
@@ -233,8 +234,9 @@ mod tests {
 
     #[test]
     fn a_walk_goes_from_facet_to_facet() {
-        for kind in Kind::ALL {
-            let cell = if kind == Kind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
+        for kind in SimplexKind::ALL {
+            let cell =
+                if kind == SimplexKind::Triangle { Cell::Triangle } else { Cell::Tetrahedron };
             let all = descendants(cell, kind, 10);
             let common = |two: &&[Vec<[f64; 3]>]| {
                 let near = |a: &[f64; 3], b: &[f64; 3]| (0..3).all(|c| (a[c] - b[c]).abs() < 1e-9);
@@ -242,7 +244,7 @@ mod tests {
                 two[0].iter().filter(is_in).count() == cell.dim()
             };
             let steps = all.windows(2).filter(common).count();
-            let most = if kind == Kind::Triangle { 1.0 } else { 0.84 };
+            let most = if kind == SimplexKind::Triangle { 1.0 } else { 0.84 };
             assert!(steps as f64 >= most * (all.len() - 1) as f64, "{kind:?}: {steps}");
         }
     }
@@ -257,17 +259,17 @@ mod tests {
             }
         }
         // The marked edge of each face, by kind.
-        let marks = |kind: Kind| match kind {
-            Kind::Planar | Kind::Flagged => [[1, 2], [0, 2]],
-            Kind::Adjacent => [[1, 3], [0, 2]],
-            Kind::Mixed => [[2, 3], [0, 2]],
-            Kind::Triangle | Kind::Opposite => [[2, 3], [2, 3]],
+        let marks = |kind: SimplexKind| match kind {
+            SimplexKind::Planar | SimplexKind::Flagged => [[1, 2], [0, 2]],
+            SimplexKind::Adjacent => [[1, 3], [0, 2]],
+            SimplexKind::Mixed => [[2, 3], [0, 2]],
+            SimplexKind::Triangle | SimplexKind::Opposite => [[2, 3], [2, 3]],
         };
         let sorted = |mut edge: [usize; 2]| {
             edge.sort_unstable();
             edge
         };
-        for kind in Kind::ALL.into_iter().filter(|kind| *kind != Kind::Triangle) {
+        for kind in SimplexKind::ALL.into_iter().filter(|kind| *kind != SimplexKind::Triangle) {
             for (end, (child, next)) in kind.children().into_iter().enumerate() {
                 let own = vertices(Cell::Tetrahedron)[child];
                 let at = |edge: [usize; 2]| sorted(edge.map(|vertex| own[vertex]));
@@ -291,7 +293,7 @@ mod tests {
                     sorted([own[0], own[1]])
                 });
                 let both = common[0].into_iter().find(|v| common[1].contains(v)).unwrap_or(4);
-                let expected = if kind == Kind::Flagged { [both, MIDDLE] } else { [2, 3] };
+                let expected = if kind == SimplexKind::Flagged { [both, MIDDLE] } else { [2, 3] };
                 assert_eq!(marked([2, 3, MIDDLE]), expected, "{kind:?} {end}");
             }
         }

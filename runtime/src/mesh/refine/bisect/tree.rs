@@ -5,19 +5,19 @@
 //! cell stores the direction of each edge. Each edge has a list of the leaves around it, and, once split, one of the
 //! cells bisected at it. A bisection changes a bounded number of entries.
 
-use super::parts::{Parts, parts};
-use super::path::Path;
+use super::origins::{ChildOrigins, parts};
+use super::path::CellPath;
 use super::pool::{NONE, Pool};
-use super::rule::{Kind, local, orders, root};
+use super::rule::{SimplexKind, local, orders, root};
 use crate::mesh::{Cell, Mesh};
 
 /// A cell, bisected or not.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Node {
+pub(super) struct TreeNode {
     pub(super) parent: u32,
     /// The first child, followed by the second; `NONE` for a leaf.
     pub(super) children: u32,
-    pub(super) kind: Kind,
+    pub(super) kind: SimplexKind,
     pub(super) depth: u8,
     /// Edges that run against their own direction, one bit each.
     pub(super) reversed: u8,
@@ -25,7 +25,7 @@ pub(super) struct Node {
 
 /// An edge. List entries are places: cell · edges per cell + local edge.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Edge {
+pub(super) struct TreeEdge {
     /// The midpoint and the two halves, in the edge's direction, if it is split.
     pub(super) middle: u32,
     pub(super) halves: u32,
@@ -35,72 +35,72 @@ pub(super) struct Edge {
     pub(super) divided: u32,
 }
 
-impl Edge {
+impl TreeEdge {
     pub(super) const NEW: Self = Self { middle: NONE, halves: NONE, around: NONE, divided: NONE };
 
     /// Returns the head of a list.
-    fn head(&mut self, list: List) -> &mut u32 {
+    fn head(&mut self, list: EdgeList) -> &mut u32 {
         match list {
-            List::Around => &mut self.around,
-            List::Divided => &mut self.divided,
+            EdgeList::Incident => &mut self.around,
+            EdgeList::Divided => &mut self.divided,
         }
     }
 }
 
 /// The lists of an edge.
 #[derive(Clone, Copy)]
-pub(super) enum List {
-    Around,
+pub(super) enum EdgeList {
+    Incident,
     Divided,
 }
 
 /// A face of a tetrahedron. If it is split: its halves, in the direction of its marked edge, and the edge between them,
 /// from the midpoint of the marked edge.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Face {
+pub(super) struct TreeFace {
     pub(super) halves: u32,
     pub(super) spoke: u32,
 }
 
-impl Face {
+impl TreeFace {
     pub(super) const NEW: Self = Self { halves: NONE, spoke: NONE };
 }
 
 /// Neighbours in a doubly linked list.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Link {
+pub(super) struct ListLink {
     before: u32,
     after: u32,
 }
 
-impl Link {
+impl ListLink {
     pub(super) const ALONE: Self = Self { before: NONE, after: NONE };
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Tree {
+pub(super) struct BisectionTree {
     pub(super) cell: Cell,
-    pub(super) parts: Vec<Parts>,
+    pub(super) parts: Vec<ChildOrigins>,
     /// The local number of edge 01.
     pub(super) first_edge: usize,
     pub(super) n_roots: usize,
     /// The vertex permutation of each root.
     orders: Vec<u8>,
-    pub(super) nodes: Pool<Node>,
+    pub(super) nodes: Pool<TreeNode>,
     pub(super) vertices: Pool<()>,
-    pub(super) edges: Pool<Edge>,
-    pub(super) faces: Pool<Face>,
+    pub(super) edges: Pool<TreeEdge>,
+    pub(super) faces: Pool<TreeFace>,
     /// `[node][local]`.
     pub(super) vertices_of: Vec<u32>,
     pub(super) edges_of: Vec<u32>,
     pub(super) faces_of: Vec<u32>,
-    pub(super) links: Vec<Link>,
+    pub(super) links: Vec<ListLink>,
     pub(super) n_leaves: usize,
     /// The number of split edges and faces.
     pub(super) halved: [usize; 2],
 }
 
-impl Tree {
+impl BisectionTree {
     /// Creates the trees of a mesh of simplices.
     pub(super) fn new(mesh: &Mesh) -> Self {
         let (cell, topology) = (mesh.cell(), mesh.connectivity());
@@ -115,8 +115,8 @@ impl Tree {
             orders: Vec::with_capacity(n_roots),
             nodes: Pool::new(Vec::with_capacity(n_roots)),
             vertices: Pool::new(vec![(); topology.n_vertices()]),
-            edges: Pool::new(vec![Edge::NEW; topology.edges().len()]),
-            faces: Pool::new(vec![Face::NEW; topology.faces().len()]),
+            edges: Pool::new(vec![TreeEdge::NEW; topology.edges().len()]),
+            faces: Pool::new(vec![TreeFace::NEW; topology.faces().len()]),
             vertices_of: Vec::new(),
             edges_of: Vec::new(),
             faces_of: Vec::new(),
@@ -143,8 +143,8 @@ impl Tree {
                 tree.faces_of.extend(order.iter().map(|&opposite| faces[opposite]));
             }
             tree.orders.push(which as u8);
-            tree.links.resize(tree.edges_of.len(), Link::ALONE);
-            let node = Node { parent: NONE, children: NONE, kind, depth: 0, reversed };
+            tree.links.resize(tree.edges_of.len(), ListLink::ALONE);
+            let node = TreeNode { parent: NONE, children: NONE, kind, depth: 0, reversed };
             let node = tree.nodes.one(node);
             tree.enter(node);
         }
@@ -204,13 +204,13 @@ impl Tree {
     }
 
     /// Returns the initial cell that contains a cell, and the path to it.
-    pub(super) fn path(&self, mut node: u32) -> (usize, Path) {
+    pub(super) fn path(&self, mut node: u32) -> (usize, CellPath) {
         let mut bits = (0u128, 0);
         while let Some(parent) = self.parent(node) {
             bits = (bits.0 | u128::from(node - self.nodes[parent].children) << bits.1, bits.1 + 1);
             node = parent;
         }
-        let root = Path::new(usize::from(self.orders[node as usize]), self.nodes[node].kind);
+        let root = CellPath::new(usize::from(self.orders[node as usize]), self.nodes[node].kind);
         let down = (0..bits.1).rev();
         (node as usize, down.fold(root, |path, bit| path.child((bits.0 >> bit) as usize & 1)))
     }
@@ -235,27 +235,28 @@ impl Tree {
 
     /// Adds a leaf to the lists of its edges.
     pub(super) fn enter(&mut self, node: u32) {
-        (0..self.cell.entities(1).len()).for_each(|edge| self.push(List::Around, node, edge));
+        (0..self.cell.entities(1).len()).for_each(|edge| self.push(EdgeList::Incident, node, edge));
     }
 
     /// Removes a leaf from the lists of its edges.
     pub(super) fn leave(&mut self, node: u32) {
-        (0..self.cell.entities(1).len()).for_each(|edge| self.remove(List::Around, node, edge));
+        (0..self.cell.entities(1).len())
+            .for_each(|edge| self.remove(EdgeList::Incident, node, edge));
     }
 
-    pub(super) fn push(&mut self, list: List, node: u32, edge: usize) {
+    pub(super) fn push(&mut self, list: EdgeList, node: u32, edge: usize) {
         let place = self.place(node, edge);
         let head = self.edges[self.edges_of[place]].head(list);
         let after = std::mem::replace(head, place as u32);
-        self.links[place] = Link { before: NONE, after };
+        self.links[place] = ListLink { before: NONE, after };
         if after != NONE {
             self.links[after as usize].before = place as u32;
         }
     }
 
-    pub(super) fn remove(&mut self, list: List, node: u32, edge: usize) {
+    pub(super) fn remove(&mut self, list: EdgeList, node: u32, edge: usize) {
         let place = self.place(node, edge);
-        let Link { before, after } = self.links[place];
+        let ListLink { before, after } = self.links[place];
         match before {
             NONE => *self.edges[self.edges_of[place]].head(list) = after,
             before => self.links[before as usize].after = after,

@@ -12,16 +12,16 @@
 //! with the existing ones. One traversal of R gives the leaves. Balance across corners would cost 3 % more cells and is
 //! unnecessary: with faces and edges, no entity hangs on a hanging one.
 
-use super::coarse::{Coarse, DIRECTIONS, FACES, OTHERS};
-use super::key::{FINEST, Key, Layout};
+use super::adjacency::{DIRECTIONS, FACES, OTHERS, TreeAdjacency};
+use super::key::{CellKey, FINEST, KeyLayout};
 use crate::support::parallel::*;
 
 /// The refined cells by level, each level ascending.
-pub(super) type Divided = Vec<Vec<Key>>;
+pub(super) type RefinedCells = Vec<Vec<CellKey>>;
 
 /// Returns the refined cells for given leaves.
-pub(super) fn divided(layout: Layout, leaves: &[Key]) -> Divided {
-    let mut levels: Divided = Vec::new();
+pub(super) fn divided(layout: KeyLayout, leaves: &[CellKey]) -> RefinedCells {
+    let mut levels: RefinedCells = Vec::new();
     for &leaf in leaves {
         // A cell is the first descendant of the ancestors with the same lower corner.
         let mut first = leaf;
@@ -38,19 +38,19 @@ pub(super) fn divided(layout: Layout, leaves: &[Key]) -> Divided {
 }
 
 /// Returns the number of leaves.
-pub(super) fn count(layout: Layout, n_trees: usize, divided: &Divided) -> usize {
+pub(super) fn count(layout: KeyLayout, n_trees: usize, divided: &RefinedCells) -> usize {
     let cells: usize = divided.iter().map(Vec::len).sum();
     n_trees + cells * (layout.children() - 1)
 }
 
 /// Returns the leaves, ascending.
-pub(super) fn leaves(layout: Layout, n_trees: usize, divided: &Divided) -> Vec<Key> {
+pub(super) fn leaves(layout: KeyLayout, n_trees: usize, divided: &RefinedCells) -> Vec<CellKey> {
     let mut leaves = Vec::with_capacity(count(layout, n_trees, divided));
     let mut next = [0usize; FINEST as usize + 1];
     // The stack holds at most the siblings of all levels.
     let mut open = Vec::with_capacity((FINEST as usize + 1) * layout.children());
     for tree in 0..n_trees as u32 {
-        open.push(Key::of_tree(tree));
+        open.push(CellKey::of_tree(tree));
         while let Some(key) = open.pop() {
             let level = key.level() as usize;
             let cells = divided.get(level).map_or(&[][..], Vec::as_slice);
@@ -66,7 +66,7 @@ pub(super) fn leaves(layout: Layout, n_trees: usize, divided: &Divided) -> Vec<K
 }
 
 /// Refines cells until the forest is balanced; returns whether any were refined.
-pub(super) fn balance(coarse: &Coarse, divided: &mut Divided) -> bool {
+pub(super) fn balance(coarse: &TreeAdjacency, divided: &mut RefinedCells) -> bool {
     let layout = coarse.layout;
     let outward = outward(layout);
     let mut changed = false;
@@ -94,7 +94,7 @@ pub(super) fn balance(coarse: &Coarse, divided: &mut Divided) -> bool {
 }
 
 /// Returns for each child the directions in which its neighbours are neighbours of its parent.
-fn outward(layout: Layout) -> Vec<u32> {
+fn outward(layout: KeyLayout) -> Vec<u32> {
     let dim = layout.children().ilog2() as usize;
     let of = |number: usize| {
         let side = |axis: usize| number >> axis & 1;
@@ -110,7 +110,7 @@ fn outward(layout: Layout) -> Vec<u32> {
 }
 
 /// Merges sorted keys; returns whether any were new.
-fn merge(keys: &mut Vec<Key>, others: &[Key]) -> bool {
+fn merge(keys: &mut Vec<CellKey>, others: &[CellKey]) -> bool {
     let mut new = Vec::new();
     let mut at = 0;
     for &other in others {
@@ -137,8 +137,12 @@ fn merge(keys: &mut Vec<Key>, others: &[Key]) -> bool {
     true
 }
 
-/// Returns the hanging mask of each leaf ([`super::Mask`]); `divided` must be balanced.
-pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u16> {
+/// Returns the hanging mask of each leaf ([`super::HangingMask`]); `divided` must be balanced.
+pub(super) fn masks(
+    coarse: &TreeAdjacency,
+    divided: &RefinedCells,
+    leaves: &[CellKey],
+) -> Vec<u16> {
     let (layout, mut masks) = (coarse.layout, vec![0; leaves.len()]);
     let all = match layout.children() {
         4 => (1 << 4) - 1,
@@ -148,7 +152,7 @@ pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u
     let beside: Vec<Vec<u32>> = divided
         .iter()
         .map(|cells| {
-            let of = |&cell: &Key| {
+            let of = |&cell: &CellKey| {
                 let mut coarser = 0;
                 coarse.neighbours(cell, all, |direction, near| {
                     coarser |= u32::from(cells.binary_search(&near).is_err()) << direction;
@@ -175,7 +179,7 @@ pub(super) fn masks(coarse: &Coarse, divided: &Divided, leaves: &[Key]) -> Vec<u
 }
 
 /// Returns the mask of a child whose parent has leaf neighbours in the directions `coarser`.
-fn mask_of(layout: Layout, number: usize, coarser: u32) -> u16 {
+fn mask_of(layout: KeyLayout, number: usize, coarser: u32) -> u16 {
     let side = |axis: usize| number >> axis & 1;
     let dim = layout.children().ilog2() as usize;
     let mut mask = 0;

@@ -14,18 +14,18 @@
 //! refinement of a tetrahedron gives at most three similarity classes (Bey, "Tetrahedral grid refinement", Computing
 //! 55, 1995).
 
-use crate::mesh::{Affine, Cell};
+use crate::mesh::{AffineMap, Cell};
 
-type Pairs = &'static [&'static [[usize; 2]]];
+type VertexPairs = &'static [&'static [[usize; 2]]];
 
-const TRIANGLES: Pairs = &[
+const TRIANGLES: VertexPairs = &[
     &[[0, 0], [0, 1], [0, 2]],
     &[[0, 1], [1, 1], [1, 2]],
     &[[0, 2], [1, 2], [2, 2]],
     &[[0, 1], [0, 2], [1, 2]],
 ];
 
-const TETRAHEDRA: Pairs = &[
+const TETRAHEDRA: VertexPairs = &[
     &[[0, 0], [0, 1], [0, 2], [0, 3]],
     &[[0, 1], [1, 1], [1, 2], [1, 3]],
     &[[0, 2], [1, 2], [2, 2], [2, 3]],
@@ -37,15 +37,15 @@ const TETRAHEDRA: Pairs = &[
 ];
 
 /// Returns the vertex pairs whose midpoints are the vertices of each child of a simplex.
-pub(super) fn pairs(cell: Cell) -> Pairs {
+pub(super) fn pairs(cell: Cell) -> VertexPairs {
     if cell.dim() == 2 { TRIANGLES } else { TETRAHEDRA }
 }
 
 /// The maps of the children of a reference cell.
 #[derive(Clone, Debug)]
-pub(crate) struct Children(Vec<Affine>);
+pub(crate) struct ChildMaps(Vec<AffineMap>);
 
-impl Children {
+impl ChildMaps {
     pub(crate) fn new(cell: Cell) -> Self {
         let middle = |[a, b]: [usize; 2]| {
             let (a, b) = (cell.vertex(a), cell.vertex(b));
@@ -62,7 +62,7 @@ impl Children {
 
     /// Returns the children with these vertices.
     pub(crate) fn with_vertices(cell: Cell, vertices: impl Iterator<Item = Vec<[f64; 3]>>) -> Self {
-        Self(vertices.map(|vertices| Affine::onto(cell, &vertices)).collect())
+        Self(vertices.map(|vertices| AffineMap::onto(cell, &vertices)).collect())
     }
 
     /// Returns the number of children.
@@ -71,13 +71,13 @@ impl Children {
     }
 
     /// Returns the map of a child into its parent.
-    pub(crate) fn child(&self, number: usize) -> &Affine {
+    pub(crate) fn child(&self, number: usize) -> &AffineMap {
         &self.0[number]
     }
 
     /// Returns the map of a descendant, by the child numbers on its path.
-    pub(crate) fn descendant(&self, path: &[usize]) -> Affine {
-        path.iter().rev().fold(Affine::IDENTITY, |map, &child| self.0[child].of(&map))
+    pub(crate) fn descendant(&self, path: &[usize]) -> AffineMap {
+        path.iter().rev().fold(AffineMap::IDENTITY, |map, &child| self.0[child].of(&map))
     }
 
     /// Returns the path to a descendant after `times` refinements, by its number among them.
@@ -95,8 +95,8 @@ mod tests {
     #[test]
     fn children_fill_their_parent() {
         for cell in Cell::ALL {
-            let children = Children::new(cell);
-            let volume = |map: &Affine| {
+            let children = ChildMaps::new(cell);
+            let volume = |map: &AffineMap| {
                 let [x, y, z] = map.axes();
                 (x[0] * (y[1] * z[2] - y[2] * z[1])
                     + x[1] * (y[2] * z[0] - y[0] * z[2])
@@ -116,7 +116,7 @@ mod tests {
     #[test]
     fn tetrahedra_keep_to_few_shapes() {
         let first = [[0.0, 0.0, 0.0], [1.1, 0.1, 0.0], [0.2, 0.9, 0.1], [0.3, 0.2, 1.3]];
-        let children = Children::new(Cell::Tetrahedron);
+        let children = ChildMaps::new(Cell::Tetrahedron);
         let mut shapes = BTreeSet::new();
         for times in 0..5 {
             for number in 0..8usize.pow(times) {

@@ -5,7 +5,7 @@
 //! the parent's nodes on it only, so that cells on both sides agree. Meshes with a computational domain
 //! ([`Mesh::world`]) are refined there.
 
-use super::children::Children;
+use super::children::ChildMaps;
 use crate::mesh::hanging::bits;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{Cell, Mesh};
@@ -15,15 +15,15 @@ use kernels_gen::element::{Lagrange, Node, interpolation};
 const NOTHING: f64 = 1e-14;
 
 /// The sphere of an entity: its number plus one; 0 for none.
-type On = u8;
+type SphereNumber = u8;
 
 /// Interpolation weights of a node: (parent node, weight).
-type Weights = Vec<(usize, f64)>;
+type NodeWeights = Vec<(usize, f64)>;
 
 /// Interpolation of a child's nodes from those of its parent.
-struct Step {
+struct ChildInterpolation {
     /// The weights of each node.
-    weights: Vec<Weights>,
+    weights: Vec<NodeWeights>,
     /// For each node, the edge or face of the parent that contains it: dimension and number.
     nodes: Vec<Option<(usize, usize)>>,
     /// The same for each edge and face of the child.
@@ -32,30 +32,30 @@ struct Step {
 
 /// A cell on the current path.
 #[derive(Clone)]
-struct Place {
+struct PathCell {
     nodes: Vec<[f64; 3]>,
     /// The spheres of its edges and faces.
-    on: [Vec<On>; 2],
+    on: [Vec<SphereNumber>; 2],
 }
 
 /// Traversal of the descendants of a mesh's cells.
 pub(super) struct Descent<'a> {
     mesh: &'a Mesh,
-    steps: Vec<Step>,
+    steps: Vec<ChildInterpolation>,
     radii: Vec<f64>,
     /// For each node, the bits of a hanging word that mark it as hanging.
     bits: Vec<u32>,
     /// The spheres of the mesh's edges and faces.
-    on: [Vec<On>; 2],
+    on: [Vec<SphereNumber>; 2],
     /// The current position: the tree, and the child at each level.
     tree: Option<u32>,
     path: Vec<usize>,
-    places: Vec<Place>,
+    places: Vec<PathCell>,
 }
 
 impl<'a> Descent<'a> {
     /// Creates a traversal for the geometry element and the children of the cells.
-    pub(super) fn new(mesh: &'a Mesh, element: Lagrange, children: &Children) -> Self {
+    pub(super) fn new(mesh: &'a Mesh, element: Lagrange, children: &ChildMaps) -> Self {
         let steps = (0..children.count()).map(|child| step(children, child, element)).collect();
         let radii = mesh.spheres().iter().map(|(_, radius)| *radius).collect();
         let (tree, path, places) = (None, Vec::new(), Vec::new());
@@ -106,7 +106,7 @@ impl<'a> Descent<'a> {
         self.nodes(tree, before);
         let parent = &self.places[before.len()];
         let step = &self.steps[last];
-        let node = |((place, weights), bits): ((&[f64; 3], &Weights), &u32)| match word & bits {
+        let node = |((place, weights), bits): ((&[f64; 3], &NodeWeights), &u32)| match word & bits {
             0 => *place,
             _ => mean(weights, &parent.nodes),
         };
@@ -115,12 +115,12 @@ impl<'a> Descent<'a> {
         all.map(node).collect()
     }
 
-    fn root(&self, tree: u32) -> Place {
+    fn root(&self, tree: u32) -> PathCell {
         let cell = tree as usize;
         let points = self.mesh.plain_points();
         let nodes = self.mesh.cell_nodes(cell).iter().map(|&node| points[node as usize]);
         let topology = self.mesh.topology();
-        let of = |all: &[On], entities: &[u32]| -> Vec<On> {
+        let of = |all: &[SphereNumber], entities: &[u32]| -> Vec<SphereNumber> {
             if all.is_empty() {
                 return Vec::new();
             }
@@ -131,15 +131,15 @@ impl<'a> Descent<'a> {
             true => Vec::new(),
             false => of(&self.on[1], topology.faces().of_cell(cell)),
         };
-        Place { nodes: nodes.collect(), on: [edges, faces] }
+        PathCell { nodes: nodes.collect(), on: [edges, faces] }
     }
 
-    fn child(&self, parent: &Place, child: usize) -> Place {
+    fn child(&self, parent: &PathCell, child: usize) -> PathCell {
         let step = &self.steps[child];
-        let on = |entity: &Option<(usize, usize)>| -> On {
+        let on = |entity: &Option<(usize, usize)>| -> SphereNumber {
             entity.and_then(|(dim, local)| parent.on[dim - 1].get(local).copied()).unwrap_or(0)
         };
-        let node = |(weights, place): (&Weights, &Option<(usize, usize)>)| {
+        let node = |(weights, place): (&NodeWeights, &Option<(usize, usize)>)| {
             let at = mean(weights, &parent.nodes);
             let length = at.iter().map(|x| x * x).sum::<f64>().sqrt();
             match on(place) {
@@ -155,12 +155,12 @@ impl<'a> Descent<'a> {
             true => Vec::new(),
             false => step.entities[dim].iter().map(on).collect(),
         };
-        Place { nodes, on: [inherited(0), inherited(1)] }
+        PathCell { nodes, on: [inherited(0), inherited(1)] }
     }
 }
 
 /// Returns the spheres of a mesh's edges and faces; empty if it has none.
-fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
+fn spheres(mesh: &Mesh) -> [Vec<SphereNumber>; 2] {
     let topology = mesh.topology();
     let (cell, mut on) = (mesh.cell(), [Vec::new(), Vec::new()]);
     // In the computational domain there are no spheres.
@@ -172,11 +172,11 @@ fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
     for (number, (tag, _)) in mesh.spheres().iter().enumerate() {
         for facet in mesh.facet_tags().get(tag).into_iter().flatten() {
             let (of, local) = (facet.cell as usize, usize::from(facet.local));
-            on[cell.dim() - 2][topology.facet_entity(*facet) as usize] = number as On + 1;
+            on[cell.dim() - 2][topology.facet_entity(*facet) as usize] = number as SphereNumber + 1;
             let corners = cell.facets()[local];
             let edges = cell.entities(1).iter().zip(topology.edges().of_cell(of));
             for (_, &edge) in edges.filter(|(edge, _)| edge.iter().all(|v| corners.contains(v))) {
-                on[0][edge as usize] = number as On + 1;
+                on[0][edge as usize] = number as SphereNumber + 1;
             }
         }
     }
@@ -184,7 +184,7 @@ fn spheres(mesh: &Mesh) -> [Vec<On>; 2] {
 }
 
 /// Returns the weighted sum of nodes.
-fn mean(weights: &Weights, nodes: &[[f64; 3]]) -> [f64; 3] {
+fn mean(weights: &NodeWeights, nodes: &[[f64; 3]]) -> [f64; 3] {
     let mut at = [0.0; 3];
     for &(node, weight) in weights {
         (0..3).for_each(|c| at[c] += weight * nodes[node][c]);
@@ -192,7 +192,7 @@ fn mean(weights: &Weights, nodes: &[[f64; 3]]) -> [f64; 3] {
     at
 }
 
-fn step(children: &Children, child: usize, element: Lagrange) -> Step {
+fn step(children: &ChildMaps, child: usize, element: Lagrange) -> ChildInterpolation {
     let (cell, map) = (element.cell(), children.child(child));
     let points: Vec<[f64; 3]> = element.points().iter().map(|point| map.at(point)).collect();
     let weights = weights(element, &points);
@@ -213,7 +213,7 @@ fn step(children: &Children, child: usize, element: Lagrange) -> Step {
         };
         below.iter().map(of).collect()
     });
-    Step { weights, nodes, entities }
+    ChildInterpolation { weights, nodes, entities }
 }
 
 /// Returns the interpolation weights of some points. Points that are nodes need no tabulation, which is expensive for

@@ -13,11 +13,11 @@
 //!
 //! Numbers are assigned by first touch in leaf order.
 
-use super::key::{Key, UNITS};
+use super::key::{CellKey, UNITS};
 use super::lattice::corners;
-use crate::mesh::cut::Inherited;
+use crate::mesh::distributed::SharedEntityCollector;
 use crate::mesh::hanging::bits;
-use crate::mesh::topology::{Entities, Seen};
+use crate::mesh::topology::{Entities, EntityOrientations};
 use crate::mesh::{Cell, MeshError, Topology, index};
 use crate::support::parallel::*;
 
@@ -25,7 +25,7 @@ use crate::support::parallel::*;
 const WHOLE: u32 = 2 * UNITS;
 
 /// Frames of the entities of a coarse mesh.
-pub(super) struct Frames<'a> {
+pub(super) struct EntityFrames<'a> {
     topology: &'a Topology,
     /// Dimension and number of the sub-entity, for each choice of 0, 1 or interior per axis.
     corners: Vec<(usize, usize)>,
@@ -33,7 +33,7 @@ pub(super) struct Frames<'a> {
 
 /// Position of a leaf's entity, with the orientation of its frame in the tree.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EntityPosition {
     key: u128,
     /// The dimension and the orientation of the coarse entity, and the free axes of the tree on it.
     of: usize,
@@ -41,7 +41,7 @@ struct Place {
     axes: [u8; 2],
 }
 
-impl Place {
+impl EntityPosition {
     /// Returns the coarse entity (dimension and number), and the position in its frame.
     fn on(&self) -> ((usize, u32), [u32; 3]) {
         let coordinate = |shift: u32| (self.key >> shift) as u32 & (WHOLE - 1);
@@ -49,13 +49,13 @@ impl Place {
     }
 }
 
-impl<'a> Frames<'a> {
+impl<'a> EntityFrames<'a> {
     pub(super) fn new(topology: &'a Topology) -> Self {
         Self { topology, corners: corners(topology.cell()) }
     }
 
     /// Returns the position of a point of a tree.
-    fn place(&self, tree: u32, at: [u32; 3]) -> Place {
+    fn place(&self, tree: u32, at: [u32; 3]) -> EntityPosition {
         let (topology, dim, cell) = (self.topology, self.topology.cell().dim(), tree as usize);
         let (mut slot, mut free, mut axes, mut count) = (0, [0u32; 3], [0u8; 2], 0);
         for axis in (0..dim).rev() {
@@ -95,7 +95,7 @@ impl<'a> Frames<'a> {
         };
         let coordinates = u128::from(s) << 62 | u128::from(t) << 31 | u128::from(r);
         let key = (of as u128) << 126 | u128::from(entity) << 94 | coordinates;
-        Place { key, of, seen, axes }
+        EntityPosition { key, of, seen, axes }
     }
 
     /// Returns the key of a point inside a tree.
@@ -105,7 +105,7 @@ impl<'a> Frames<'a> {
     }
 
     /// Returns the orientation of a leaf's edge or face along some axes, at a known position.
-    fn orientation(&self, place: &Place, along: [Option<usize>; 2]) -> u8 {
+    fn orientation(&self, place: &EntityPosition, along: [Option<usize>; 2]) -> u8 {
         let dim = self.topology.cell().dim();
         if place.of == dim || place.seen == 0 {
             return 0;
@@ -127,17 +127,17 @@ impl<'a> Frames<'a> {
 
 /// The extent of an entity in a cell: per axis 0, 1 or between.
 #[derive(Clone, Copy)]
-struct Span {
+struct EntityExtent {
     low: [u8; 3],
     along: [bool; 3],
 }
 
 /// Returns the entities of a dimension of a cell.
-fn spans(cell: Cell, dim: usize) -> Vec<Span> {
+fn spans(cell: Cell, dim: usize) -> Vec<EntityExtent> {
     let of = |vertices: &&[usize]| {
         let first = vertices[0];
         let spanned = vertices.iter().fold(0, |bits, v| bits | (v ^ first));
-        Span {
+        EntityExtent {
             low: [0, 1, 2].map(|axis| (first >> axis & 1) as u8),
             along: [0, 1, 2].map(|axis| spanned >> axis & 1 == 1),
         }
@@ -146,14 +146,14 @@ fn spans(cell: Cell, dim: usize) -> Vec<Span> {
 }
 
 /// Midpoints of the entities of one dimension: those of the leaf, or of its parent if they hang.
-struct Middles {
-    spans: Vec<(Span, u32)>,
+struct Midpoints {
+    spans: Vec<(EntityExtent, u32)>,
 }
 
-impl Middles {
+impl Midpoints {
     fn new(cell: Cell, dim: usize) -> Self {
         let own = spans(cell, dim);
-        let with_bits = |span: Span| {
+        let with_bits = |span: EntityExtent| {
             let end = |axis: usize| (!span.along[axis]).then_some(usize::from(span.low[axis]));
             (span, bits([0, 1, 2].map(end), cell.dim()))
         };
@@ -179,12 +179,12 @@ impl Middles {
 
 /// Hash table from keys to numbers by first touch. A slot stores bits of the key's hash, which distinguish most keys,
 /// and the number plus one. Keys are stored by number, so that recent ones are close in memory.
-struct Numbers {
+struct NumberTable {
     slots: Vec<u64>,
     keys: Vec<u128>,
 }
 
-impl Numbers {
+impl NumberTable {
     fn new(expected: usize) -> Self {
         let len = (2 * expected).next_power_of_two().max(16);
         Self { slots: vec![0; len], keys: Vec::with_capacity(expected) }
@@ -257,14 +257,14 @@ fn hash(key: u128) -> u64 {
 }
 
 /// Leaves of a forest: keys, lower corners and hanging words.
-pub(super) struct Leaves<'a> {
-    pub(super) keys: &'a [Key],
+pub(super) struct LeafArrays<'a> {
+    pub(super) keys: &'a [CellKey],
     pub(super) corners: &'a [[u32; 3]],
     /// Empty if nothing hangs.
     pub(super) words: &'a [u32],
 }
 
-impl Leaves<'_> {
+impl LeafArrays<'_> {
     /// Returns whether no entity of a leaf, or of its parent if something hangs, lies on a side of its tree.
     fn is_inside(&self, leaf: usize, word: u32, dim: usize) -> bool {
         let level = self.keys[leaf].level() - u32::from(word != 0);
@@ -276,9 +276,9 @@ impl Leaves<'_> {
     }
 
     /// Returns the positions of all entities of a dimension.
-    fn places(&self, frames: &Frames<'_>, dim: usize) -> Vec<(u128, u8)> {
+    fn places(&self, frames: &EntityFrames<'_>, dim: usize) -> Vec<(u128, u8)> {
         let cell = frames.topology.cell();
-        let middles = Middles::new(cell, dim);
+        let middles = Midpoints::new(cell, dim);
         let each = middles.spans.len();
         let along: Vec<[Option<usize>; 2]> = middles
             .spans
@@ -309,9 +309,9 @@ impl Leaves<'_> {
     }
 
     /// Returns the numbers of the leaves' own vertices, and the number of vertices.
-    pub(super) fn vertices(&self, frames: &Frames<'_>) -> (Vec<u32>, usize) {
-        let places = Leaves { words: &[], ..*self }.places(frames, 0);
-        let mut numbers = Numbers::new(places.len() / 6);
+    pub(super) fn vertices(&self, frames: &EntityFrames<'_>) -> (Vec<u32>, usize) {
+        let places = LeafArrays { words: &[], ..*self }.places(frames, 0);
+        let mut numbers = NumberTable::new(places.len() / 6);
         let vertices = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
         (vertices, numbers.count())
     }
@@ -319,8 +319,8 @@ impl Leaves<'_> {
     /// Returns the keys of the entities of a dimension of one leaf.
     fn spots<'s>(
         &'s self,
-        frames: &'s Frames<'_>,
-        middles: &'s Middles,
+        frames: &'s EntityFrames<'_>,
+        middles: &'s Midpoints,
         leaf: usize,
     ) -> impl Iterator<Item = u128> + 's {
         let (key, word) = (self.keys[leaf], self.words.get(leaf).copied().unwrap_or(0));
@@ -332,12 +332,13 @@ impl Leaves<'_> {
     /// Passes the entities on shared entities of the trees to `inherited`; `numbers` is the numbering of the leaves.
     pub(super) fn inherit(
         &self,
-        frames: &Frames<'_>,
-        inherited: &mut Inherited<'_>,
+        frames: &EntityFrames<'_>,
+        inherited: &mut SharedEntityCollector<'_>,
         numbers: &Topology,
     ) {
         let cell = frames.topology.cell();
-        let middles: Vec<Middles> = (0..cell.dim()).map(|dim| Middles::new(cell, dim)).collect();
+        let middles: Vec<Midpoints> =
+            (0..cell.dim()).map(|dim| Midpoints::new(cell, dim)).collect();
         for (leaf, key) in self.keys.iter().enumerate() {
             let word = self.words.get(leaf).copied().unwrap_or(0);
             let is_apart = !inherited.is_shared(frames.topology, key.tree() as usize);
@@ -360,11 +361,11 @@ impl Leaves<'_> {
     /// # Errors
     ///
     /// An index overflow.
-    pub(super) fn connectivity(&self, frames: &Frames<'_>) -> Result<Topology, MeshError> {
+    pub(super) fn connectivity(&self, frames: &EntityFrames<'_>) -> Result<Topology, MeshError> {
         let cell = frames.topology.cell();
         let places = self.places(frames, 0);
         index(places.len(), "cell nodes")?;
-        let mut numbers = Numbers::new(places.len() / 6);
+        let mut numbers = NumberTable::new(places.len() / 6);
         let vertices: Vec<u32> = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
         let n_vertices = numbers.count();
         let (edges, edges_seen) = self.entities(frames, 1, &vertices)?;
@@ -373,14 +374,14 @@ impl Leaves<'_> {
             _ => (Entities::default(), Vec::new()),
         };
         let edges_seen = edges_seen.into_iter().map(|seen| seen != 0).collect();
-        let seen = Seen { edges: edges_seen, faces: faces_seen };
+        let seen = EntityOrientations { edges: edges_seen, faces: faces_seen };
         Ok(Topology::seen(cell, (n_vertices, vertices), edges, faces, seen))
     }
 
     /// Returns the edges or faces, with their orientations in each leaf.
     fn entities(
         &self,
-        frames: &Frames<'_>,
+        frames: &EntityFrames<'_>,
         dim: usize,
         vertices: &[u32],
     ) -> Result<(Entities, Vec<u8>), MeshError> {
@@ -388,7 +389,7 @@ impl Leaves<'_> {
         let locals = cell.entities(dim);
         let places = self.places(frames, dim);
         index(places.len(), "cell entities")?;
-        let mut numbers = Numbers::new(places.len() / 3);
+        let mut numbers = NumberTable::new(places.len() / 3);
         let mut all = Entities::with(locals.len(), locals[0].len());
         for (place, &(key, seen)) in places.iter().enumerate() {
             let (number, is_new) = numbers.number(key);
@@ -402,7 +403,7 @@ impl Leaves<'_> {
 
 /// An entity of some leaves that other processes share.
 #[derive(Clone, Debug)]
-pub(super) struct Common {
+pub(super) struct SharedLeafEntity {
     /// Its global position key, used as a common sort key.
     pub(super) place: u128,
     pub(super) dim: usize,
@@ -419,15 +420,15 @@ pub(super) struct Common {
 /// Returns the entities of some dimensions that leaves share with the leaves of other processes; `numbers` is their
 /// numbering.
 pub(super) fn common(
-    frames: &Frames<'_>,
-    (own, numbers): (&Leaves<'_>, &Topology),
-    (others, rank_of): (&Leaves<'_>, &[u32]),
+    frames: &EntityFrames<'_>,
+    (own, numbers): (&LeafArrays<'_>, &Topology),
+    (others, rank_of): (&LeafArrays<'_>, &[u32]),
     dims: std::ops::Range<usize>,
-) -> Vec<Common> {
+) -> Vec<SharedLeafEntity> {
     let cell = frames.topology.cell();
-    let vertices = Middles::new(cell, 0);
+    let vertices = Midpoints::new(cell, 0);
     // Leaves with a common edge or face have common vertices.
-    let mut known = Numbers::new(2 * own.keys.len());
+    let mut known = NumberTable::new(2 * own.keys.len());
     for leaf in 0..own.keys.len() {
         for key in own.spots(frames, &vertices, leaf) {
             known.number(key);
@@ -443,10 +444,10 @@ pub(super) fn common(
         let keys = others.spots(frames, &vertices, leaf);
         keys.filter_map(|key| known.find(key)).for_each(|vertex| met[vertex as usize] = true);
     }
-    let mut all: Vec<Common> = Vec::new();
+    let mut all: Vec<SharedLeafEntity> = Vec::new();
     for dim in dims {
-        let middles = Middles::new(cell, dim);
-        let (mut table, first) = (Numbers::new(met.len() / 8), all.len());
+        let middles = Midpoints::new(cell, dim);
+        let (mut table, first) = (NumberTable::new(met.len() / 8), all.len());
         for leaf in 0..own.keys.len() {
             let mut vertices = own.spots(frames, &vertices, leaf);
             if !vertices.any(|key| known.find(key).is_some_and(|vertex| met[vertex as usize])) {
@@ -456,7 +457,14 @@ pub(super) fn common(
                 if let (_, true) = table.number(place) {
                     let (number, of) =
                         (numbers.of_cell(dim, leaf)[local], (leaf as u32, local as u8));
-                    all.push(Common { place, dim, number, of, ranks: Vec::new(), cells: 0 });
+                    all.push(SharedLeafEntity {
+                        place,
+                        dim,
+                        number,
+                        of,
+                        ranks: Vec::new(),
+                        cells: 0,
+                    });
                 }
             }
         }

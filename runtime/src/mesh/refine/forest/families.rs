@@ -9,11 +9,11 @@
 //! a leaf (corner x, size h) in child j of a patch:   corner (j + x') / 2, size h / 2, x' = x in the child's frame
 //! ```
 
-use super::coarse::Coarse;
-use super::{Children, Forest, ForestError, Key, Layout};
+use super::adjacency::TreeAdjacency;
+use super::{CellKey, ChildMaps, Forest, ForestError, KeyLayout};
 use crate::mesh::key::{FINEST, UNITS};
 use crate::mesh::refined::Descendants;
-use crate::mesh::{Affine, Coarsened, Mesh, NotCoarser};
+use crate::mesh::{AffineMap, CoarsenedMesh, CoarseningError, Mesh};
 use crate::support::parallel::*;
 use std::sync::Arc;
 
@@ -25,17 +25,17 @@ const NONE: u32 = u32::MAX;
 const GRAIN: usize = 1024;
 
 /// The cells of a mesh as leaves of a forest.
-pub(super) struct Rooted {
+pub(super) struct LeafCells {
     trees: Arc<Mesh>,
-    layout: Layout,
+    layout: KeyLayout,
     /// The leaf of each cell.
-    keys: Vec<Key>,
+    keys: Vec<CellKey>,
     /// The orientation of each cell in its leaf, an index into `turns`.
     turned: Vec<u16>,
-    turns: Vec<Affine>,
+    turns: Vec<AffineMap>,
 }
 
-impl From<ForestError> for NotCoarser {
+impl From<ForestError> for CoarseningError {
     fn from(error: ForestError) -> Self {
         match error {
             ForestError::Mesh(error) => Self::Mesh(error),
@@ -44,7 +44,7 @@ impl From<ForestError> for NotCoarser {
     }
 }
 
-impl Rooted {
+impl LeafCells {
     /// Returns the leaves of a mesh made by a forest. `None` if all cells are unrefined trees, or if periodic sides
     /// have changed since.
     pub(super) fn of(mesh: &Mesh) -> Option<Self> {
@@ -57,7 +57,7 @@ impl Rooted {
             layout: *layout,
             keys: keys.clone(),
             turned: vec![0; keys.len()],
-            turns: vec![Affine::IDENTITY],
+            turns: vec![AffineMap::IDENTITY],
         })
     }
 
@@ -68,7 +68,7 @@ impl Rooted {
             layout: forest.coarse.layout,
             keys: forest.leaves.clone(),
             turned: vec![0; forest.n_leaves()],
-            turns: vec![Affine::IDENTITY],
+            turns: vec![AffineMap::IDENTITY],
         }
     }
 
@@ -77,7 +77,7 @@ impl Rooted {
     /// # Errors
     ///
     /// Too few families, or leaves that form no valid mesh.
-    pub(super) fn coarsened(self) -> Result<Coarsened, NotCoarser> {
+    pub(super) fn coarsened(self) -> Result<CoarsenedMesh, CoarseningError> {
         self.step()?.coarsened()
     }
 
@@ -86,9 +86,9 @@ impl Rooted {
     /// # Errors
     ///
     /// Too few families.
-    pub(super) fn step(self) -> Result<Step, NotCoarser> {
+    pub(super) fn step(self) -> Result<ForestCoarsening, CoarseningError> {
         match self.families() {
-            Err(stalled @ NotCoarser::Families { .. }) => {
+            Err(stalled @ CoarseningError::Families { .. }) => {
                 let joined = self.in_patches().ok_or(stalled)?;
                 joined.families().map(|(forest, places)| joined.to(forest, places))
             }
@@ -96,9 +96,9 @@ impl Rooted {
         }
     }
 
-    fn to(self, forest: Forest, places: Vec<Place>) -> Step {
+    fn to(self, forest: Forest, places: Vec<LeafPosition>) -> ForestCoarsening {
         let Self { trees, turned, turns, .. } = self;
-        Step { trees, forest: Arc::new(forest), places, turned, turns }
+        ForestCoarsening { trees, forest: Arc::new(forest), places, turned, turns }
     }
 
     /// Returns the same leaves in patches of the trees, if the trees form patches.
@@ -113,7 +113,7 @@ impl Rooted {
         for (place, (&tree, &map)) in places {
             of_tree[tree as usize] = ((place / patches.each()) as u32, map);
         }
-        let key = |key: &Key| {
+        let key = |key: &CellKey| {
             let (patch, map) = of_tree[key.tree() as usize];
             let (map, corner) = (&patches.maps[usize::from(map)], self.layout.corner(*key));
             let size = UNITS >> key.level();
@@ -132,7 +132,7 @@ impl Rooted {
     }
 
     /// Returns the orientation of a child in its part of the patch.
-    fn turn(&self, map: &Affine) -> Affine {
+    fn turn(&self, map: &AffineMap) -> AffineMap {
         let cell = self.trees.cell();
         let middle = map.at(&[0.5; 3]);
         let vertices = cell.vertices();
@@ -141,28 +141,28 @@ impl Rooted {
             let along = |c: usize| 2.0 * at[c] - (2.0 * middle[c]).floor();
             [0, 1, 2].map(|c| if c < cell.dim() { along(c) } else { 0.0 })
         });
-        Affine::onto(cell, &own.collect::<Vec<_>>())
+        AffineMap::onto(cell, &own.collect::<Vec<_>>())
     }
 
     /// Returns the forest after replacing complete families by their parents, and the position of each leaf in it.
-    fn families(&self) -> Result<(Forest, Vec<Place>), NotCoarser> {
+    fn families(&self) -> Result<(Forest, Vec<LeafPosition>), CoarseningError> {
         let Self { trees, layout, keys, .. } = self;
         let mut leaves = keys.clone();
         leaves.par_sort_unstable();
-        let mut forest = Forest { coarse: Coarse::new(trees.connectivity()), leaves };
+        let mut forest = Forest { coarse: TreeAdjacency::new(trees.connectivity()), leaves };
         forest.coarsen(|_| true);
         forest.balance()?;
-        let stalled = NotCoarser::Families { cells: keys.len(), coarser: forest.n_leaves() };
+        let stalled = CoarseningError::Families { cells: keys.len(), coarser: forest.n_leaves() };
         if forest.n_leaves() as f64 > STALLED * keys.len() as f64 {
             return Err(stalled);
         }
-        let place = |key: &Key| {
+        let place = |key: &CellKey| {
             if let Ok(leaf) = forest.leaves().binary_search(key) {
-                return Some(Place { leaf: leaf as u32, child: None });
+                return Some(LeafPosition { leaf: leaf as u32, child: None });
             }
             let leaf = forest.leaves().binary_search(&layout.parent(*key)).ok()?;
             let child = Some(layout.child_number(*key) as u8);
-            Some(Place { leaf: leaf as u32, child })
+            Some(LeafPosition { leaf: leaf as u32, child })
         };
         let places = keys.par_iter().with_min_len(GRAIN).map(place);
         let places = places.listed().into_iter().collect::<Option<_>>().ok_or(stalled)?;
@@ -172,7 +172,7 @@ impl Rooted {
 
 /// Position of a leaf in a coarser forest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Place {
+pub(super) struct LeafPosition {
     /// The leaf of the coarser forest.
     pub(super) leaf: u32,
     /// The child number; `None` if both leaves are equal.
@@ -181,20 +181,20 @@ pub(super) struct Place {
 
 /// Map from the leaves of a forest to those of a coarser one.
 #[derive(Debug)]
-pub(super) struct Step {
+pub(super) struct ForestCoarsening {
     /// The trees of the coarser forest.
     pub(super) trees: Arc<Mesh>,
     pub(super) forest: Arc<Forest>,
     /// The position of each leaf.
-    pub(super) places: Vec<Place>,
+    pub(super) places: Vec<LeafPosition>,
     /// The orientation of each leaf.
     turned: Vec<u16>,
-    turns: Vec<Affine>,
+    turns: Vec<AffineMap>,
 }
 
-impl Step {
+impl ForestCoarsening {
     /// Returns the mesh of the coarser forest, with the fine cells in leaf order as children.
-    fn coarsened(&self) -> Result<Coarsened, NotCoarser> {
+    fn coarsened(&self) -> Result<CoarsenedMesh, CoarseningError> {
         let (trees, forest) = (&self.trees, &self.forest);
         // The coarse cell of each leaf.
         let mut cells: Vec<u32> = (0..forest.n_leaves() as u32).collect();
@@ -219,19 +219,19 @@ impl Step {
         mesh: Arc<Mesh>,
         cell_of: impl Fn(u32) -> u32,
         leaves: impl Iterator<Item = u32>,
-    ) -> Coarsened {
+    ) -> CoarsenedMesh {
         let (each, turns) = (self.forest.coarse.layout.children(), self.turns.len());
         let mut children = vec![NONE; mesh.n_cells() * each];
         let mut kinds = vec![0; children.len()];
         for (cell, leaf) in (0..).zip(leaves) {
-            let Place { leaf: above, child } = self.places[leaf as usize];
+            let LeafPosition { leaf: above, child } = self.places[leaf as usize];
             // The slot of a cell: the first for the same leaf, else that of the child.
             let place = cell_of(above) as usize * each + child.map_or(0, usize::from);
             let kind = child.map_or(0, |child| 1 + usize::from(child));
             children[place] = cell;
             kinds[place] = (kind * turns + usize::from(self.turned[leaf as usize])) as u32;
         }
-        let own = Children::new(self.trees.cell());
+        let own = ChildMaps::new(self.trees.cell());
         let map = |kind: u32| {
             let turn = &self.turns[kind as usize % turns];
             match kind as usize / turns {
@@ -239,6 +239,6 @@ impl Step {
                 child => own.child(child - 1).of(turn),
             }
         };
-        Coarsened::with_maps(mesh, children, kinds.into_iter(), map)
+        CoarsenedMesh::with_maps(mesh, children, kinds.into_iter(), map)
     }
 }

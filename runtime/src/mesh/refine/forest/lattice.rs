@@ -8,7 +8,7 @@
 use crate::mesh::{Cell, Topology};
 
 /// Lattice of all cells of a mesh.
-pub(super) struct Lattice<'a> {
+pub(super) struct CellLattice<'a> {
     topology: &'a Topology,
     steps: usize,
     /// Dimension and number of the sub-entity, for each choice of 0, 1 or interior per axis.
@@ -17,7 +17,7 @@ pub(super) struct Lattice<'a> {
     start: [usize; 4],
 }
 
-impl<'a> Lattice<'a> {
+impl<'a> CellLattice<'a> {
     pub(super) fn new(topology: &'a Topology, steps: usize) -> Self {
         let cell = topology.cell();
         let dim = cell.dim();

@@ -1,10 +1,10 @@
 //! Points and connectivity of simplices that descend from the cells of a mesh.
 //!
 //! The vertex order of the cells in the [`Topology`] must give consistent directions of edges and faces. The path of
-//! each cell ([`super::descent`]) determines its nodes. Points in [`Parts`](crate::mesh::Parts) start with the
+//! each cell ([`super::descent`]) determines its nodes. Points in [`Parts`](crate::mesh::MeshData) start with the
 //! vertices, in their numbering.
 
-use super::children::Children;
+use super::children::ChildMaps;
 use super::descent::Descent;
 use crate::mesh::{Mesh, MeshError, Topology};
 use kernels_gen::element::Lagrange;
@@ -13,7 +13,7 @@ use kernels_gen::element::Lagrange;
 /// the initial cell.
 pub(crate) fn placed(
     mesh: &Mesh,
-    children: &Children,
+    children: &ChildMaps,
     topology: &Topology,
     path: impl Fn(usize, &mut Vec<usize>) -> usize,
 ) -> Result<(Vec<[f64; 3]>, Vec<u32>), MeshError> {

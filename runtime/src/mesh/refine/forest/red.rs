@@ -6,8 +6,8 @@
 //! any vertex numbers.
 
 use super::children::pairs;
-use crate::mesh::cut::Inherited;
-use crate::mesh::refined::{Descendants, Refined};
+use crate::mesh::distributed::SharedEntityCollector;
+use crate::mesh::refined::{Descendants, RefinedMesh};
 use crate::mesh::{Cell, Facet, Mesh, MeshError, index};
 use crate::support::parallel::*;
 use std::sync::Arc;
@@ -100,7 +100,7 @@ impl Mesh {
     /// its boundary. All cells list the vertices of an entity of the part in one order, which defines the positions of
     /// midpoints on it.
     pub(super) fn inherit_red(&mut self, times: usize) {
-        let Some(Refined { coarse, cells: Descendants::Uniform { numbers, .. }, .. }) =
+        let Some(RefinedMesh { coarse, cells: Descendants::Uniform { numbers, .. }, .. }) =
             self.refined_from()
         else {
             return;
@@ -109,7 +109,7 @@ impl Mesh {
         let Some(cut) = coarse.cut() else { return };
         let (cell, trees) = (self.cell(), coarse.topology());
         let (all, mut facets) = (entities(cell), Vec::new());
-        let mut inherited = Inherited::new(cut, trees);
+        let mut inherited = SharedEntityCollector::new(cut, trees);
         for (own, &number) in numbers.iter().enumerate() {
             let tree = number as usize >> (cell.dim() * times);
             if !inherited.is_shared(trees, tree) {

@@ -4,7 +4,7 @@
 //! if they share its points.
 
 use super::*;
-use crate::mesh::{Arrange, Counts, Parts};
+use crate::mesh::{CellOrdering, EntityCounts, MeshData};
 use std::collections::{BTreeMap, BTreeSet};
 
 mod adapted;
@@ -50,8 +50,8 @@ fn mesh(cell: Cell, points: Vec<[f64; 3]>, cells: &[Vec<u32>], random: &mut Rand
         let turn = &turns[random.below(turns.len())];
         nodes.extend(turn.iter().map(|&old| cell[old]));
     }
-    let parts = Parts { points, nodes, ..Parts::default() };
-    Mesh::new(cell, 1, parts, Arrange::AsGiven).expect("a mesh")
+    let parts = MeshData { points, nodes, ..MeshData::default() };
+    Mesh::new(cell, 1, parts, CellOrdering::Original).expect("a mesh")
 }
 
 /// Returns a grid of cells of width 64.
@@ -170,7 +170,7 @@ impl Points<'_> {
 
     /// Returns the points of a part of a leaf, whose corners have local coordinates in [0, 1]: sorted corners, and the
     /// centre.
-    fn part(&self, forest: &Forest, leaf: Key, corners: &[[f64; 3]]) -> (Vec<Point>, Point) {
+    fn part(&self, forest: &Forest, leaf: CellKey, corners: &[[f64; 3]]) -> (Vec<Point>, Point) {
         let scale = f64::from(1u32 << leaf.level());
         let lower = forest.corner(leaf).map(|at| f64::from(at) / f64::from(1u32 << FINEST));
         let place = |s: &[f64; 3]| self.at(leaf.tree(), [0, 1, 2].map(|c| lower[c] + s[c] / scale));
@@ -271,7 +271,7 @@ fn grow(forest: &mut Forest, random: &mut Random, times: usize) {
 }
 
 /// Returns the leaves of the smallest balanced refinement, by brute force.
-fn balanced_slowly(mut forest: Forest, points: &Points<'_>) -> Vec<Key> {
+fn balanced_slowly(mut forest: Forest, points: &Points<'_>) -> Vec<CellKey> {
     loop {
         let coarse = Meeting::new(&forest, points).too_coarse(&forest, points);
         if coarse.is_empty() {
@@ -323,7 +323,7 @@ fn masks_say_what_hangs() {
                 expected |= 1 << (3 + local / 2);
             }
             for local in (0..12).filter(|&local| dim == 3 && hangs(1, local)) {
-                let others = coarse::OTHERS[local / 4];
+                let others = adjacency::OTHERS[local / 4];
                 let at = side(others[0]) + 2 * side(others[1]);
                 let in_face = others.iter().any(|other| expected >> (3 + other) & 1 == 1);
                 assert!(in_face || local % 4 == at, "only outer edges hang");
@@ -341,7 +341,7 @@ fn masks_say_what_hangs() {
 }
 
 /// Returns whether hanging faces and edges are consistent: only one kind, or a face and the edge along its normal.
-fn is_legal(mask: Mask, dim: usize) -> bool {
+fn is_legal(mask: HangingMask, dim: usize) -> bool {
     let (faces, edges) = (mask.0 >> 3 & 7, mask.0 >> 6);
     let together = faces == 0 || edges == 0 || (faces == edges && faces.count_ones() == 1);
     let flat = dim == 3 || (edges == 0 && faces < 4 && mask.0 & 7 < 4);
@@ -351,7 +351,8 @@ fn is_legal(mask: Mask, dim: usize) -> bool {
 #[test]
 fn there_are_136_masks_in_space_and_12_in_the_plane() {
     for (dim, count) in [(2, 12), (3, 136)] {
-        let all = (0..1 << 9).map(Mask).filter(|&mask| !mask.is_free() && is_legal(mask, dim));
+        let all =
+            (0..1 << 9).map(HangingMask).filter(|&mask| !mask.is_free() && is_legal(mask, dim));
         assert_eq!(all.count(), count);
     }
 }
@@ -364,7 +365,7 @@ fn coarsening_takes_back_what_refining_did() {
         grow(&mut forest, &mut random, 2);
         forest.balance().expect("few leaves");
         let before = forest.clone();
-        let old: BTreeSet<Key> = before.leaves().iter().copied().collect();
+        let old: BTreeSet<CellKey> = before.leaves().iter().copied().collect();
         let families = forest.refine(|leaf| leaf % 3 == 0).expect("few leaves");
         let fine = forest.clone();
         let taken = forest.coarsen(|leaf| !old.contains(&fine.leaves()[leaf]));
@@ -374,7 +375,7 @@ fn coarsening_takes_back_what_refining_did() {
         forest.coarsen(|_| true);
         forest.balance().expect("few leaves");
         let layout = forest.coarse.layout;
-        let finer = |key: &Key| old.contains(key) || old.contains(&layout.child(*key, 0));
+        let finer = |key: &CellKey| old.contains(key) || old.contains(&layout.child(*key, 0));
         let coarser = forest.leaves().iter().all(finer);
         assert!(coarser, "no leaf is more than one level coarser");
     }
@@ -414,12 +415,12 @@ fn lists_hold_all_trees_around_edges_and_corners() {
 fn refined_meshes_are_joined_as_whole_cells_are() {
     let mut random = Random(6);
     for (number, (mesh, _)) in meshes(&mut random).into_iter().enumerate() {
-        let (counts, sides) = (Counts::of(&mesh), mesh.periodic_sides().to_vec());
+        let (counts, sides) = (EntityCounts::of(&mesh), mesh.periodic_sides().to_vec());
         let (volume, vertices) = (mesh.size(), mesh.connectivity().n_vertices());
         let times = 1 + number % 2;
         let fine = mesh.refined(times).expect("room");
         // These numbers of vertices, edges and faces require that all neighbours agree.
-        assert_eq!(Counts::of(&fine), counts.refined(times), "mesh {number}");
+        assert_eq!(EntityCounts::of(&fine), counts.refined(times), "mesh {number}");
         assert!((fine.size() - volume).abs() < 1e-12 * volume, "mesh {number}");
         assert_eq!(fine.periodic_sides(), sides);
         assert!(fine.connectivity().n_vertices() > vertices, "mesh {number}");

@@ -2,8 +2,8 @@
 
 use super::descent::Descent;
 use super::nodes::geometry;
-use super::refined::RefineError;
-use super::{Children, Forest};
+use super::uniform::RefineError;
+use super::{ChildMaps, Forest};
 use crate::mesh::Mesh;
 
 impl Forest {
@@ -18,7 +18,7 @@ impl Forest {
         coarse: &Mesh,
         mut see: impl FnMut(usize, &[[f64; 3]]),
     ) -> Result<(), RefineError> {
-        let mut descent = Descent::new(coarse, geometry(coarse)?, &Children::new(coarse.cell()));
+        let mut descent = Descent::new(coarse, geometry(coarse)?, &ChildMaps::new(coarse.cell()));
         let (layout, mut path) = (self.coarse().layout, Vec::new());
         for (leaf, &key) in self.leaves().iter().enumerate() {
             path.clear();

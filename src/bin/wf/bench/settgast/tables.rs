@@ -1,7 +1,7 @@
 //! Rows of the suite `settgast` → our traffic in comparison with tables 1 to 4, its figures as tables, and the paper's
 //! claims with our results.
 
-use fem_bench::low_order::{Passes, Way};
+use fem_bench::low_order::{OperatorVariant, Passes};
 use fem_bench::low_order_model::{Caching, ELASTICITY, Grid, MILLION, Operator, Traffic};
 
 use super::model::{bytes, digits, of_case, operator, ratios};
@@ -110,7 +110,7 @@ fn sizes(
         "\n{figures}: million unknowns a second of {what}, over size\n{:<11} {:>9} {:>9}",
         "problem", "elements", "unknowns"
     );
-    for way in Way::ALL {
+    for way in OperatorVariant::ALL {
         text.push_str(&format!(" {:>12}", way.to_string()));
     }
     text.push_str("   matrix-free by SpMV   by partial assembly\n");
@@ -118,7 +118,7 @@ fn sizes(
         for dofs in measured.sizes(problem) {
             let cells = measured.at(problem, dofs).next().map_or(0, |row| row.cells);
             text.push_str(&format!("{problem:<11} {cells:>9} {dofs:>9}"));
-            for way in Way::ALL {
+            for way in OperatorVariant::ALL {
                 let rate = measured.row(problem, dofs, way).and_then(rate);
                 text.push_str(&format!(" {:>12}", mega(rate)));
             }
@@ -139,7 +139,7 @@ fn shares(measured: &Measured) -> String {
         "\nFigure 6: the operator's part of an iteration's time, in per cent\n{:<11} {:>9} {:>9}",
         "problem", "elements", "unknowns"
     );
-    for way in Way::ALL {
+    for way in OperatorVariant::ALL {
         text.push_str(&format!(" {:>12}", way.to_string()));
     }
     text.push('\n');
@@ -147,7 +147,7 @@ fn shares(measured: &Measured) -> String {
         for dofs in measured.sizes(problem) {
             let cells = measured.at(problem, dofs).next().map_or(0, |row| row.cells);
             text.push_str(&format!("{problem:<11} {cells:>9} {dofs:>9}"));
-            for way in Way::ALL {
+            for way in OperatorVariant::ALL {
                 let share = measured
                     .row(problem, dofs, way)
                     .and_then(|row| Some(100.0 * row.iteration_rate(Passes::Fused)? / row.rate()?));

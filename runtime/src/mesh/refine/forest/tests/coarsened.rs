@@ -1,8 +1,8 @@
 //! Coarser meshes: inverse of refinement in any numbering, and rejected cases.
 
 use super::*;
-use crate::mesh::shape::Shape;
-use crate::mesh::{Coarsened, Facet, NotCoarser, generate, stored};
+use crate::mesh::shape::CellShape;
+use crate::mesh::{CoarsenedMesh, CoarseningError, Facet, generate, stored};
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Lagrange, interpolation};
 
@@ -40,7 +40,7 @@ fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     let mut nodes: Vec<u32> =
         order.iter().flat_map(|&cell| mesh.cell_nodes(cell as usize)).copied().collect();
     let (shape, turns) =
-        (Shape::new(mesh.cell(), mesh.order()).expect("a shape"), turns(mesh.dim()));
+        (CellShape::new(mesh.cell(), mesh.order()).expect("a shape"), turns(mesh.dim()));
     let mirrored = mesh.mirrored();
     let choice: Vec<usize> = order.iter().map(|_| random.below(turns.len())).collect();
     shape.renumber(&mut nodes, |cell, _| {
@@ -64,8 +64,9 @@ fn turned(mesh: &Mesh, random: &mut Random) -> Mesh {
     let moved = |all: &Vec<u32>| all.iter().map(|&cell| new[cell as usize]).collect();
     let cells = cells.map(|(tag, all)| (tag.clone(), moved(all))).collect();
     let points = mesh.points().to_vec();
-    let parts = Parts { points, nodes, facets, cells, ..Parts::default() };
-    let mut other = Mesh::new(mesh.cell(), mesh.order(), parts, Arrange::AsGiven).expect("a mesh");
+    let parts = MeshData { points, nodes, facets, cells, ..MeshData::default() };
+    let mut other =
+        Mesh::new(mesh.cell(), mesh.order(), parts, CellOrdering::Original).expect("a mesh");
     other.make_periodic(mesh.periodic_sides()).expect("sides that fit");
     other
 }
@@ -88,20 +89,20 @@ fn sorted(mut vertices: Vec<u32>) -> Vec<u32> {
 
 /// Checks invariants of any coarser mesh by geometry alone; on tensor cells all nodes must lie on the maps of the
 /// children.
-fn check(fine: &Mesh, coarser: &Coarsened) {
+fn check(fine: &Mesh, coarser: &CoarsenedMesh) {
     let (mesh, cell, each) = (&*coarser.mesh, fine.cell(), coarser.each());
     assert_eq!(sorted(coarser.children.clone()), (0..fine.n_cells() as u32).collect::<Vec<_>>());
     assert_eq!(coarser.places.len(), fine.n_cells());
     assert_eq!((mesh.cell(), mesh.order()), (cell, fine.order()));
     // These numbers of vertices, edges and faces require that all neighbours agree.
-    assert_eq!(Counts::of(mesh).refined(1), Counts::of(fine));
+    assert_eq!(EntityCounts::of(mesh).refined(1), EntityCounts::of(fine));
     let joined = |mesh: &Mesh| {
         let all = mesh.connectivity();
         let mut entities = [all.n_vertices(), all.edges().len(), all.faces().len(), 0];
         entities[mesh.dim()] = mesh.n_cells();
         entities.map(|n| n as u64)
     };
-    let counts = Counts { entities: joined(mesh), ..Counts::of(mesh) };
+    let counts = EntityCounts { entities: joined(mesh), ..EntityCounts::of(mesh) };
     assert_eq!(counts.refined(1).entities, joined(fine));
     let element = Lagrange::continuous(cell, mesh.order()).expect("an element");
     for own in 0..mesh.n_cells() {
@@ -141,7 +142,7 @@ fn check(fine: &Mesh, coarser: &Coarsened) {
 /// Checks the nodes of a coarse cell that lie in a child.
 fn check_nodes(
     fine: &Mesh,
-    coarser: &Coarsened,
+    coarser: &CoarsenedMesh,
     (own, number, child): (usize, usize, u32),
     element: &Lagrange,
 ) -> Vec<usize> {
@@ -197,7 +198,7 @@ impl Mesh {
 }
 
 /// Coarsens a mesh and checks the result.
-fn coarsened(fine: &Mesh) -> Coarsened {
+fn coarsened(fine: &Mesh) -> CoarsenedMesh {
     let coarser = fine.coarsened().unwrap_or_else(|error| panic!("{error}"));
     check(fine, &coarser);
     if !fine.cell().is_tensor() {
@@ -222,12 +223,12 @@ fn what_was_refined_comes_back_in_any_numbering() {
     let mut random = Random(7);
     for (number, (mut mesh, _)) in meshes(&mut random).into_iter().enumerate() {
         mesh.tag_cells("half", |at| at[0] < 64.0);
-        let (counts, volume) = (Counts::of(&mesh), mesh.size());
+        let (counts, volume) = (EntityCounts::of(&mesh), mesh.size());
         let joined = mesh.connectivity().n_vertices();
         let refined = mesh.refined(1).expect("room");
         for fine in [turned(&refined, &mut random), turned(&refined, &mut random), refined] {
             let coarser = coarsened(&fine);
-            assert_eq!(Counts::of(&coarser.mesh), counts, "mesh {number}");
+            assert_eq!(EntityCounts::of(&coarser.mesh), counts, "mesh {number}");
             assert!((coarser.mesh.size() - volume).abs() < 1e-12 * volume, "mesh {number}");
             assert_eq!(coarser.mesh.connectivity().n_vertices(), joined, "mesh {number}");
         }
@@ -282,8 +283,10 @@ fn odd_numbers_of_cells_are_refused() {
             let is_even = cells[..dim].iter().all(|n| n % 2 == 0);
             match mesh.coarsened() {
                 Ok(_) => assert!(is_even, "{cells:?}"),
-                Err(NotCoarser::Count { cells, each }) => assert!(!is_even && cells % each > 0),
-                Err(NotCoarser::Patches { each, .. }) => assert!(!is_even && each == 1 << dim),
+                Err(CoarseningError::Count { cells, each }) => {
+                    assert!(!is_even && cells % each > 0)
+                }
+                Err(CoarseningError::Patches { each, .. }) => assert!(!is_even && each == 1 << dim),
                 Err(error) => panic!("{error}"),
             }
         }
@@ -297,7 +300,7 @@ fn eight_cells_around_a_line_are_no_patch() {
         assert_eq!(coarsened(&around(dim, 4, &mut random)).mesh.n_cells(), 1);
         // Their corners agree: boundary facets are even.
         let error = around(dim, 8, &mut random).coarsened().expect_err("eight around a line");
-        assert!(matches!(error, NotCoarser::Patches { .. }), "{error}");
+        assert!(matches!(error, CoarseningError::Patches { .. }), "{error}");
     }
 }
 
@@ -321,7 +324,7 @@ fn what_touches_at_a_corner_must_agree_on_it() {
         // The tip.
         *cell = if *cell == 10 { 8 } else { *cell };
     }
-    assert_eq!(error(&points, &cells, &mut random), Err(NotCoarser::Contact));
+    assert_eq!(error(&points, &cells, &mut random), Err(CoarseningError::Contact));
     // Each alone is a patch.
     for half in [&cells[..4], &cells[4..]] {
         assert!(error(&points, half, &mut random).is_ok());
@@ -358,11 +361,11 @@ fn meshes_of_gmsh_come_back() {
         ["plate_hole_quad", "plate_hole_quad9", "cylinder_quad9", "elbow_hex", "elbow_hex27"]
     {
         let mesh = stored(name);
-        let (counts, size) = (Counts::of(&mesh), mesh.size());
+        let (counts, size) = (EntityCounts::of(&mesh), mesh.size());
         let fine = mesh.refined(1).expect("room");
         for fine in [turned(&fine, &mut random), fine] {
             let coarser = coarsened(&fine);
-            assert_eq!(Counts::of(&coarser.mesh), counts, "{name}");
+            assert_eq!(EntityCounts::of(&coarser.mesh), counts, "{name}");
             assert!((coarser.mesh.size() - size).abs() < 1e-12 * size, "{name}");
         }
     }
@@ -393,7 +396,7 @@ fn periodic_boxes_stay_periodic() {
             // Odd numbers of cells still have no patches.
             let mut mesh = grid(dim, [3, 4, 4], &mut random);
             mesh.make_periodic(&sides[..pairs]).expect("sides that fit");
-            assert!(matches!(mesh.coarsened(), Err(NotCoarser::Patches { .. })));
+            assert!(matches!(mesh.coarsened(), Err(CoarseningError::Patches { .. })));
         }
     }
 }
@@ -434,9 +437,9 @@ fn tags_say_which_cells_go_together() {
         assert_eq!(coarsened(&other).mesh.facets_tagged("arc").map(<[_]>::len), Ok(4));
         // One cell and one facet more.
         mesh.tag_cells("five", |at| within(angle(at), 5));
-        assert!(matches!(mesh.coarsened(), Err(NotCoarser::Tags { .. })));
+        assert!(matches!(mesh.coarsened(), Err(CoarseningError::Tags { .. })));
         other.tag_boundary("five", |at| within(angle(&middle(at)), 5));
-        assert!(matches!(other.coarsened(), Err(NotCoarser::Tags { .. })));
+        assert!(matches!(other.coarsened(), Err(CoarseningError::Tags { .. })));
         // An odd ring has no patches, with any tags.
         let mut odd = ring(10, &mut random);
         odd.tag_cells("one", |at| at[0] > 2.0 && at[1] > 0.0 && at[1] < 1.5);
@@ -457,13 +460,13 @@ fn tags_that_end_inside_of_a_patch_are_refused() {
             assert_eq!(result.is_ok(), is_right);
             match result {
                 Ok(_) => check(&mesh, &coarsened(&mesh)),
-                Err(error) => assert!(matches!(error, NotCoarser::Tags { .. }), "{error}"),
+                Err(error) => assert!(matches!(error, CoarseningError::Tags { .. }), "{error}"),
             }
         }
         let mut mesh = boxed(tensor(dim), [3, 4, 4]);
         mesh.tag_cells("left", |at| at[0] < 1.0);
         let error = mesh.coarsened().expect_err("an odd number of cells");
-        assert!(matches!(error, NotCoarser::Patches { .. }), "{error}");
+        assert!(matches!(error, CoarseningError::Patches { .. }), "{error}");
     }
 }
 
@@ -477,7 +480,7 @@ fn cells_that_are_folded_when_they_are_coarse_are_refused() {
     let cells = [0, 1, 3, 4].map(|n: u32| vec![n, n + 1, n + 3, n + 4]);
     let fine = mesh(Cell::Quadrilateral, (0..9).map(at).collect(), &cells, &mut Random(16));
     let error = fine.coarsened().expect_err("a folded cell");
-    assert!(matches!(error, NotCoarser::Mesh(MeshError::Inverted { .. })), "{error}");
+    assert!(matches!(error, CoarseningError::Mesh(MeshError::Inverted { .. })), "{error}");
 }
 
 #[test]
@@ -512,7 +515,7 @@ fn a_chain_of_cells_has_too_few_families() {
         forest.refine(|leaf| leaf == 0).expect("few leaves");
     }
     let fine = forest.mesh(&mesh).expect("a mesh");
-    assert_eq!(fine.coarsened(), Err(NotCoarser::Families { cells: 19, coarser: 16 }));
+    assert_eq!(fine.coarsened(), Err(CoarseningError::Families { cells: 19, coarser: 16 }));
 }
 
 /// Returns the area of a square cell.
@@ -531,7 +534,7 @@ fn simplices_have_what_they_were_refined_from() {
             mesh.tag_cells("half", |at| at[0] < 1.0);
             mesh.make_periodic(&[["x0", "x1"]]).expect("sides that fit");
             for mesh in if order == 1 { vec![mesh, ball] } else { vec![ball] } {
-                assert_eq!(mesh.coarsened(), Err(NotCoarser::Simplices));
+                assert_eq!(mesh.coarsened(), Err(CoarseningError::Simplices));
                 let mut fine = mesh.clone().refined(2).expect("room");
                 fine.tag_cells("later", |_| true);
                 let middle = coarsened(&fine);
@@ -542,14 +545,14 @@ fn simplices_have_what_they_were_refined_from() {
                 assert_eq!(last.mesh.nodes(), mesh.nodes());
                 let first = fine.centre(0);
                 fine.tag_cells("some", |at| *at == first);
-                assert!(matches!(fine.coarsened(), Err(NotCoarser::Tags { .. })));
+                assert!(matches!(fine.coarsened(), Err(CoarseningError::Tags { .. })));
             }
         }
     }
 }
 
 /// Checks that children of straight cells lie on the coarse map.
-fn straight(fine: &Mesh, coarser: &Coarsened) {
+fn straight(fine: &Mesh, coarser: &CoarsenedMesh) {
     let mut found = 0;
     for cell in 0..coarser.mesh.n_cells() {
         for (number, &child) in coarser.children_of(cell).iter().enumerate() {

@@ -1,0 +1,391 @@
+//! Vectors in device memory.
+//!
+//! Vector operations return no errors, so that solvers read like their formulas. Device failures are stored
+//! ([`Arithmetic::keep`]): sums are NaN from then on, and the next operator application returns the error.
+
+use super::Precision;
+use crate::device::{
+    Arithmetic, Array, DeviceError, ElementKind, PendingSums, SharedEntries, SumValues,
+};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Entries on a device.
+pub(super) struct DeviceEntries {
+    arithmetic: Arc<Arithmetic>,
+    array: Array,
+    /// Interface entries.
+    joint: Option<Arc<SharedEntries>>,
+}
+
+impl Clone for DeviceEntries {
+    fn clone(&self) -> Self {
+        let mut copy = Self::of(&self.arithmetic, self.array.len());
+        copy.joint = self.joint.clone();
+        copy.copy_from(self);
+        copy
+    }
+}
+
+impl DeviceEntries {
+    /// Creates zeros for a number of degrees of freedom.
+    pub(super) fn zeros(arithmetic: &Arc<Arithmetic>, unknowns: usize) -> Self {
+        Self::of(arithmetic, arithmetic.layout().len(unknowns))
+    }
+
+    /// Creates an array of zeros.
+    fn of(arithmetic: &Arc<Arithmetic>, len: usize) -> Self {
+        let array = arithmetic.keep(arithmetic.zeros(len));
+        let kind: ElementKind = arithmetic.precision().into();
+        let array = array.unwrap_or_else(|| Array::nowhere(kind));
+        Self { arithmetic: Arc::clone(arithmetic), array, joint: None }
+    }
+
+    pub(super) fn like(&self, unknowns: usize) -> Self {
+        Self { joint: self.joint.clone(), ..Self::zeros(&self.arithmetic, unknowns) }
+    }
+
+    /// Returns the interface entries.
+    pub(super) fn joint(&self) -> Option<&Arc<SharedEntries>> {
+        self.joint.as_ref()
+    }
+
+    /// Sets the interface entries.
+    pub(super) fn join(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>) {
+        self.joint = self.arithmetic.keep(joint);
+    }
+
+    /// Removes the interface entries.
+    pub(super) fn unshare(&mut self) {
+        self.joint = None;
+    }
+
+    /// Sets each y_i to the value of its lowest rank.
+    pub(super) fn agree(&mut self) {
+        if let Some(joint) = self.joint.clone() {
+            self.exchange(Ok(joint), false);
+        }
+    }
+
+    /// Sums y_i over all processes that have it.
+    pub(super) fn add_up(&mut self) {
+        if let Some(joint) = self.joint.clone() {
+            self.exchange(Ok(joint), true);
+        }
+    }
+
+    /// Sets each y_i to the value of the first process in its list.
+    pub(super) fn agree_by(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>) {
+        self.exchange(joint, false);
+    }
+
+    fn exchange(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>, add: bool) {
+        let failed = |error: Box<dyn std::error::Error>| match error.downcast::<DeviceError>() {
+            Ok(error) => *error,
+            Err(_) => DeviceError::Foreign,
+        };
+        let exchange = |on: &Arc<Arithmetic>, y: &mut Array| {
+            joint?.exchange(on, y, add, &mut || Ok(())).map_err(failed)
+        };
+        self.act(exchange);
+    }
+
+    pub(super) fn precision(&self) -> Precision {
+        self.arithmetic.precision()
+    }
+
+    pub(super) fn arithmetic(&self) -> &Arc<Arithmetic> {
+        &self.arithmetic
+    }
+
+    pub(super) fn array(&self) -> &Array {
+        &self.array
+    }
+
+    pub(super) fn array_mut(&mut self) -> &mut Array {
+        &mut self.array
+    }
+
+    /// Runs an operation unless an earlier one has failed.
+    fn act(&mut self, act: impl FnOnce(&Arc<Arithmetic>, &mut Array) -> Result<(), DeviceError>) {
+        let result = self.arithmetic.check().and_then(|()| act(&self.arithmetic, &mut self.array));
+        self.arithmetic.keep(result);
+    }
+
+    /// Returns the values of all degrees of freedom.
+    pub(super) fn to_vec(&self, unknowns: usize) -> Vec<f64> {
+        let read = self.arithmetic.check();
+        let read = read.and_then(|()| self.arithmetic.device().download(&self.array));
+        let entries = self.arithmetic.keep(read).unwrap_or_default();
+        match self.arithmetic.layout() {
+            layout if layout.permutes(unknowns) => layout.collect(&entries, unknowns),
+            _ => entries,
+        }
+    }
+
+    /// Returns the values of a range of degrees of freedom.
+    pub(super) fn part(&self, range: Range<usize>, unknowns: usize) -> Vec<f64> {
+        let (on, layout) = (&self.arithmetic, self.arithmetic.layout());
+        let read = |range| on.keep(on.check().and_then(|()| on.read(&self.array, range)));
+        if !layout.permutes(unknowns) {
+            return read(range).unwrap_or_default();
+        }
+        let Some(field) = layout.field_of(&range, unknowns) else {
+            let all = self.to_vec(unknowns);
+            return all.get(range).map_or_else(Vec::new, <[f64]>::to_vec);
+        };
+        let first = field.first();
+        let entries = read(first..first + field.len(range.len())).unwrap_or_default();
+        let value = |unknown| entries.get(field.place(unknown) - first).copied();
+        (0..range.len()).map_while(value).collect()
+    }
+
+    /// Returns the value of one degree of freedom.
+    pub(super) fn get(&self, unknown: usize, unknowns: usize) -> f64 {
+        let place = self.place(unknown, unknowns);
+        let value = self.arithmetic.element(&self.array, place);
+        self.arithmetic.keep(value).unwrap_or(f64::NAN)
+    }
+
+    /// Replaces all values.
+    pub(super) fn set(&mut self, values: &[f64]) {
+        self.act(|on, y| match on.layout() {
+            layout if layout.permutes(values.len()) => on.overwrite(y, 0, &layout.spread(values)),
+            _ => on.overwrite(y, 0, values),
+        });
+    }
+
+    /// Replaces one value.
+    pub(super) fn set_entry(&mut self, unknown: usize, unknowns: usize, value: f64) {
+        let place = self.place(unknown, unknowns);
+        self.act(|on, y| on.overwrite(y, place, &[value]));
+    }
+
+    /// Returns the position of a degree of freedom.
+    fn place(&self, unknown: usize, unknowns: usize) -> usize {
+        let layout = self.arithmetic.layout();
+        if layout.permutes(unknowns) { layout.place(unknown) } else { unknown }
+    }
+
+    /// Sets all degrees of freedom to a value, and padding to 0.
+    pub(super) fn fill(&mut self, unknowns: usize, value: f64) {
+        let (count, layout) = (self.array.len(), self.arithmetic.layout());
+        if count > unknowns && value != 0.0 && !layout.permutes(unknowns) {
+            return self.set(&vec![value; unknowns]);
+        }
+        let ends = if value == 0.0 { Vec::new() } else { layout.ends(unknowns, value) };
+        self.act(|on, y| {
+            on.fill(y, value)?;
+            ends.iter().try_for_each(|(start, end)| on.overwrite(y, *start, end))
+        });
+    }
+
+    pub(super) fn copy_from(&mut self, x: &Self) {
+        self.act(|on, y| on.copy(&x.array, y));
+    }
+
+    pub(super) fn scale(&mut self, a: f64) {
+        self.act(|on, y| on.scale(y, a));
+    }
+
+    pub(super) fn axpby(&mut self, a: f64, x: &Self, b: f64) {
+        self.act(|on, y| on.axpby(a, &x.array, b, y));
+    }
+
+    pub(super) fn multiply(&mut self, x: &Self) {
+        self.act(|on, y| on.multiply(&x.array, y));
+    }
+
+    pub(super) fn vanish_with(&mut self, x: &Self) {
+        self.act(|on, y| on.vanish_with(&x.array, y));
+    }
+
+    pub(super) fn invert(&mut self) {
+        self.act(|on, y| on.invert(y));
+    }
+
+    pub(super) fn make_absolute(&mut self) {
+        self.act(|on, y| on.make_absolute(y));
+    }
+
+    pub(super) fn make_positive(&mut self) {
+        self.act(|on, y| on.make_positive(y));
+    }
+
+    pub(super) fn advance(&mut self, beta: f64, r: &Self, d: &Self) {
+        self.act(|on, p| on.advance(beta, &r.array, &d.array, p));
+    }
+
+    /// See [`Arithmetic::chebyshev`].
+    pub(super) fn chebyshev(
+        &mut self,
+        factors: (f64, f64),
+        [d, r]: [&mut Self; 2],
+        from: Option<&Self>,
+        [q, inverse]: [&Self; 2],
+    ) {
+        self.act(|on, x| {
+            let (from, read) = (from.map(|from| &from.array), [&q.array, &inverse.array]);
+            on.chebyshev(factors, from, read, [x, &mut d.array, &mut r.array])
+        });
+    }
+
+    /// See [`Arithmetic::ramp`].
+    pub(super) fn ramp(&mut self, period: usize) {
+        self.act(|on, y| on.ramp(y, period));
+    }
+
+    /// See [`Arithmetic::turn`].
+    pub(super) fn turn(&mut self) {
+        self.act(|on, y| on.turn(y));
+    }
+
+    /// See [`Arithmetic::chebyshev_first`].
+    pub(super) fn chebyshev_first(&mut self, add: f64, d: &mut Self, [r, inverse]: [&Self; 2]) {
+        self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));
+    }
+
+    /// See [`Arithmetic::drift`].
+    pub(super) fn drift(&mut self, by: (f64, f64), v: &mut Self, [u, a]: [&Self; 2]) {
+        self.act(|on, next| on.drift(by, [&u.array, &a.array], [next, &mut v.array]));
+    }
+
+    /// See [`Arithmetic::leap`].
+    pub(super) fn leap(&mut self, by: (f64, f64), v: &mut Self, [u, r, m]: [&Self; 3]) {
+        self.act(|on, next| on.leap(by, [&u.array, &r.array, &m.array], [next, &mut v.array]));
+    }
+
+    /// See [`Arithmetic::kick`].
+    pub(super) fn kick(&mut self, c: f64, a: &mut Self, [r, inverse]: [&Self; 2]) {
+        self.act(|on, v| on.kick(c, [&r.array, &inverse.array], [v, &mut a.array]));
+    }
+
+    /// Converts x to its own precision; through the host if the layouts differ.
+    pub(super) fn convert_from(&mut self, x: &Self, unknowns: usize) {
+        let (own, other) = (self.arithmetic.layout(), x.arithmetic.layout());
+        if !(own.begins_as(other) && other.begins_as(own)) {
+            let numbers = x.to_vec(unknowns);
+            return self.set(&numbers);
+        }
+        let n = self.array.len();
+        self.convert(1.0, (x, 0), 0, n);
+    }
+
+    /// Sets self to a·x for a range of x.
+    pub(super) fn take_part(&mut self, a: f64, (x, all): (&Self, usize), part: &Range<usize>) {
+        let (own, there) = (self.arithmetic.layout(), x.arithmetic.layout().field_of(part, all));
+        match there.filter(|there| there.lies_as(own.field(0))) {
+            Some(there) => {
+                let (from, n) = (there.first(), self.array.len());
+                self.convert(a, (x, from), 0, n);
+            }
+            None => {
+                let numbers = &x.to_vec(all)[part.clone()];
+                self.set(&numbers.iter().map(|x| a * x).collect::<Vec<_>>());
+            }
+        }
+    }
+
+    /// Sets a range of self to a·x.
+    pub(super) fn put_part(&mut self, a: f64, x: &Self, (part, all): (&Range<usize>, usize)) {
+        let (own, there) = (self.arithmetic.layout().field_of(part, all), x.arithmetic.layout());
+        match own.filter(|own| own.lies_as(there.field(0))) {
+            Some(own) => {
+                let (into, n) = (own.first(), x.array.len());
+                self.convert(a, (x, 0), into, n);
+            }
+            None => {
+                let mut numbers = self.to_vec(all);
+                let own = x.to_vec(part.len()).into_iter().map(|x| a * x);
+                numbers.splice(part.clone(), own);
+                self.set(&numbers);
+            }
+        }
+    }
+
+    /// Copies a range of x to a zero vector like x.
+    pub(super) fn take_alone(&mut self, x: &Self, (part, all): (&Range<usize>, usize)) {
+        match x.arithmetic.layout().field_of(part, all) {
+            Some(there) => {
+                let (first, n) = (there.first(), there.len(part.len()));
+                self.convert(1.0, (x, first), first, n);
+            }
+            None => {
+                let mut numbers = vec![0.0; all];
+                numbers[part.clone()].copy_from_slice(&x.to_vec(all)[part.clone()]);
+                self.set(&numbers);
+            }
+        }
+    }
+
+    /// Converts n entries of a·x, from one offset to another.
+    fn convert(&mut self, a: f64, (x, from): (&Self, usize), into: usize, n: usize) {
+        let single = |on: &Arc<Arithmetic>| on.precision() == Precision::F32;
+        let by = if single(&x.arithmetic) { &x.arithmetic } else { &self.arithmetic };
+        let by = Arc::clone(by);
+        let checked = x.arithmetic.check();
+        self.act(|_, y| checked.and_then(|()| by.convert(a, (&x.array, from), (y, into), n)));
+    }
+
+    pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> PendingProducts {
+        let sums = self.arithmetic.check();
+        let joint = self.joint.as_ref();
+        let sums =
+            sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array, joint));
+        PendingProducts::new(&self.arithmetic, sums)
+    }
+
+    pub(super) fn dot(&self, x: &Self) -> PendingProducts {
+        let sums = self.arithmetic.check();
+        PendingProducts::new(
+            &self.arithmetic,
+            sums.and_then(|()| self.arithmetic.dot(&self.array, &x.array, self.joint.as_ref())),
+        )
+    }
+
+    pub(super) fn weighted_square(&self, d: &Self) -> PendingProducts {
+        let sums = self.arithmetic.check();
+        let joint = self.joint.as_ref();
+        let sums = sums.and_then(|()| self.arithmetic.weighted(&self.array, &d.array, joint));
+        PendingProducts::new(&self.arithmetic, sums)
+    }
+
+    /// See [`Arithmetic::conjugate`].
+    pub(super) fn conjugate(
+        &mut self,
+        rz: f64,
+        curvature: &PendingProducts,
+        p: &Self,
+        q: &Self,
+        d: Option<&Self>,
+        r: &mut Self,
+    ) -> PendingProducts {
+        let (on, x) = (&self.arithmetic, &mut self.array);
+        let sums = on.check().and_then(|()| {
+            let curvature = curvature.sums.as_ref().ok_or(DeviceError::Foreign)?;
+            let d = d.map(|d| &d.array);
+            let written = [x, &mut r.array];
+            on.conjugate((rz, curvature), &p.array, &q.array, d, written, self.joint.as_ref())
+        });
+        PendingProducts::new(on, sums)
+    }
+}
+
+/// Sums, possibly still pending on a device; `None` after a failure.
+pub(super) struct PendingProducts {
+    arithmetic: Arc<Arithmetic>,
+    sums: Option<PendingSums>,
+}
+
+impl PendingProducts {
+    fn new(arithmetic: &Arc<Arithmetic>, sums: Result<PendingSums, DeviceError>) -> Self {
+        Self { arithmetic: Arc::clone(arithmetic), sums: arithmetic.keep(sums) }
+    }
+
+    /// Waits for the sums; NaN after a failure.
+    pub(super) fn values(&self) -> SumValues {
+        let values = self.sums.as_ref().map(PendingSums::values);
+        let lost = SumValues { first: f64::NAN, second: f64::NAN, curvature: f64::NAN };
+        values.and_then(|values| self.arithmetic.keep(values)).unwrap_or(lost)
+    }
+}

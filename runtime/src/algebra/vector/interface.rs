@@ -1,0 +1,157 @@
+//! Vectors with interface entries: [`InterfaceExchange`].
+
+use super::{Precision, Real, Vector, VectorData};
+use crate::device::SharedEntries;
+use crate::processes::interface_exchange::InterfaceExchange;
+use crate::processes::{Reduction, any, total};
+use std::ops::Range;
+use std::sync::Arc;
+
+impl Vector {
+    /// Attaches the interface degrees of freedom: sums extend over the entries of all processes. Copies and vectors
+    /// like it inherit them.
+    #[must_use]
+    pub fn shared(mut self, sharing: Arc<InterfaceExchange>) -> Self {
+        if let VectorData::Remote(remote) = &mut self.data {
+            let joint = remote.arithmetic().joint(&sharing, self.len);
+            remote.join(joint);
+        }
+        Self { sharing: Some(sharing), ..self }
+    }
+
+    /// Detaches the interface: a vector of this process alone.
+    #[must_use]
+    pub fn unshared(mut self) -> Self {
+        if let VectorData::Remote(remote) = &mut self.data {
+            remote.unshare();
+        }
+        Self { sharing: None, ..self }
+    }
+
+    /// Returns the interface degrees of freedom.
+    pub fn sharing(&self) -> Option<&Arc<InterfaceExchange>> {
+        self.sharing.as_ref()
+    }
+
+    /// Sets interface entries to the value of their lowest rank.
+    pub fn agree(&mut self) {
+        let Some(sharing) = self.sharing.clone() else { return };
+        let y = self;
+        on_device!((y), (), y.agree());
+        with_entries!((y), (), sharing.agree(y));
+    }
+
+    /// Sums interface entries over all processes.
+    pub(crate) fn add_up(&mut self) {
+        let Some(sharing) = self.sharing.clone() else { return };
+        let y = self;
+        on_device!((y), (), y.add_up());
+        with_entries!((y), (), sharing.sum(y));
+    }
+
+    /// Sets interface entries to the value of their owner, which is given instead of the lowest rank.
+    pub(crate) fn agree_by(&mut self, sharing: &Arc<InterfaceExchange>) {
+        let (unknowns, y) = (self.len, self);
+        on_device!((y), (), y.agree_by(y.arithmetic().joint(sharing, unknowns)));
+        with_entries!((y), (), sharing.agree(y));
+    }
+
+    /// Returns whether operations on vectors like it bypass the host: it has no interface entries, or devices exchange
+    /// them directly.
+    pub(crate) fn stays_on_devices(&self) -> bool {
+        match (&self.data, &self.sharing) {
+            (VectorData::Remote(own), Some(_)) => {
+                own.joint().is_some_and(|joint| joint.is_on_devices(own.arithmetic()))
+            }
+            (VectorData::Remote(_), None) => true,
+            _ => false,
+        }
+    }
+
+    /// Returns the interface entries on a device.
+    pub(crate) fn joint(&self) -> Option<&Arc<SharedEntries>> {
+        match &self.data {
+            VectorData::Remote(remote) => remote.joint(),
+            VectorData::Double(_) | VectorData::Single(_) => None,
+        }
+    }
+
+    /// Returns the entries that other processes count.
+    pub(super) fn others(&self) -> &[Range<usize>] {
+        self.sharing.as_ref().map_or(&[], |sharing| sharing.others())
+    }
+
+    /// Returns the sum over all processes.
+    pub(super) fn total(&self, sum: f64) -> f64 {
+        self.totals([sum])[0]
+    }
+
+    pub(super) fn totals<const N: usize>(&self, mut sums: [f64; N]) -> [f64; N] {
+        if let Some(sharing) = &self.sharing {
+            sharing.total(&mut sums);
+        }
+        sums
+    }
+
+    /// Returns Σ |x_i| over all processes.
+    pub(crate) fn sum_of_sizes(&self) -> f64 {
+        let (mut sizes, mut ones) = (self.clone(), self.like());
+        sizes.make_absolute();
+        ones.fill(1.0);
+        sizes.dot(&ones)
+    }
+
+    /// Returns the maximum over all processes.
+    pub fn largest(&self, own: f64) -> f64 {
+        let mut largest = [own];
+        if let Some(sharing) = &self.sharing {
+            sharing.group().reduce(Reduction::Largest, &mut largest);
+        }
+        largest[0]
+    }
+
+    /// Returns the logical or over all processes.
+    pub(crate) fn any(&self, own: bool) -> bool {
+        self.sharing.as_ref().map_or(own, |sharing| any(&**sharing.group(), own))
+    }
+
+    /// Returns the number of entries over all processes.
+    pub(crate) fn entries_in_all(&self) -> usize {
+        let count = |sharing: &Arc<InterfaceExchange>| {
+            total(&**sharing.group(), sharing.counted(self.len()))
+        };
+        self.sharing.as_ref().map_or(self.len(), count)
+    }
+
+    /// Returns the value of largest magnitude over all processes; ties go to the lowest rank.
+    pub(crate) fn of_largest_size(&self, own: f64) -> f64 {
+        let Some(sharing) = &self.sharing else { return own };
+        let all = sharing.group().gather(&own.to_le_bytes());
+        let all = all.iter().map(|own| f64::from_le_bytes(own[..].try_into().unwrap_or_default()));
+        all.fold(
+            0.0,
+            |most: f64, own| {
+                if own.abs() > most.abs() * (1.0 + 1e-6) { own } else { most }
+            },
+        )
+    }
+
+    /// Sets one entry to 1 and the others to 0, by its index among the entries of all processes, counted rank by rank.
+    pub(crate) fn set_unit(&mut self, number: usize) {
+        let Some(sharing) = self.sharing.clone() else {
+            self.fill(0.0);
+            return self.set_entry(number, 1.0);
+        };
+        let counts = sharing.group().gather(&(sharing.counted(self.len) as u64).to_le_bytes());
+        let count = |bytes: &Vec<u8>| u64::from_le_bytes(bytes[..].try_into().unwrap_or_default());
+        let before: u64 = counts[..sharing.group().rank()].iter().map(count).sum();
+        let mut entries = vec![0.0; self.len];
+        let own = number.checked_sub(before as usize);
+        let mut counted = (0..self.len).filter(|&at| !sharing.is_of_others(at));
+        if let Some(at) = own.and_then(|own| counted.nth(own)) {
+            entries[at] = 1.0;
+        }
+        sharing.largest(&mut entries);
+        self.set(&entries);
+    }
+}

@@ -1,0 +1,156 @@
+//! Operations on several vectors that read each entry from memory once: inner products of two lists, and linear
+//! combinations.
+//!
+//! Chunks of all vectors pass through the caches together, so that k × m products of n entries have the memory traffic
+//! of k + m vectors. On a device they are computed one by one, without synchronisation in between.
+
+use super::{Real, ScalarProduct, Vector};
+use crate::algebra::vector::Precision;
+use crate::support::parallel::*;
+use std::ops::Range;
+
+/// Number of entries per chunk: twenty vectors fit into a core's private cache. Sums are formed chunk by chunk, so it
+/// affects results.
+const CHUNK: usize = 1 << 11;
+
+/// Computes x_i·y_j, at `[i * y.len() + j]`.
+pub(crate) fn products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
+    let all: Vec<_> = (0..x.len()).flat_map(|i| (0..y.len()).map(move |j| (i, j))).collect();
+    of_pairs(x, y, &all)
+}
+
+/// Computes x_i·y_j = x_j·y_i, at `[i * n + j]`, for n vectors each, e.g. vectors and their products with a symmetric
+/// operator.
+pub(crate) fn symmetric_products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
+    let n = x.len();
+    assert_eq!(n, y.len(), "each vector should have its product");
+    let upper: Vec<_> = (0..n).flat_map(|i| (i..n).map(move |j| (i, j))).collect();
+    let mut all = vec![0.0; n * n];
+    for ((i, j), product) in upper.iter().zip(of_pairs(x, y, &upper)) {
+        all[i * n + j] = product;
+        all[j * n + i] = product;
+    }
+    all
+}
+
+/// Computes x_i·y_j of some pairs.
+fn of_pairs(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
+    let Some(first) = x.first().filter(|_| !pairs.is_empty()) else { return Vec::new() };
+    if first.array().is_some() {
+        let pending: Vec<ScalarProduct> =
+            pairs.iter().map(|&(i, j)| x[i].dot_later(y[j])).collect();
+        return pending.iter().map(ScalarProduct::value).collect();
+    }
+    match first.precision() {
+        Precision::F64 => on_host::<f64>(x, y, pairs),
+        Precision::F32 => on_host::<f32>(x, y, pairs),
+    }
+}
+
+fn slices<'a, T: Real>(vectors: &[&'a Vector]) -> Vec<&'a [T]> {
+    let entries = |vector: &&'a Vector| {
+        vector.entries::<T>().expect("vectors should have one precision and place")
+    };
+    vectors.iter().map(entries).collect()
+}
+
+fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
+    let of = x[0];
+    let others = of.others();
+    let (x, y) = (slices::<T>(x), slices::<T>(y));
+    let len = x[0].len();
+    assert!(x.iter().chain(&y).all(|of| of.len() == len), "vectors should have one length");
+    let of_chunk = |chunk: usize| -> Vec<f64> {
+        let range: Range<usize> = chunk * CHUNK..len.min((chunk + 1) * CHUNK);
+        let dot =
+            |&(i, j): &(usize, usize)| super::blas::dot_apart(x[i], y[j], range.clone(), others);
+        pairs.iter().map(dot).collect()
+    };
+    let chunks: Vec<Vec<f64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).listed();
+    let mut sums = vec![0.0; pairs.len()];
+    for chunk in chunks {
+        sums.iter_mut().zip(chunk).for_each(|(sum, part)| *sum += part);
+    }
+    of.sharing().iter().for_each(|sharing| sharing.total(&mut sums));
+    sums
+}
+
+/// Computes out_j = Σ_i `factors[i * out.len() + j]` · from_i.
+pub(crate) fn combine(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
+    assert_eq!(factors.len(), out.len() * from.len(), "one factor should go with each pair");
+    let Some(first) = out.first() else { return };
+    if first.array().is_some() {
+        let columns = out.len();
+        for (j, out) in out.iter_mut().enumerate() {
+            out.fill(0.0);
+            for (i, from) in from.iter().enumerate() {
+                let factor = factors[i * columns + j];
+                if factor != 0.0 {
+                    out.axpy(factor, from);
+                }
+            }
+        }
+        return;
+    }
+    match first.precision() {
+        Precision::F64 => combine_on_host::<f64>(out, from, factors),
+        Precision::F32 => combine_on_host::<f32>(out, from, factors),
+    }
+}
+
+fn combine_on_host<T: Real>(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
+    let (from, columns, len) = (slices::<T>(from), out.len(), out[0].len());
+    let mut chunks: Vec<Vec<&mut [T]>> =
+        (0..len.div_ceil(CHUNK)).map(|_| Vec::with_capacity(columns)).collect();
+    for out in out {
+        let entries = out.entries_mut::<T>().expect("vectors should have one precision and place");
+        for (chunk, part) in chunks.iter_mut().zip(entries.chunks_mut(CHUNK)) {
+            chunk.push(part);
+        }
+    }
+    chunks.into_par_iter().enumerate().each(|(chunk, mut parts)| {
+        for (j, part) in parts.iter_mut().enumerate() {
+            part.fill(T::from_f64(0.0));
+            for (i, from) in from.iter().enumerate() {
+                let factor = T::from_f64(factors[i * columns + j]);
+                let from = &from[chunk * CHUNK..][..part.len()];
+                part.iter_mut().zip(from).for_each(|(sum, &from)| *sum = *sum + factor * from);
+            }
+        }
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{combine, products, symmetric_products};
+    use crate::algebra::vector::{Precision, Vector};
+
+    fn vector(n: usize, seed: usize) -> Vector {
+        let entries: Vec<f64> =
+            (0..n).map(|i| ((i * 31 + seed * 17) % 101) as f64 - 50.0).collect();
+        Vector::from_slice(&entries, Precision::F64)
+    }
+
+    #[test]
+    fn several_at_once_are_each_by_itself() {
+        for n in [1, 7, 5000] {
+            let all: Vec<Vector> = (0..5).map(|seed| vector(n, seed)).collect();
+            let (x, y): (Vec<&Vector>, Vec<&Vector>) =
+                (all[..2].iter().collect(), all[2..].iter().collect());
+            // Integers: sums are exact.
+            let wanted: Vec<f64> = x.iter().flat_map(|x| y.iter().map(|y| x.dot(y))).collect();
+            assert_eq!(products(&x, &y), wanted);
+            assert_eq!(symmetric_products(&y, &y), products(&y, &y));
+            let factors = [1.0, -2.0, 0.0, 3.0, 4.0, 0.5];
+            let mut out = vec![vector(n, 9), vector(n, 10)];
+            combine(&mut out, &y, &factors);
+            for (j, out) in out.iter().enumerate() {
+                let mut sum = out.like();
+                for (i, y) in y.iter().enumerate() {
+                    sum.axpy(factors[2 * i + j], y);
+                }
+                assert_eq!(out.to_vec(), sum.to_vec());
+            }
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Facets between processes: exchange of facet data with neighbours.
+//!
+//! ```text
+//! once            view of each side: whole facet, or index of the child        2^(d − 1) numbers per facet
+//! per estimate    s_K of each field, h_F, n ds at the points, the traces       for each side
+//! ```
+//!
+//! All processes use a common frame for a facet, so that traces of both sides are at the same points. Each process
+//! assigns half of a jump to its own cells.
+
+use super::cells::CellContributions;
+use super::faces::{FacetConnectivity, FacetSide, OpenFacet};
+use super::scale::ResidualWeights;
+use super::surface::{FacetGeometry, length};
+use crate::mesh::Mesh;
+use crate::processes::{Parcel, ProcessGroup};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// View of a side: absent, or the whole facet; otherwise the index of the child.
+const ABSENT: f64 = -2.0;
+const WHOLE: f64 = -1.0;
+
+/// A cell of this subdomain and a neighbouring cell of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct InterfaceFacet {
+    pub(super) own: FacetSide,
+    /// Child index, like that of a pair whose first side is this cell or the other one.
+    pub(super) child: Option<u8>,
+    /// True if the child is the other cell.
+    pub(super) is_parent: bool,
+    /// Neighbour with the other cell, and index of its side among those that it sends.
+    neighbour: usize,
+    number: usize,
+}
+
+/// Facets shared with other processes.
+#[derive(Debug, Default)]
+pub(super) struct InterfaceFacets {
+    group: Option<Arc<dyn ProcessGroup>>,
+    neighbours: Vec<NeighbourSides>,
+    pub(super) met: Vec<InterfaceFacet>,
+    /// Numbers of fields, points per facet, and values per trace.
+    sizes: [usize; 3],
+}
+
+/// A neighbour, the sides sent to it, and the number of sides received.
+#[derive(Debug)]
+struct NeighbourSides {
+    rank: usize,
+    sent: Vec<FacetSide>,
+    received: usize,
+}
+
+impl InterfaceFacets {
+    /// Matches the facets of a subdomain; does nothing without one. Collective.
+    pub(super) fn new(mesh: &Mesh, faces: &FacetConnectivity, sizes: [usize; 3]) -> Self {
+        let Some(cut) = mesh.cut() else { return Self::default() };
+        let (group, dim) = (Arc::clone(cut.group()), mesh.dim());
+        let slots = 1 << (dim - 1);
+        // Sides of each shared facet, and facets shared with each neighbour.
+        let shared = cut.shared(dim - 1);
+        let starts = |place: usize| faces.open.partition_point(|own| (own.place as usize) < place);
+        let sides = |place: usize| &faces.open[starts(place)..starts(place + 1)];
+        let mut places: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+        for (place, entity) in shared.iter().enumerate() {
+            let others = entity.ranks.iter().map(|&rank| rank as usize);
+            for rank in others.filter(|&rank| rank != group.rank()) {
+                places.entry(rank).or_default().push(place);
+            }
+        }
+        let told = |place: &usize| {
+            let own = sides(*place).iter();
+            let own = own.map(|own| own.child.map_or(WHOLE, f64::from));
+            own.chain(std::iter::repeat(ABSENT)).take(slots).collect::<Vec<f64>>()
+        };
+        let parcel = |(&with, places): (&usize, &Vec<usize>)| {
+            let sent: Vec<f64> = places.iter().flat_map(told).collect();
+            Parcel { with, received: vec![ABSENT; sent.len()], sent }
+        };
+        let mut parcels: Vec<Parcel> = places.iter().map(parcel).collect();
+        group.exchange(&mut parcels, &mut || {});
+        let (mut neighbours, mut met) = (Vec::new(), Vec::new());
+        for (neighbour, (parcel, places)) in parcels.iter().zip(places.values()).enumerate() {
+            let (mut sent, mut received) = (Vec::new(), 0);
+            for (&place, told) in places.iter().zip(parcel.received.chunks_exact(slots)) {
+                let own = sides(place);
+                sent.extend(own.iter().map(|own| own.side));
+                for &other in told.iter().filter(|other| **other != ABSENT) {
+                    let other = (other != WHOLE).then_some(other as u8);
+                    let number = received;
+                    let of = own.iter().filter_map(|own| meet(own, other, [neighbour, number]));
+                    met.extend(of);
+                    received += 1;
+                }
+            }
+            neighbours.push(NeighbourSides { rank: parcel.with, sent, received });
+        }
+        Self { group: Some(group), neighbours, met, sizes }
+    }
+
+    /// Returns the number of values per side.
+    fn each(&self) -> usize {
+        let [fields, points, trace] = self.sizes;
+        fields + 1 + points + trace
+    }
+
+    /// Exchanges the data of all sides. Collective.
+    pub(super) fn beyond(
+        &self,
+        faces: &FacetConnectivity,
+        cells: &CellContributions,
+        surface: &FacetGeometry<'_>,
+        scales: &ResidualWeights,
+    ) -> RemoteSides<'_> {
+        let (each, [fields, points, _]) = (self.each(), self.sizes);
+        let told = |&FacetSide { cell, local }: &FacetSide| {
+            let (cell, local) = (cell as usize, usize::from(local));
+            let view = faces.view(cell, local);
+            let mut all = Vec::with_capacity(each);
+            all.extend((0..fields).map(|field| scales.of(cell, field)));
+            all.push(surface.diameter(cell, local));
+            all.extend((0..points).map(|q| length(&surface.area(cell, local, view, q))));
+            all.extend_from_slice(cells.trace(cell, local));
+            all
+        };
+        let parcel = |own: &NeighbourSides| {
+            let sent = own.sent.iter().flat_map(told).collect();
+            Parcel { with: own.rank, sent, received: vec![0.0; own.received * each] }
+        };
+        let mut parcels: Vec<Parcel> = self.neighbours.iter().map(parcel).collect();
+        if let Some(group) = &self.group {
+            group.exchange(&mut parcels, &mut || {});
+        }
+        RemoteSides { across: self, numbers: parcels.into_iter().map(|own| own.received).collect() }
+    }
+}
+
+/// Matches a side of this subdomain with one of another; `None` if both are children.
+fn meet(
+    own: &OpenFacet,
+    other: Option<u8>,
+    [neighbour, number]: [usize; 2],
+) -> Option<InterfaceFacet> {
+    let met =
+        |child, is_parent| InterfaceFacet { own: own.side, child, is_parent, neighbour, number };
+    match (own.child, other) {
+        (None, None) => Some(met(None, false)),
+        (Some(child), None) => Some(met(Some(child), false)),
+        (None, Some(child)) => Some(met(Some(child), true)),
+        (Some(_), Some(_)) => None,
+    }
+}
+
+/// Data of the sides of other processes.
+pub(super) struct RemoteSides<'a> {
+    across: &'a InterfaceFacets,
+    /// Values of each neighbour, side by side.
+    numbers: Vec<Vec<f64>>,
+}
+
+/// A side of another process.
+#[derive(Clone, Copy)]
+pub(super) struct RemoteSide<'a> {
+    /// s_K, field by field.
+    pub(super) scales: &'a [f64],
+    /// h_F.
+    pub(super) diameter: f64,
+    /// |n ds| per parameter, at the points.
+    pub(super) areas: &'a [f64],
+    /// `[component][point]`
+    pub(super) trace: &'a [f64],
+}
+
+impl RemoteSides<'_> {
+    /// Returns the other side.
+    pub(super) fn of(&self, met: &InterfaceFacet) -> RemoteSide<'_> {
+        let (each, [fields, points, _]) = (self.across.each(), self.across.sizes);
+        let own = &self.numbers[met.neighbour][met.number * each..][..each];
+        let (scales, rest) = own.split_at(fields);
+        let (areas, trace) = rest[1..].split_at(points);
+        RemoteSide { scales, diameter: rest[0], areas, trace }
+    }
+}

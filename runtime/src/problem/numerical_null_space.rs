@@ -1,0 +1,334 @@
+//! Numerical null-space check of a linear form: searches for null vectors J z = 0 with z = 0 in constrained degrees of
+//! freedom.
+//!
+//! ```text
+//! row i with (J x)_i = 0 for random vectors x                              the equation reads 0 = 0
+//! z = 1 in a field that occurs only in other fields' equations (pressure)  a constant
+//! z = a + b × x in a vector field with insufficient conditions             a rigid motion
+//! ```
+//!
+//! There is one vector z per connected part of the mesh; one product serves all parts. A row counts as 0 below the
+//! rounding error of its terms, whose size follows from a product with random numbers. A curved wall with mesh normals
+//! restrains a rotation slightly, as far as the mesh is not round. Such a motion counts as free as well, or yields a
+//! note ([`rigid_motions`]). Constants and motions of a component are not checked if a term with its value occurs in
+//! its own equations, even with a small coefficient. The structural check [`super::structural_null_space`] runs before.
+
+mod rigid_motions;
+
+use super::mean::check_constants;
+use super::solver::MultigridInput;
+use super::structural_null_space::{
+    ConnectedParts, FieldComponent, NonzeroEntries, in_any, unfixed,
+};
+use super::{DiscreteProblem, RunError, compile_operator};
+use crate::algebra::vector::{Precision, Vector};
+use crate::operator::Operator;
+use crate::processes::Reduction;
+use crate::solve::NonlinearSystem;
+use crate::space::constraint::Constraints;
+use crate::space::discretisation::Discretisation;
+use fem_dsl::point::{Coefficient, Part, Shape};
+use fem_dsl::problem::Freedom;
+use rigid_motions::RigidMotion;
+use std::sync::Arc;
+
+/// Bound of the rounding error of a sum, relative to its terms.
+const ROUNDING: f64 = 1e-12;
+
+/// Checks that a linear form has a unique solution, up to the constants of fields with a mean-value constraint. Returns
+/// notes on weakly restrained motions.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`]; an operator that cannot be applied.
+pub fn check_unique(
+    operator: &mut Operator,
+    system: DiscreteProblem<'_>,
+) -> Result<Vec<String>, RunError> {
+    let (form, on) = (system.form, system.on);
+    let start = operator.initial()?;
+    check_constants(operator, system, &start)?;
+    if !system.is_linear() || operator.vector().precision() != Precision::F64 {
+        return Ok(Vec::new());
+    }
+    let terms = NonzeroEntries::new(form, on, system.parameters);
+    let all = || {
+        let fields = form.fields.iter().enumerate();
+        fields.flat_map(|(field, own)| {
+            (0..own.shape.components()).map(move |component| FieldComponent { field, component })
+        })
+    };
+    let itself =
+        |of: FieldComponent| terms.constant_of_cells(|term| of.is(term.test) && of.is(term.trial));
+    let elsewhere: Vec<FieldComponent> = all().filter(|&of| is_elsewhere(&terms, on, of)).collect();
+    let vectors = (0..form.fields.len()).filter(|&field| {
+        let shape = form.fields[field].shape;
+        let reads =
+            |term: &Coefficient| term.trial.field == field && term.trial.part == Part::Value;
+        shape == Shape::Vector(form.dim)
+            && on.fields[field].space.element().is_continuous()
+            && !terms.of_cells(reads)
+            && !terms.in_parts(on, reads)
+    });
+    let vectors: Vec<usize> = vectors.collect();
+    let known = all().all(itself);
+    if known && elsewhere.is_empty() && vectors.is_empty() {
+        return Ok(Vec::new());
+    }
+    let parts = ConnectedParts::new(&on.mesh);
+    let motions = rigid_motions::left(on, &vectors, &parts)?;
+    if known && elsewhere.is_empty() && motions.is_empty() {
+        return Ok(Vec::new());
+    }
+    let at = operator.vector();
+    operator.linearise(&at)?;
+    let mut tried = TestedOperator { operator, on, free: free(on), parts: &parts };
+    if !known && let Some((of, at)) = tried.empty_row()? {
+        return Err(unfixed(form, of, Freedom::Everything { at }));
+    }
+    for of in elsewhere {
+        let held = parts.held(on, of);
+        let components = on.fields[of.field].space.components();
+        let z = on_parts(on, &parts, of.field, |part, node| {
+            [(node * components + of.component, if held[part] { 0.0 } else { 1.0 })]
+        });
+        let left: Vec<bool> = held.iter().map(|held| !held).collect();
+        let null = tried.null(of.field, &z, left)?;
+        let free = null.iter().filter(|null| **null).count();
+        if let Some(first) = null.iter().position(|null| *null) {
+            let (count, at) = (parts.count, parts.place(&on.mesh, first));
+            let mean = on.fields[of.field].constraints.mean().is_some();
+            let freedom = match count {
+                1 => Freedom::Constant,
+                _ => Freedom::Part { parts: count, free, at, mean },
+            };
+            return Err(unfixed(form, of, freedom));
+        }
+    }
+    let (held, left): (Vec<_>, Vec<_>) = motions.into_iter().partition(RigidMotion::is_held);
+    for motion in left {
+        let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
+        if let Some(first) = null.iter().position(|null| *null) {
+            let freedom = Freedom::Motion(Box::new(motion.named(on, &parts, first)));
+            return Err(unfixed(
+                form,
+                FieldComponent { field: motion.field, component: 0 },
+                freedom,
+            ));
+        }
+    }
+    weakly_held(system, &parts, held)
+}
+
+/// Selects the motions that are restrained only by errors of mesh normals and have no energy without conditions.
+/// Returns notes, or an error if a solve would lose all digits.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`]; an operator that cannot be built.
+fn weakly_held(
+    system: DiscreteProblem<'_>,
+    parts: &ConnectedParts,
+    weak: Vec<RigidMotion>,
+) -> Result<Vec<String>, RunError> {
+    let Some(MultigridInput { elements, target, .. }) = system.levels.filter(|_| !weak.is_empty())
+    else {
+        return Ok(Vec::new());
+    };
+    let mut on = (**system.on).clone();
+    for motion in &weak {
+        let field = &mut on.fields[motion.field];
+        field.constraints = Constraints::none(&field.space);
+    }
+    let (on, params) = (Arc::new(on), &system.parameters.values);
+    let (mut operator, _) = compile_operator(system.form, elements, &on, params, target, None)?;
+    let at = operator.vector();
+    operator.linearise(&at)?;
+    let on = &*on;
+    let mut tried = TestedOperator { operator: &mut operator, on, free: free(on), parts };
+    let mut notes = Vec::new();
+    for motion in weak {
+        let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
+        let Some(first) = null.iter().position(|null| *null) else { continue };
+        let (name, named) =
+            (&system.form.fields[motion.field].name, motion.named(on, parts, first));
+        if !motion.is_seen() {
+            let of = FieldComponent { field: motion.field, component: 0 };
+            return Err(unfixed(system.form, of, Freedom::Motion(Box::new(named))));
+        }
+        let digit = 10f64.powf((1.0 / motion.strength).log10().floor());
+        let part = (1.0 / motion.strength / digit).round() * digit;
+        notes.push(format!(
+            "the conditions on `{name}` let it {named} but for the error of the mesh's normals, 1 in {part:.0}: loads that \
+             drive this motion give a wrong solution; add `{}`",
+            named.condition(name)
+        ));
+    }
+    Ok(notes)
+}
+
+/// Finds a free degree of freedom whose row of the linearised Jacobian has no entry in a free column; returns its
+/// component and coordinates.
+pub(super) fn empty_row(
+    operator: &mut Operator,
+    on: &Discretisation,
+) -> Result<Option<(FieldComponent, [f64; 3])>, RunError> {
+    let parts = ConnectedParts::new(&on.mesh);
+    TestedOperator { operator, on, free: free(on), parts: &parts }.empty_row()
+}
+
+/// Returns whether the value of a component occurs in equations, but not in those of its own field.
+fn is_elsewhere(terms: &NonzeroEntries, on: &Discretisation, of: FieldComponent) -> bool {
+    let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;
+    terms.of_cells(|term| of.is_value(term.trial))
+        && !terms.of_cells(own)
+        && !terms.in_parts(on, own)
+}
+
+/// Returns the mask of unconstrained degrees of freedom.
+fn free(on: &Discretisation) -> Vec<bool> {
+    let mut free = vec![true; on.n_dofs()];
+    on.conditions().for_each(|(dof, _)| free[dof] = false);
+    on.affine.unknowns().iter().for_each(|&dof| free[dof as usize] = false);
+    free
+}
+
+/// Returns the component of a degree of freedom, and its coordinates.
+pub(super) fn row_at(
+    on: &Discretisation,
+    row: usize,
+) -> Result<(FieldComponent, [f64; 3]), RunError> {
+    let field = (0..on.fields.len()).find(|&field| on.dofs_of(field).contains(&row));
+    let field = field.unwrap_or(0);
+    let (space, own) = (&on.fields[field].space, row - on.dofs_of(field).start);
+    let node = own / space.components();
+    let at = space.points_here(&on.mesh, &on.partition)?[node];
+    Ok((FieldComponent { field, component: own % space.components() }, at))
+}
+
+/// Builds a vector with entries in one field, given for the nodes of each part.
+fn on_parts<const N: usize>(
+    on: &Discretisation,
+    parts: &ConnectedParts,
+    field: usize,
+    entries: impl Fn(usize, usize) -> [(usize, f64); N],
+) -> Vec<f64> {
+    let (start, space) = (on.dofs_of(field).start, &on.fields[field].space);
+    let mut z = vec![0.0; on.n_dofs()];
+    for (cell, &part) in parts.of.iter().enumerate() {
+        for &node in space.cell_nodes(cell) {
+            for (dof, value) in entries(part as usize, node as usize) {
+                z[start + dof] = value;
+            }
+        }
+    }
+    z
+}
+
+/// A linearised operator under test.
+struct TestedOperator<'a> {
+    operator: &'a mut Operator,
+    on: &'a Discretisation,
+    free: Vec<bool>,
+    parts: &'a ConnectedParts,
+}
+
+impl TestedOperator<'_> {
+    fn apply(&mut self, x: &[f64]) -> Result<Vec<f64>, RunError> {
+        let mut direction: Vector = self.operator.vector();
+        direction.set(x);
+        direction.agree();
+        let mut y = direction.like();
+        self.operator.jacobian().apply(&direction, &mut y)?;
+        Ok(y.to_vec())
+    }
+
+    /// Finds a free degree of freedom whose row has no entry in a free column.
+    fn empty_row(&mut self) -> Result<Option<(FieldComponent, [f64; 3])>, RunError> {
+        let on = self.on;
+        let products = [self.apply(&self.on.noise(1))?, self.apply(&self.on.noise(2))?];
+        let empty = |i: usize| self.free[i] && products.iter().all(|y| y[i] == 0.0);
+        let row = (0..on.n_dofs()).find(|&i| empty(i));
+        let row = match on.mesh.cut() {
+            None => row,
+            Some(cut) => {
+                let none = f64::INFINITY;
+                let mut first = [row.map_or(none, |_| cut.group().rank() as f64)];
+                on.mesh.reduce_in_all(Reduction::Least, &mut first);
+                if first[0] == none {
+                    None
+                } else {
+                    return self
+                        .empty_row_of(row.filter(|_| first[0] == cut.group().rank() as f64));
+                }
+            }
+        };
+        let Some(row) = row else { return Ok(None) };
+        row_at(self.on, row).map(Some)
+    }
+
+    /// Broadcasts the result of the process that found it.
+    fn empty_row_of(
+        &self,
+        own: Option<usize>,
+    ) -> Result<Option<(FieldComponent, [f64; 3])>, RunError> {
+        let found = own.map(|row| row_at(self.on, row)).transpose()?;
+        let at = self.on.mesh.first_in_all(found.map(|(_, at)| at)).unwrap_or_default();
+        let mut of = found.map_or([0.0; 2], |(of, _)| [of.field as f64, of.component as f64]);
+        self.on.mesh.sum_in_all(&mut of);
+        Ok(Some((FieldComponent { field: of[0] as usize, component: of[1] as usize }, at)))
+    }
+
+    /// Restricts a mask of parts to those with J z = 0 in their free rows; `z` is nonzero in one field only.
+    fn null(
+        &mut self,
+        field: usize,
+        z: &[f64],
+        mut parts: Vec<bool>,
+    ) -> Result<Vec<bool>, RunError> {
+        let product = self.apply(z)?;
+        // Components that are zero in z do not contribute terms.
+        let mut largest = [z.iter().fold(0.0f64, |largest, z| largest.max(z.abs()))];
+        self.on.mesh.reduce_in_all(Reduction::Largest, &mut largest);
+        let [largest] = largest;
+        let components = self.on.fields[field].space.components();
+        let range = self.on.dofs_of(field);
+        let mut has: Vec<bool> = (0..components)
+            .map(|c| z[range.clone()].iter().skip(c).step_by(components).any(|z| *z != 0.0))
+            .collect();
+        in_any(&self.on.mesh, &mut has);
+        let mut sizes = vec![0.0f64; z.len()];
+        for seed in [3, 4] {
+            let mut x = self.on.noise(seed);
+            for (i, x) in x.iter_mut().enumerate() {
+                let own = range.contains(&i) && has[(i - range.start) % components];
+                *x *= if own { largest } else { 0.0 };
+            }
+            for (size, y) in sizes.iter_mut().zip(self.apply(&x)?) {
+                *size = size.max(y.abs());
+            }
+        }
+        for (cell, &part) in self.parts.of.iter().enumerate() {
+            if !parts[part as usize] {
+                continue;
+            }
+            let rows = self.on.fields.iter().enumerate().flat_map(|(number, own)| {
+                let (start, components) = (self.on.dofs_of(number).start, own.space.components());
+                let nodes = own.space.cell_nodes(cell).iter();
+                nodes.flat_map(move |&node| {
+                    let first = start + node as usize * components;
+                    first..first + components
+                })
+            });
+            // NaN is no null vector.
+            let mut rows = rows;
+            parts[part as usize] =
+                rows.all(|i| !self.free[i] || product[i].abs() <= ROUNDING * sizes[i]);
+        }
+        // A part remains only if it passes on all processes.
+        parts.iter_mut().for_each(|part| *part = !*part);
+        in_any(&self.on.mesh, &mut parts);
+        parts.iter_mut().for_each(|part| *part = !*part);
+        Ok(parts)
+    }
+}

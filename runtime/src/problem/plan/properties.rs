@@ -1,0 +1,159 @@
+//! Facts that decide how a problem is solved: [`ProblemProperties`], of a discretisation or of counts alone.
+
+use crate::mesh::EntityCounts;
+use crate::space::discretisation::Discretisation;
+use crate::support::memory::MemoryBudget;
+use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, switches};
+use kernels_gen::plan::Elements;
+
+/// Processors and devices that a solve uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SolveResources {
+    /// Cores of all processes.
+    pub cores: usize,
+    /// Processes.
+    pub processes: usize,
+    /// Whether operators run on devices.
+    pub has_device: bool,
+}
+
+impl SolveResources {
+    /// One process with so many cores.
+    pub fn cores(cores: usize) -> Self {
+        Self { cores: cores.max(1), processes: 1, has_device: false }
+    }
+
+    /// The same with devices.
+    pub fn with_device(self, has_device: bool) -> Self {
+        Self { has_device, ..self }
+    }
+
+    /// The same cores, of several processes.
+    pub fn in_processes(self, processes: usize) -> Self {
+        Self { processes, ..self }
+    }
+
+    /// Whether the mesh is partitioned.
+    pub fn is_distributed(self) -> bool {
+        self.processes > 1
+    }
+}
+
+/// Size of a system of equations, without fields that are eliminated cell by cell.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SystemSize {
+    /// Dimension of the mesh.
+    pub dim: usize,
+    /// Degrees of freedom.
+    pub unknowns: f64,
+    /// Components of all fields.
+    pub components: f64,
+    /// The highest degree.
+    pub degree: f64,
+}
+
+impl SystemSize {
+    /// The size of a discretisation without the `eliminated` fields.
+    pub(super) fn of(on: &Discretisation, eliminated: &[usize]) -> Self {
+        let stays = |number: &usize| !eliminated.contains(number);
+        let spaces = || (0..on.fields.len()).filter(stays).map(|number| &on.fields[number].space);
+        let components: usize = spaces().map(|space| space.components()).sum();
+        let degree = spaces().map(|space| space.element().degree()).max().unwrap_or(1);
+        let local: usize = eliminated
+            .iter()
+            .map(|&number| {
+                let space = &on.fields[number].space;
+                on.mesh.cells_in_all() * space.element().count() * space.components()
+            })
+            .sum();
+        let (unknowns, dim) = (on.dofs_in_all().saturating_sub(local) as f64, on.mesh.dim());
+        Self { dim, unknowns, components: components as f64, degree: degree as f64 }
+    }
+
+    fn counted(elements: &Elements, counts: &EntityCounts, eliminated: &[usize]) -> Self {
+        let all = || elements.fields.iter().zip(&elements.components).enumerate();
+        let fields = || all().filter(|(number, _)| !eliminated.contains(number));
+        let unknowns =
+            fields().map(|(_, (element, &own))| own as f64 * counts.nodes(*element)).sum();
+        Self {
+            dim: counts.cell.dim(),
+            unknowns,
+            components: fields().map(|(_, (_, &own))| own).sum::<usize>() as f64,
+            degree: fields().map(|(_, (element, _))| element.degree()).max().unwrap_or(1) as f64,
+        }
+    }
+}
+
+/// Facts of a problem that decide how it is solved.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ProblemProperties {
+    /// The size of the system.
+    pub size: SystemSize,
+    /// Whether the residual is affine in u.
+    pub is_linear: bool,
+    /// Whether the Jacobian is symmetric once fields are eliminated cell by cell.
+    pub is_symmetric: bool,
+    /// Whether some field has no term with itself.
+    pub is_saddle: bool,
+    /// Whether the form switches with the solution, as at a contact.
+    pub has_switches: bool,
+    /// Terms of the widest affine constraint.
+    pub widest: usize,
+    /// Processors and devices.
+    pub resources: SolveResources,
+    /// Bytes of the memory budget; infinite where it is unknown.
+    pub room: f64,
+}
+
+impl ProblemProperties {
+    /// The facts of a form on its discretisation, whose operator is on a device or not.
+    pub fn of(form: &PointForm, on: &Discretisation, has_device: bool) -> Self {
+        let processes = on.mesh.cut().map_or(1, |cut| cut.group().size());
+        let resources = SolveResources {
+            cores: processes * rayon::current_num_threads(),
+            processes: if on.mesh.cut().is_some() { processes.max(2) } else { 1 },
+            has_device,
+        };
+        let size = SystemSize::of(on, &eliminated(form));
+        Self { widest: on.affine.widest(), ..Self::of_form(form, size, resources) }
+    }
+
+    /// The facts of a form on a mesh with these counts, before anything is made.
+    pub fn counted(
+        form: &PointForm,
+        elements: &Elements,
+        counts: &EntityCounts,
+        resources: SolveResources,
+    ) -> Self {
+        Self::of_form(form, SystemSize::counted(elements, counts, &eliminated(form)), resources)
+    }
+
+    fn of_form(form: &PointForm, size: SystemSize, resources: SolveResources) -> Self {
+        Self {
+            size,
+            is_linear: form.integrals.iter().all(|integral| integral.linear),
+            is_symmetric: is_symmetric_without(form, &eliminated(form)),
+            is_saddle: is_saddle(form),
+            has_switches: !switches(form).is_empty(),
+            widest: 0,
+            resources,
+            room: MemoryBudget::now().map_or(f64::INFINITY, |room| room.bytes),
+        }
+    }
+
+    /// The facts of the whole problem at one process without a device.
+    pub(in crate::problem) fn at_one_process(self) -> Self {
+        Self {
+            resources: SolveResources { processes: 1, has_device: false, ..self.resources },
+            ..self
+        }
+    }
+}
+
+/// Whether some field has no term with itself.
+pub(in crate::problem) fn is_saddle(form: &PointForm) -> bool {
+    let coefficients = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
+    (0..form.fields.len()).any(|field| {
+        !coefficients().any(|entry| entry.test.field == field && entry.trial.field == field)
+    })
+}

@@ -1,0 +1,478 @@
+//! Structural null-space check: finds degrees of freedom that no term and no boundary condition determines, from a
+//! form, its discretisation and parameter values, without an operator.
+//!
+//! Two conditions are checked for each component of each field. Terms with nonzero coefficients must involve it, as
+//! trial and as test function, at all its free DoFs. If no term involves its value, a constraint must fix its constant:
+//! on each connected part of the mesh, or in each cell for a discontinuous field. Both conditions are independent of
+//! the state and so hold for nonlinear forms.
+
+use super::RunError;
+use crate::mesh::Mesh;
+use crate::mesh::distributed::PartInterface;
+use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
+use crate::processes::{Reduction, any};
+use crate::space::Space;
+use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::support::expression::Parameters;
+use fem_dsl::arena::IndexVec;
+use fem_dsl::eval::eval;
+use fem_dsl::point::{
+    Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
+};
+use fem_dsl::problem::{Freedom, Unfixed};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Smallest squared share of a component in a combination that constrains it.
+const SHARE: f64 = 1e-12;
+
+/// Smallest relative residual of a constant in an affine constraint that fixes it.
+const LEFT: f64 = 1e-10;
+
+/// Checks that the form, its conditions or a mean-value constraint determine every component of every field.
+///
+/// # Errors
+///
+/// [`RunError::Unfixed`].
+pub fn check_fixed(
+    form: &PointForm,
+    on: &Discretisation,
+    parameters: &Parameters,
+) -> Result<(), RunError> {
+    let terms = NonzeroEntries::new(form, on, parameters);
+    let mut parts = None;
+    for (index, field) in form.fields.iter().enumerate() {
+        let components = field.shape.components();
+        for component in 0..components {
+            let of = FieldComponent { field: index, component };
+            let open = match unreached(&terms, on, of)? {
+                Some(at) => Some(Freedom::Everything { at }),
+                None if terms.of_cells(|term| of.is_value(term.trial)) => None,
+                None => free_constant(&terms, on, of, &mut parts),
+            };
+            if let Some(freedom) = open {
+                return Err(unfixed(form, of, freedom));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Returns the error of an undetermined component.
+pub(super) fn unfixed(form: &PointForm, of: FieldComponent, freedom: Freedom) -> RunError {
+    let field = &form.fields[of.field];
+    let several = field.shape.components() > 1 && !matches!(freedom, Freedom::Motion(_));
+    let component = several.then_some(of.component);
+    RunError::Unfixed(Unfixed { field: field.name.clone(), component, freedom })
+}
+
+/// A component of a field.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct FieldComponent {
+    pub(super) field: usize,
+    pub(super) component: usize,
+}
+
+impl FieldComponent {
+    /// Returns whether a slot belongs to the component, value or derivative.
+    pub(super) fn is(self, slot: Slot) -> bool {
+        (slot.field, slot.component) == (self.field, self.component)
+    }
+
+    /// Returns whether a slot is the component's value.
+    pub(super) fn is_value(self, slot: Slot) -> bool {
+        self.is(slot) && slot.part == Part::Value
+    }
+}
+
+/// Jacobian entries with nonzero coefficients for given parameters and data.
+pub(super) struct NonzeroEntries {
+    /// Entries of each integral.
+    of: Vec<Vec<Coefficient>>,
+    /// For each entry, true if its coefficient is constant in space.
+    constant: Vec<Vec<bool>>,
+    /// For each integral, true if it covers only some cells, or facets.
+    parts: Vec<bool>,
+}
+
+impl NonzeroEntries {
+    pub(super) fn new(form: &PointForm, on: &Discretisation, parameters: &Parameters) -> Self {
+        let known = |input| match input {
+            Input::Aux(slot) => constant_aux(form, on, slot),
+            other => parameters.constant(other),
+        };
+        let mut terms = Self { of: Vec::new(), constant: Vec::new(), parts: Vec::new() };
+        for integral in &form.integrals {
+            let (zero, varies) = zeros(integral, known);
+            let entries = integral.jacobian.iter();
+            let own: Vec<Coefficient> =
+                entries.copied().filter(|entry| !zero[entry.value]).collect();
+            terms.constant.push(own.iter().map(|entry| !varies[entry.value]).collect());
+            terms.of.push(own);
+            terms.parts.push(integral.region != Region::Cells);
+        }
+        terms
+    }
+
+    /// Returns whether an integral over all cells has a matching entry.
+    pub(super) fn of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
+        self.of.iter().zip(&self.parts).any(|(own, part)| !part && own.iter().any(&which))
+    }
+
+    /// Returns whether an integral over all cells has a matching entry with a coefficient that is constant in space.
+    pub(super) fn constant_of_cells(&self, which: impl Fn(&Coefficient) -> bool) -> bool {
+        let all = self.of.iter().zip(&self.constant).zip(&self.parts);
+        let cells = all.filter(|(_, part)| !**part);
+        let mut entries = cells.flat_map(|((own, constant), _)| own.iter().zip(constant));
+        entries.any(|(entry, constant)| *constant && which(entry))
+    }
+
+    /// Returns whether an integral over some cells, or facets, has a matching entry and a nonempty domain on any
+    /// process.
+    pub(super) fn in_parts(
+        &self,
+        on: &Discretisation,
+        which: impl Fn(&Coefficient) -> bool,
+    ) -> bool {
+        let mut found = [self.cells_in_parts(on, which).next().is_some()];
+        in_any(&on.mesh, &mut found);
+        found[0]
+    }
+
+    /// Returns the cells of such integrals with a matching entry.
+    pub(super) fn cells_in_parts<'a>(
+        &'a self,
+        on: &'a Discretisation,
+        which: impl Fn(&Coefficient) -> bool + 'a,
+    ) -> impl Iterator<Item = usize> + 'a {
+        let integrals = self.of.iter().enumerate();
+        let these = integrals.filter(move |(_, own)| own.iter().any(&which));
+        these.flat_map(|(integral, _)| {
+            let facets = on.facets_of(integral).iter().map(|facet| facet.cell as usize);
+            let cells = on.cells_of(integral).unwrap_or_default().iter().map(|&cell| cell as usize);
+            facets.chain(cells)
+        })
+    }
+}
+
+/// Returns for each node of a graph whether it is identically 0, and whether it varies in space.
+fn zeros(
+    integral: &Integral,
+    known: impl Fn(Input) -> Option<f64>,
+) -> (IndexVec<NodeId, bool>, IndexVec<NodeId, bool>) {
+    let values = eval(&integral.graph, |input| known(input).unwrap_or(f64::NAN));
+    let varies = integral.depends_on(|input| known(input).is_none());
+    let mut zero: IndexVec<NodeId, bool> = IndexVec::new();
+    for ((node, value), varies) in integral.graph.nodes().iter().zip(&values).zip(&varies) {
+        let is = |id: NodeId| zero[id];
+        let value = match *node {
+            _ if !varies => *value == 0.0,
+            Node::Unary(Unary::Neg | Unary::Abs | Unary::Sqrt, a) => is(a),
+            Node::Binary(Binary::Mul, a, b) => is(a) || is(b),
+            Node::Binary(Binary::Div, a, _) => is(a),
+            Node::Binary(Binary::Add | Binary::Sub | Binary::Min | Binary::Max, a, b)
+            | Node::Select(_, a, b) => is(a) && is(b),
+            _ => false,
+        };
+        zero.push(value);
+    }
+    (zero, varies)
+}
+
+/// Returns the value of auxiliary data that is constant over all processes.
+fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
+    let own = constant_here(form, on, slot);
+    if on.mesh.cut().is_none() {
+        return own;
+    }
+    let (mut least, mut most) =
+        ([own.unwrap_or(f64::NEG_INFINITY)], [own.unwrap_or(f64::INFINITY)]);
+    on.mesh.reduce_in_all(Reduction::Least, &mut least);
+    on.mesh.reduce_in_all(Reduction::Largest, &mut most);
+    (least == most).then_some(least[0])
+}
+
+/// Returns the value of auxiliary data that is constant on the cells of this process.
+fn constant_here(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
+    let components = form.aux[slot.field].shape.components();
+    let (AuxValues::Nodes(_, values) | AuxValues::Cells(values) | AuxValues::Points(values)) =
+        on.aux.get(slot.field)?;
+    let mut own = values.iter().skip(slot.component).step_by(components);
+    let first = *own.next()?;
+    let value = if slot.part == Part::Value { first } else { 0.0 };
+    own.all(|value| *value == first).then_some(value)
+}
+
+/// Finds a node at which an unconstrained component occurs in no term, as trial or as test function.
+fn unreached(
+    terms: &NonzeroEntries,
+    on: &Discretisation,
+    of: FieldComponent,
+) -> Result<Option<[f64; 3]>, RunError> {
+    let slots: [fn(&Coefficient) -> Slot; 2] = [|term| term.test, |term| term.trial];
+    for slot in slots {
+        if terms.of_cells(|term| of.is(slot(term))) {
+            continue;
+        }
+        let field = &on.fields[of.field];
+        let (space, components) = (&field.space, field.space.components());
+        let mut reached = vec![false; space.n_nodes()];
+        for cell in terms.cells_in_parts(on, |term| of.is(slot(term))) {
+            space.cell_nodes(cell).iter().for_each(|&node| reached[node as usize] = true);
+        }
+        let held = |node: usize| field.constraints.is_constrained(node * components + of.component);
+        if let Some(cut) = on.mesh.cut() {
+            let mut all: Vec<f64> = reached.iter().map(|&is| f64::from(u8::from(is))).collect();
+            space.sharing(cut.group()).largest(&mut all);
+            reached.iter_mut().zip(all).for_each(|(is, all)| *is = all > 0.0);
+        }
+        let open = (0..space.n_nodes()).find(|&node| !reached[node] && !held(node));
+        let at = match open {
+            Some(node) => Some(space.points_here(&on.mesh, &on.partition)?[node]),
+            None => None,
+        };
+        if let Some(at) = on.mesh.first_in_all(at) {
+            return Ok(Some(at));
+        }
+    }
+    Ok(None)
+}
+
+/// Finds an undetermined constant of a component whose value no cell integral involves.
+fn free_constant(
+    terms: &NonzeroEntries,
+    on: &Discretisation,
+    of: FieldComponent,
+    parts: &mut Option<ConnectedParts>,
+) -> Option<Freedom> {
+    let field = &on.fields[of.field];
+    let mean = field.constraints.mean().is_some();
+    let by_cell = !field.space.element().is_continuous();
+    let parts = match by_cell {
+        true => &ConnectedParts::cells(&on.mesh),
+        false => &*parts.get_or_insert_with(|| ConnectedParts::new(&on.mesh)),
+    };
+    let mut fixed = vec![false; parts.count];
+    for cell in terms.cells_in_parts(on, |term| of.is_value(term.trial)) {
+        fixed[parts.of[cell] as usize] = true;
+    }
+    let held = match by_cell {
+        true => parts.held_here(on, of),
+        false => parts.held(on, of),
+    };
+    for (part, holds) in held.into_iter().enumerate() {
+        fixed[part] |= holds;
+    }
+    if !by_cell {
+        in_any(&on.mesh, &mut fixed);
+    }
+    let free = fixed.iter().filter(|fixed| !**fixed).count();
+    let (free, count) = match by_cell {
+        true => (on.mesh.in_all(free), on.mesh.in_all(parts.count)),
+        false => (free, parts.count),
+    };
+    if free == 0 {
+        return None;
+    }
+    let first = fixed.iter().position(|fixed| !fixed).unwrap_or(fixed.len());
+    Some(match count {
+        count if by_cell && (mean || free == count) => Freedom::EachCell,
+        1 => Freedom::Constant,
+        count if free == count && !mean => Freedom::Constant,
+        count => Freedom::Part { parts: count, free, at: parts.place(&on.mesh, first), mean },
+    })
+}
+
+/// Connected parts of a mesh.
+pub(super) struct ConnectedParts {
+    /// Part of each cell; parts are numbered by their first cells.
+    pub(super) of: Vec<u32>,
+    /// Number of parts.
+    pub(super) count: usize,
+}
+
+impl ConnectedParts {
+    /// Cells connected by shared vertices or periodicity: the parts of every continuous field.
+    pub(super) fn new(mesh: &Mesh) -> Self {
+        let joined = mesh.connectivity();
+        let mut parent: Vec<u32> = (0..joined.n_vertices() as u32).collect();
+        fn root(parent: &mut [u32], mut at: u32) -> u32 {
+            while parent[at as usize] != at {
+                parent[at as usize] = parent[parent[at as usize] as usize];
+                at = parent[at as usize];
+            }
+            at
+        }
+        for cell in 0..mesh.n_cells() {
+            let vertices = joined.vertices(cell);
+            let mut least = root(&mut parent, vertices[0]);
+            for &vertex in &vertices[1..] {
+                let other = root(&mut parent, vertex);
+                let (low, high) = (least.min(other), least.max(other));
+                parent[high as usize] = low;
+                least = low;
+            }
+        }
+        let mut number = vec![u32::MAX; joined.n_vertices()];
+        let (mut of, mut count) = (Vec::with_capacity(mesh.n_cells()), 0);
+        for cell in 0..mesh.n_cells() {
+            let root = root(&mut parent, joined.vertices(cell)[0]) as usize;
+            if number[root] == u32::MAX {
+                number[root] = count;
+                count += 1;
+            }
+            of.push(number[root]);
+        }
+        let own = Self { of, count: count as usize };
+        match mesh.cut() {
+            Some(cut) => own.of_all(mesh, cut),
+            None => own,
+        }
+    }
+
+    /// Merges the parts of all processes across interface vertices; numbered in rank order.
+    fn of_all(self, mesh: &Mesh, cut: &PartInterface) -> Self {
+        let (group, joined) = (cut.group(), mesh.connectivity());
+        let counts = group.gather(&(self.count as u64).to_le_bytes());
+        let before: u64 = counts[..group.rank()].iter().map(|bytes| number_in(bytes)).sum();
+        let mut label: Vec<f64> =
+            (0..self.count).map(|part| (before + part as u64) as f64).collect();
+        let shared = cut.shared(0).iter();
+        let sharing = InterfaceExchange::new(
+            Arc::clone(group),
+            shared
+                .map(|vertex| SharedDof { unknown: vertex.number as usize, ranks: &vertex.ranks }),
+        );
+        let mut part_of = vec![0; joined.n_vertices()];
+        for (cell, &part) in self.of.iter().enumerate() {
+            joined.vertices(cell).iter().for_each(|&vertex| part_of[vertex as usize] = part);
+        }
+        loop {
+            let mut least: Vec<f64> = part_of.iter().map(|&part| label[part as usize]).collect();
+            sharing.least(&mut least);
+            let mut changed = false;
+            for vertex in cut.shared(0) {
+                let own = &mut label[part_of[vertex.number as usize] as usize];
+                changed |= least[vertex.number as usize] < *own;
+                *own = own.min(least[vertex.number as usize]);
+            }
+            if !any(&**group, changed) {
+                break;
+            }
+        }
+        let bytes: Vec<u8> = label.iter().flat_map(|label| (*label as u64).to_le_bytes()).collect();
+        let all: BTreeSet<u64> = group.gather(&bytes).concat().chunks(8).map(number_in).collect();
+        let all: Vec<u64> = all.into_iter().collect();
+        let place =
+            |part: &u32| all.partition_point(|&own| own < label[*part as usize] as u64) as u32;
+        Self { of: self.of.iter().map(place).collect(), count: all.len() }
+    }
+
+    /// Makes each cell a part.
+    fn cells(mesh: &Mesh) -> Self {
+        Self { of: (0..mesh.n_cells() as u32).collect(), count: mesh.n_cells() }
+    }
+
+    /// Returns the mask of parts on which a condition on any process fixes the component.
+    pub(super) fn held(&self, on: &Discretisation, of: FieldComponent) -> Vec<bool> {
+        let mut held = self.held_here(on, of);
+        in_any(&on.mesh, &mut held);
+        held
+    }
+
+    /// Returns the mask of parts on which a condition on this process fixes the component.
+    fn held_here(&self, on: &Discretisation, of: FieldComponent) -> Vec<bool> {
+        let field = &on.fields[of.field];
+        let (space, components) = (&field.space, field.space.components());
+        let mut held = vec![false; self.count];
+        let mut left = self.count;
+        // A mean-value constraint fixes the constant of the first part.
+        let first = on.mesh.cut().is_none_or(|cut| cut.group().rank() == 0);
+        if first && field.constraints.mean().is_some() && self.count > 0 {
+            held[0] = true;
+            left -= 1;
+        }
+        // A combination is taken to fix each component with a share in it.
+        let combined = field.constraints.oblique().iter();
+        let shares = |given: &[[f64; 3]; 3]| given[of.component][of.component] > SHARE;
+        let combined = combined.filter(|own| shares(&own.given)).map(|own| own.node);
+        let combined: BTreeSet<u32> = combined.collect();
+        for (part, holds) in self.held_by_affine(on, of).into_iter().enumerate() {
+            if holds && !held[part] {
+                held[part] = true;
+                left -= 1;
+            }
+        }
+        if left == 0 {
+            return held;
+        }
+        if field.constraints.is_empty() && combined.is_empty() {
+            return held;
+        }
+        for (cell, &part) in self.of.iter().enumerate() {
+            let holds = |&node: &u32| {
+                field.constraints.is_constrained(node as usize * components + of.component)
+                    || combined.contains(&node)
+            };
+            if !held[part as usize] && space.cell_nodes(cell).iter().any(holds) {
+                held[part as usize] = true;
+                left -= 1;
+                if left == 0 {
+                    break;
+                }
+            }
+        }
+        held
+    }
+
+    /// Returns the part of each node of a space.
+    pub(super) fn of_nodes(&self, space: &Space) -> Vec<u32> {
+        let mut part_of = vec![0; space.n_nodes()];
+        for (cell, &part) in self.of.iter().enumerate() {
+            space.cell_nodes(cell).iter().for_each(|&node| part_of[node as usize] = part);
+        }
+        part_of
+    }
+
+    /// Returns the mask of parts on which an affine constraint alone excludes a constant.
+    fn held_by_affine(&self, on: &Discretisation, of: FieldComponent) -> Vec<bool> {
+        let mut held = vec![false; self.count];
+        if on.affine.is_empty() {
+            return held;
+        }
+        let part_of = self.of_nodes(&on.fields[of.field].space);
+        for row in 0..on.affine.len() {
+            // Residual of the constraint for a constant, and sum of absolute terms, in each part.
+            let mut sums: BTreeMap<u32, (f64, f64)> = BTreeMap::new();
+            for (unknown, factor) in on.affine.equation(row) {
+                if let Some((field, node, component)) = on.unknown(unknown)
+                    && (field, component) == (of.field, of.component)
+                {
+                    let sum = sums.entry(part_of[node]).or_default();
+                    *sum = (sum.0 + factor, sum.1 + factor.abs());
+                }
+            }
+            let kept = sums.into_iter().filter(|(_, (sum, size))| sum.abs() > LEFT * size);
+            kept.for_each(|(part, _)| held[part as usize] = true);
+        }
+        held
+    }
+
+    /// Returns the centre of the first cell of a part.
+    pub(super) fn place(&self, mesh: &Mesh, part: usize) -> [f64; 3] {
+        let first = self.of.iter().position(|&of| of as usize == part);
+        mesh.first_in_all(first.map(|cell| mesh.centre(cell))).unwrap_or_default()
+    }
+}
+
+/// Decodes a little-endian number.
+fn number_in(bytes: &[u8]) -> u64 {
+    u64::from_le_bytes(bytes.try_into().unwrap_or_default())
+}
+
+/// Reduces flags over all processes with a logical or.
+pub(super) fn in_any(mesh: &Mesh, facts: &mut [bool]) {
+    let mut all: Vec<f64> = facts.iter().map(|&fact| f64::from(u8::from(fact))).collect();
+    mesh.reduce_in_all(Reduction::Largest, &mut all);
+    facts.iter_mut().zip(all).for_each(|(fact, all)| *fact = all > 0.0);
+}

@@ -1,0 +1,137 @@
+//! Time integration controlled by a program, step by step.
+
+use super::super::plan::{SolvePlan, plan_solve};
+use super::super::step::NullMonitor;
+use super::super::{DiscreteProblem, RunError};
+use super::Integrator;
+use super::stages::{ProblemStages, StageMemory, StageSettings};
+use crate::operator::Operator;
+use crate::solve::time::TimeState;
+use crate::space::discretisation::Discretisation;
+use fem_dsl::problem::{Scheme, SolverSettings};
+use std::sync::Arc;
+
+/// Number of trial lengths, from 1 downwards.
+const LENGTHS: usize = 24;
+
+/// A trajectory: state, scheme history and solver data.
+pub struct Trajectory {
+    way: Integrator,
+    memory: StageMemory,
+    /// True if u̇ of the state belongs to its time.
+    known: bool,
+    /// True if u̇ is known after the next step.
+    gives: bool,
+    /// Notes on the initial state.
+    pub notes: Vec<String>,
+}
+
+/// With a program's functions anything may follow t.
+fn settings(plan: SolvePlan) -> StageSettings {
+    StageSettings { plan, timed: [true, false], reported: true }
+}
+
+/// Returns the difference length for initial rates of conditions: the one whose quarter changes the rates least.
+fn scale(staged: &mut ProblemStages<'_>, time: f64) -> Result<f64, RunError> {
+    let (mut best, mut length, mut before) = ((f64::INFINITY, 1.0), 1.0, None);
+    for _ in 0..LENGTHS {
+        staged.length = length;
+        let Some(mut now) = staged.held_rate(1, time)? else { break };
+        let found = now.clone();
+        if let Some(before) = before.replace(found) {
+            now.axpy(-1.0, &before);
+            let change = now.norm();
+            if change < best.0 {
+                best = (change, length);
+            }
+        }
+        length /= 4.0;
+    }
+    Ok(best.1)
+}
+
+impl Trajectory {
+    /// Starts from a state of a system; computes its initial rates from the form if possible.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be compiled, a mass that cannot be inverted.
+    pub fn new(
+        scheme: Scheme,
+        state: TimeState,
+        system: DiscreteProblem<'_>,
+        operator: &mut Operator,
+    ) -> Result<Self, RunError> {
+        scheme.check(&system.form.rates, system.form.fields.len())?;
+        let settings = settings(plan_solve(&system.facts(operator.is_on_device()), None)?);
+        let mut monitor = NullMonitor;
+        let mut staged =
+            ProblemStages::new(system, operator, settings, &mut monitor, StageMemory::default());
+        let mut notes = Vec::new();
+        let length = scale(&mut staged, state.time)?;
+        let way = Integrator::begin(scheme, (state, length), &mut staged, &mut notes)?;
+        let second = way.state().a.is_some();
+        let known = second || !staged.is_algebraic();
+        // A θ-scheme for first derivatives obtains u̇ from two steps, or from one and the initial rate.
+        let gives = known || !matches!(scheme, Scheme::Theta { .. });
+        Ok(Self { way, memory: staged.into_memory(), known, gives, notes })
+    }
+
+    /// Returns whether u̇ of the state belongs to its time.
+    pub fn rates_are_known(&self) -> bool {
+        self.known
+    }
+
+    /// Returns the current state.
+    pub fn state(&self) -> &TimeState {
+        self.way.state()
+    }
+
+    /// Takes a step; returns its error estimate relative to u, if there is one. A failed step leaves the state
+    /// unchanged; an explicit scheme with an infinite solution cannot continue.
+    ///
+    /// # Errors
+    ///
+    /// A stage that cannot be solved.
+    pub fn step(
+        &mut self,
+        length: f64,
+        system: DiscreteProblem<'_>,
+        operator: &mut Operator,
+        named: Option<&SolverSettings>,
+    ) -> Result<Option<f64>, RunError> {
+        let plan = plan_solve(&system.facts(operator.is_on_device()), named)?;
+        let mut monitor = NullMonitor;
+        let memory = std::mem::take(&mut self.memory);
+        let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);
+        let taken = self.way.step(length, &mut staged).and_then(|taken| {
+            let estimate = taken.as_ref().and_then(|taken| taken.estimate);
+            self.way.accept(taken, None);
+            (self.known, self.gives) = (self.gives, true);
+            self.way.confirm(&mut staged).map(|()| estimate)
+        });
+        self.memory = staged.into_memory();
+        taken
+    }
+
+    /// Sets t and the derivatives of the state in an operator, for residuals, and returns a discretisation with these
+    /// as data, for reports.
+    ///
+    /// # Errors
+    ///
+    /// A device failure, a condition without a value.
+    pub fn settle(
+        &mut self,
+        system: DiscreteProblem<'_>,
+        operator: &mut Operator,
+    ) -> Result<Arc<Discretisation>, RunError> {
+        let plan = plan_solve(&system.facts(operator.is_on_device()), None)?;
+        let mut monitor = NullMonitor;
+        let memory = std::mem::take(&mut self.memory);
+        let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);
+        let state = self.way.state();
+        let done = staged.quiet(state).and_then(|()| Ok(staged.seen(state)?.0));
+        self.memory = staged.into_memory();
+        done
+    }
+}

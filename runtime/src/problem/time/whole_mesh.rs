@@ -1,0 +1,71 @@
+//! Conversion between the vectors of all processes and one of the whole mesh in serial numbering. It makes checkpoints
+//! independent of the number of processes.
+//!
+//! Each process numbers the whole mesh, and temporarily holds whole vectors.
+
+use super::super::RunError;
+use crate::processes::interface_exchange::InterfaceExchange;
+use crate::space::discretisation::Discretisation;
+use std::sync::Arc;
+
+/// Bound of integers that are stored exactly as reals.
+pub(super) const EXACT: u64 = 1 << 52;
+
+/// Map to the degrees of freedom of the whole mesh, with their identity.
+pub(super) struct WholeMeshMap {
+    /// Whole index of each local degree of freedom; `None` if this process has all.
+    own: Option<(Arc<InterfaceExchange>, Vec<usize>)>,
+    /// Number of degrees of freedom of the whole mesh.
+    pub(super) size: usize,
+    /// Identity of the mesh and its degrees of freedom.
+    pub(super) mesh: MeshIdentity,
+}
+
+/// Identity of a mesh and its degrees of freedom in a checkpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct MeshIdentity {
+    /// Hash of the order of degrees of freedom.
+    pub(super) order: u64,
+    /// Number of cells.
+    pub(super) cells: u64,
+    /// Number of vertices.
+    pub(super) vertices: u64,
+}
+
+impl MeshIdentity {
+    fn of(on: &Discretisation) -> Self {
+        let (cells, vertices) = (on.mesh.n_cells() as u64, on.mesh.n_vertices() as u64);
+        Self { order: on.order_of_unknowns() % EXACT, cells, vertices }
+    }
+}
+
+impl WholeMeshMap {
+    /// Builds the map of this process.
+    ///
+    /// # Errors
+    ///
+    /// Degrees of freedom of the whole mesh that cannot be numbered.
+    pub(super) fn of(on: &Discretisation) -> Result<Self, RunError> {
+        let (Some(whole), Some(sharing)) = (on.on_whole()?, on.sharing()) else {
+            return Ok(Self { own: None, size: on.n_dofs(), mesh: MeshIdentity::of(on) });
+        };
+        let own = on.places_in(&whole).map(|places| (sharing, places));
+        Ok(Self { own, size: whole.n_dofs(), mesh: MeshIdentity::of(&whole) })
+    }
+
+    /// Gathers a vector of the whole mesh from all processes.
+    pub(super) fn gathered(&self, own: Vec<f64>) -> Vec<f64> {
+        match &self.own {
+            Some((sharing, places)) => sharing.gathered(&own, places, self.size),
+            None => own,
+        }
+    }
+
+    /// Extracts the entries of this process from a whole vector.
+    pub(super) fn part(&self, all: &[f64]) -> Vec<f64> {
+        match &self.own {
+            Some((_, places)) => places.iter().map(|&place| all[place]).collect(),
+            None => all.to_vec(),
+        }
+    }
+}

@@ -1,13 +1,13 @@
-//! Adaptive loops: solve, [estimate](crate::System::estimate), [`mark`], [`Adaptive::adapt`], [transfer](crate::System::transfer).
+//! Adaptive loops: solve, [estimate](crate::System::estimate), [`mark`], [`AdaptiveMesh::adapt`], [transfer](crate::System::transfer).
 //!
 //! ```
-//! use weakform::adapt::{Adaptive, mark};
+//! use weakform::adapt::{AdaptiveMesh, mark};
 //! use weakform::{ALL, Form};
 //! use weakform::meshes::Mesh;
 //!
 //! let text = "form f { field u: scalar; f0[u] = -exp(-50 * dot(x, x)); f1[u] = grad(u); }";
 //! let form = Form::parse(text, "f")?;
-//! let mut adaptive = Adaptive::new(Mesh::cube(2).cells(4).build()?)?;
+//! let mut adaptive = AdaptiveMesh::new(Mesh::cube(2).cells(4).build()?)?;
 //! let mut before: Option<(weakform::System, weakform::Vector)> = None;
 //! for _ in 0..3 {
 //!     let mut system = form.on(adaptive.mesh()?).dirichlet("u", ALL, |_| 0.0).build()?;
@@ -26,6 +26,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-pub use runtime::estimate::adapt::{AdaptError, Adaptive, Changed};
-pub use runtime::estimate::{Estimate, EstimateError};
+pub use runtime::estimate::adapt::{AdaptError, AdaptationResult, AdaptiveMesh};
+pub use runtime::estimate::{ErrorEstimate, EstimateError};
 pub use runtime::mesh::refine::mark::{MarkError, coarsen, mark};

@@ -94,7 +94,7 @@ pub enum Error {
     /// Meshes between which no function can be transferred.
     #[error(
         "the systems are not on meshes of one hierarchy, or their fields have other elements\n\
-         help: take both meshes from one `Adaptive`, and the same form and degree"
+         help: take both meshes from one `AdaptiveMesh`, and the same form and degree"
     )]
     NoTransfer,
     /// A vector of another system, or of another length.

@@ -3,8 +3,8 @@
 
 use super::System;
 use crate::{Csr, Error, Vector, threads};
-use runtime::estimate::adapt::Adaptive;
-use runtime::estimate::{Estimate, Estimator};
+use runtime::estimate::adapt::AdaptiveMesh;
+use runtime::estimate::{ErrorEstimate, Estimator};
 use runtime::problem::RunError;
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use runtime::space::discretisation::Discretisation;
@@ -91,12 +91,12 @@ impl System {
     /// new mesh the value that the function has there.
     ///
     /// ```
-    /// use weakform::adapt::Adaptive;
+    /// use weakform::adapt::AdaptiveMesh;
     /// use weakform::meshes::Mesh;
     /// use weakform::Form;
     ///
     /// let form = Form::parse("form f { field u: scalar; f1[u] = grad(u); }", "f")?;
-    /// let mut adaptive = Adaptive::new(Mesh::cube(2).cells(2).build()?)?;
+    /// let mut adaptive = AdaptiveMesh::new(Mesh::cube(2).cells(2).build()?)?;
     /// let old = form.on(adaptive.mesh()?).build()?;
     /// adaptive.adapt(old.mesh(), &[true, false, false, false], &[])?;
     /// let new = form.on(adaptive.mesh()?).build()?;
@@ -112,7 +112,8 @@ impl System {
     /// ([`Error::NoTransfer`]).
     pub fn transfer(&self, u: &Vector, to: &Self) -> Result<Vector, Error> {
         self.fits(u)?;
-        let moved = Adaptive::transfer(&self.on, &u.to_vec(), &to.on).ok_or(Error::NoTransfer)?;
+        let moved =
+            AdaptiveMesh::transfer(&self.on, &u.to_vec(), &to.on).ok_or(Error::NoTransfer)?;
         let mut u = to.vector();
         u.set(&moved);
         Ok(u)
@@ -124,7 +125,7 @@ impl System {
     /// # Errors
     ///
     /// A vector that does not fit, kernels that cannot be compiled, indicators that are not finite.
-    pub fn estimate(&self, u: &Vector) -> Result<Estimate, Error> {
+    pub fn estimate(&self, u: &Vector) -> Result<ErrorEstimate, Error> {
         self.fits(u)?;
         let (params, numbers) = (&self.parameters.values, u.to_vec());
         let device = self.device.as_ref();

@@ -2,7 +2,7 @@
 //! [`Mesh::from_arrays`].
 
 use super::generate::{GenerateError, generate};
-use super::{Arrange, Cell, LoadError, Mesh, MeshError, Parts, load};
+use super::{Cell, CellOrdering, LoadError, Mesh, MeshData, MeshError, load};
 use fem_dsl::problem::{Argument, MeshSource};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -129,7 +129,7 @@ impl MeshBuilder {
 pub struct ArrayMeshBuilder {
     cell: Cell,
     order: usize,
-    parts: Parts,
+    parts: MeshData,
 }
 
 impl ArrayMeshBuilder {
@@ -174,7 +174,7 @@ impl ArrayMeshBuilder {
     ///
     /// Arrays that are no mesh: missing points, folded or disconnected cells, tags of entities that do not exist.
     pub fn build(self) -> Result<Mesh, MeshError> {
-        Mesh::new(self.cell, self.order, self.parts, Arrange::Sorted)
+        Mesh::new(self.cell, self.order, self.parts, CellOrdering::Sorted)
     }
 }
 
@@ -212,7 +212,7 @@ impl Mesh {
     /// Starts a mesh of arrays: coordinates, whose third is 0 in two dimensions, and the points of each cell in the order of
     /// its Lagrange nodes.
     pub fn from_arrays(cell: Cell, points: Vec<[f64; 3]>, cells: Vec<u32>) -> ArrayMeshBuilder {
-        let parts = Parts { points, nodes: cells, ..Parts::default() };
+        let parts = MeshData { points, nodes: cells, ..MeshData::default() };
         ArrayMeshBuilder { cell, order: 1, parts }
     }
 }

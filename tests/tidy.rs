@@ -8,6 +8,8 @@ mod code;
 mod exports;
 #[path = "tidy/imports.rs"]
 mod imports;
+#[path = "tidy/prose.rs"]
+mod prose;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -565,6 +567,23 @@ fn documentation_begins_with_a_noun_or_a_verb() {
 }
 
 #[test]
+fn types_are_named_by_nouns() {
+    let mut complaints = Vec::new();
+    for file in files().iter().filter(|file| !file.path.contains("tests")) {
+        let code = Code::new(&file.text);
+        let all: Vec<(usize, &str)> = words(&code.text).collect();
+        for pair in all.windows(2) {
+            let (keyword, (line, name)) = (pair[0].1, pair[1]);
+            let is_type = ["struct", "enum", "trait", "type", "union"].contains(&keyword);
+            if is_type && prose::is_no_noun(name) {
+                complaints.push(format!("{}:{line} names a type `{name}`", file.path));
+            }
+        }
+    }
+    report("no type is named by a preposition, an adverb or a bare participle", &complaints);
+}
+
+#[test]
 fn lines_of_the_readme_are_short() {
     let text = fs::read_to_string(root().join("README.md")).expect("the README");
     let lines = text.lines().enumerate();
@@ -588,38 +607,12 @@ fn sentences_of_pages_are_short() {
     let mut complaints = Vec::new();
     for page in pages.iter().filter(|page| page.extension().is_some_and(|of| of == "md")) {
         let text = fs::read_to_string(page).expect("UTF-8");
-        let average = words_a_sentence(&text);
+        let average = prose::words_a_sentence(&text);
         if average > 22.0 {
             complaints.push(format!("{}: {average:.1} words a sentence", page.display()));
         }
     }
     report("sentences have at most 22 words on average", &complaints);
-}
-
-/// Returns the average number of words a sentence of a Markdown text, without code, tables and headings.
-fn words_a_sentence(text: &str) -> f64 {
-    let (mut fenced, mut prose) = (false, String::new());
-    for line in text.lines() {
-        let start = line.trim_start();
-        fenced ^= start.starts_with("```");
-        let is_prose =
-            !fenced && !start.starts_with(['`', '|', '#', '<']) && !line.starts_with("    ");
-        // A list item or an empty line ends a sentence.
-        if start.is_empty() || start.starts_with("- ") {
-            prose.push_str(". ");
-        }
-        if is_prose {
-            prose.push_str(start);
-            prose.push(' ');
-        }
-    }
-    let ends = ["? ", "! "].iter().fold(prose, |prose, end| prose.replace(end, ". "));
-    let sentences: Vec<usize> = ends
-        .split(". ")
-        .map(|sentence| sentence.split_whitespace().count())
-        .filter(|&words| words > 1)
-        .collect();
-    sentences.iter().sum::<usize>() as f64 / sentences.len().max(1) as f64
 }
 
 #[test]

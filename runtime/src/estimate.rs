@@ -54,7 +54,7 @@ use across::{Across, Beyond, Met, Other};
 use boundary::{Conditions, Sources, leave_free};
 use cells::{Cells, Reduction};
 use faces::{Faces, Pair};
-use fem_dsl::measures::estimated;
+use fem_dsl::measures::estimator_form;
 use fem_dsl::point::{Part, PointForm};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::{Elements, PlanError, Task};
@@ -183,7 +183,7 @@ impl Estimator {
         target: &Target,
         device: Option<&Arc<dyn Device>>,
     ) -> Result<Self, EstimateError> {
-        let read = estimated(form);
+        let read = estimator_form(form);
         // Without a flux the residual vanishes at the points of the solve's rule: use a finer one, unless data exists
         // at those points only.
         let rows = || form.integrals.iter().flat_map(|integral| &integral.residual);

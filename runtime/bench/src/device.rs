@@ -2,7 +2,7 @@
 //! clock from a common start to the last end.
 
 use super::{BenchError, Case, Row, Setting, alone, describe, input, input_of, scaling, set_up};
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::cost::Machine as Cores;
 use kernels_gen::plan::{Plan, Task};
 use runtime::algebra::vector::{Precision, Vector};
@@ -31,7 +31,7 @@ pub fn prepare(
     degree: usize,
     dofs: usize,
     precision: Precision,
-    wishes: &Wishes,
+    wishes: &PlanOverrides,
 ) -> Result<Prepared, BenchError> {
     prepare_part(device, case, degree, dofs, (precision, wishes), &alone())
 }
@@ -42,7 +42,7 @@ pub fn prepare_part(
     case: &Case,
     degree: usize,
     dofs: usize,
-    (precision, wishes): (Precision, &Wishes),
+    (precision, wishes): (Precision, &PlanOverrides),
     group: &Arc<dyn Group>,
 ) -> Result<Prepared, BenchError> {
     let Setting { form, elements, on, params } = set_up(case, degree, dofs, group)?;

@@ -10,7 +10,7 @@ use super::{
 use crate::processes::Group;
 use crate::support::memory::Bytes;
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 use std::any::Any;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -81,7 +81,7 @@ impl Device for Bounded {
         self.device.group()
     }
 
-    fn words(&self) -> &'static Words {
+    fn words(&self) -> &'static Vocabulary {
         self.device.words()
     }
 

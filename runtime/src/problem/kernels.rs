@@ -6,7 +6,7 @@ use crate::kernels::compile::{Origin, Target, Why, compile, compile_for_device, 
 use crate::operator::{Operator, Shelf};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
-use kernels_gen::ahead::TASKS;
+use kernels_gen::aot::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Loading of generated kernels: [`Generated`] → [`Module`].
+//! Loading of generated kernels: [`GeneratedSource`] → [`Module`].
 //!
 //! One printer produces text and interfaces, and neither can be changed afterwards. Launches may therefore trust the
 //! interfaces. Only this crate can compile other text.
@@ -8,7 +8,7 @@ use std::thread;
 
 use kernels_gen::abi::{Argument as Wanted, KernelAbi, Precision, Role};
 use kernels_gen::dialect::rust::Isa;
-use kernels_gen::dialect::{Generated, Language};
+use kernels_gen::dialect::{GeneratedSource, Language};
 
 use super::{Jit, JitError, Options};
 use crate::device::cpu::{Argument, Module};
@@ -66,7 +66,11 @@ impl Jit {
     /// # Errors
     ///
     /// [`JitError`]; [`JitError::OtherProcessor`] for kernels that this processor cannot run.
-    pub fn load(&self, source: &Generated, options: &Options) -> Result<(Module, bool), JitError> {
+    pub fn load(
+        &self,
+        source: &GeneratedSource,
+        options: &Options,
+    ) -> Result<(Module, bool), JitError> {
         let (language, isa) = (source.language, source.isa());
         if language != Language::Rust {
             return Err(JitError::OtherLanguage { language });
@@ -88,10 +92,10 @@ impl Jit {
     /// Compiles sources in parallel, each with its own compiler process.
     fn load_all(
         &self,
-        parts: &[Generated],
+        parts: &[GeneratedSource],
         options: &Options,
     ) -> Vec<Result<(Module, bool), JitError>> {
-        let one = |part: &Generated| {
+        let one = |part: &GeneratedSource| {
             let library = self.compile(&part.text, options)?;
             let cached = library.is_cached();
             Ok((Module::new(library, &part.kernels)?, cached))

@@ -19,7 +19,7 @@ use crate::problem::solver::{System, UNKNOWN_DATA};
 use crate::solve::{
     EigenSettings, LinearOperator, NonlinearSystem, OperatorError, Shifted, estimate,
 };
-use fem_dsl::problem::{Eigen, Problem};
+use fem_dsl::problem::{EigenProblem, Problem};
 
 /// Trial shifts, relative to the largest ratio of J's diagonal to M's.
 const TRIED: [f64; 7] = [1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2];
@@ -40,7 +40,7 @@ pub(super) struct Definite {
 
 /// The matrix pencil to factorise.
 pub(super) struct Pencil<'a> {
-    pub(super) of: (&'a Problem, &'a Eigen),
+    pub(super) of: (&'a Problem, &'a EigenProblem),
     pub(super) operator: &'a Operator,
     pub(super) mass: &'a Operator,
     /// The mass as an operator on J's vectors.

@@ -11,7 +11,7 @@ use crate::problem::RunError;
 use crate::problem::fixed::Parts;
 use crate::processes::Reduce;
 use crate::space::discretisation::Discretisation;
-use fem_dsl::problem::Motion as Named;
+use fem_dsl::problem::RigidMotion as Named;
 use std::collections::BTreeMap;
 
 /// Strength below which a restraint is rounding error.

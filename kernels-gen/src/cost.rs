@@ -305,7 +305,7 @@ impl AttainedFractions {
 }
 
 impl Weights {
-    /// Weights for vectors whose lanes are cells, fitted like the fractions of [`AttainedFractions`]. A gather is a
+    /// Weights for vectors whose lanes are cells, fitted like [`AttainedFractions`]. A gather is a
     /// load and an insertion per lane. An addition to memory is a load, an addition and a store, partly concurrent with
     /// the multipliers, like the divider. A run takes about three shuffles per element; functions call the mathematical
     /// library lane by lane.

@@ -1,4 +1,4 @@
-//! `generate`: (`PointForm`, `Elements`, plans) → `GeneratedSource` source, through every stage of this crate; or, with
+//! `generate`: (`PointForm`, `Elements`, plans) → `GeneratedSource`, through every stage of this crate; or, with
 //! [`interpret`], → kernels that run without a compiler.
 
 use crate::abi::{Argument, KernelAbi, Role};

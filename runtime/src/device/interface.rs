@@ -397,7 +397,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     ///
-    /// The kernels of the text must do what their interfaces say, and no more. [`GeneratedSource`] sources do: for them
+    /// The kernels of the text must do what their interfaces say, and no more. A [`GeneratedSource`] does: for it
     /// there is a safe `load`.
     unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError>;
 

@@ -8,8 +8,8 @@ use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::simplify::simplify;
 use fem_dsl::source::Source;
 use kernels_gen::abi::{ArgumentText, KernelAbi};
-use kernels_gen::ahead::TASKS;
-use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
+use kernels_gen::aot::TASKS;
+use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use kernels_gen::dialect::c::Words;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
@@ -398,7 +398,7 @@ fn plans(
     };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
     let Emission { strategy, scatter, .. } = *emission;
-    let wishes = Wishes { strategy, scatter, ..Wishes::default() };
+    let wishes = PlanOverrides { strategy, scatter, ..PlanOverrides::default() };
     let precision = emission.precision;
     let mut plans = match emission.language {
         Language::Rust => choose(form, elements, &facts, &tasks, isa, precision, &wishes)?,

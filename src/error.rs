@@ -2,7 +2,7 @@
 
 use crate::render::{Style, render};
 use fem_dsl::diagnostic::{Diagnostic, nearest};
-use fem_dsl::problem::Freedom;
+use fem_dsl::problem::NullSpaceKind;
 use fem_dsl::source::Source;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::PlanError;
@@ -253,14 +253,14 @@ fn of_library(error: &RunError) -> String {
         RunError::NoAux { name } => {
             format!("give it before `build`, `.aux(\"{name}\", |x| …)`, or all data by `.data(…)`")
         }
-        RunError::Unfixed(unfixed) => match unfixed.freedom {
-            Freedom::Constant => fixed(&unfixed.field),
-            Freedom::Part { .. } => format!(
+        RunError::Unfixed(unfixed) => match unfixed.null_space {
+            NullSpaceKind::Constant => fixed(&unfixed.field),
+            NullSpaceKind::Part { .. } => format!(
                 "let a condition, `.dirichlet(\"{}\", …)`, reach each part, or mesh the parts as one: nodes that lie in one place \
                  and are not merged join nothing",
                 unfixed.field
             ),
-            Freedom::Motion(ref motion) => format!(
+            NullSpaceKind::Motion(ref motion) => format!(
                 "add a component at a vertex that this rigid motion moves most, \
                  `.dirichlet_component(\"{}\", {}, Boundary::Vertex({:?}), |_| 0.0)`",
                 unfixed.field, motion.component, motion.vertex

@@ -269,7 +269,7 @@ impl Problem {
         problem.start_paths_at(&self.folder);
         let mesh = refined(mesh, problem.refine)?;
         let target = self.form.target(self.execution);
-        let mut steps = Steps { observe, taken: Vec::new() };
+        let mut steps = StepRecorder { observe, taken: Vec::new() };
         let device = self.device.clone();
         let solved =
             threads::roomy(|| run_steps(&problem, mesh, None, &target, device, &mut steps));
@@ -279,12 +279,12 @@ impl Problem {
 }
 
 /// Collects the statistics of the steps of a run.
-struct Steps<F> {
+struct StepRecorder<F> {
     observe: F,
     taken: Vec<Step>,
 }
 
-impl<F: FnMut(Progress) -> Continue> Monitor for Steps<F> {
+impl<F: FnMut(Progress) -> Continue> Monitor for StepRecorder<F> {
     fn iteration(&mut self, now: Progress) -> Continue {
         (self.observe)(now)
     }

@@ -96,8 +96,8 @@ pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Rep
 pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};
 pub use solution::Solution;
 pub use system::{
-    ALL, Boundary, Data, FieldName, FieldOf, Function, Motion, Params, Setup, Snapshot, Steps,
-    System, Value, Written, at, mesh,
+    ALL, Boundary, Data, DataValues, FieldName, Function, Params, Setup, Snapshot, Steps, System,
+    TimeIntegrator, TypedField, Value, at, mesh,
 };
 
 /// Opens a device with separate memory, by a part of its name or for CUDA its number; the first suitable one without a

@@ -223,16 +223,16 @@ pub fn write(
     on: &Discretisation,
     u: &[f64],
     options: &PictureOptions,
-) -> Result<Drawn, PictureError> {
+) -> Result<PictureContents, PictureError> {
     let format = Format::of(path)?;
     let (page, range) = page(name, form, on, u, options)?;
     save(path, format, &page, 1.0)?;
-    Ok(Drawn { range })
+    Ok(PictureContents { range })
 }
 
 /// The contents of a picture.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Drawn {
+pub struct PictureContents {
     /// The smallest and the largest value, equal if all values agree up to rounding; `None` if no value is finite.
     pub range: Option<(f64, f64)>,
 }

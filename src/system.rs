@@ -5,7 +5,7 @@ mod affine;
 mod algebra;
 mod conditions;
 mod data;
-mod measured;
+mod functionals;
 mod setup;
 mod snapshot;
 mod time;
@@ -13,8 +13,8 @@ mod typed;
 
 pub use setup::{ALL, Boundary, Setup, Value};
 pub use snapshot::{Snapshot, Steps};
-pub use time::Motion;
-pub use typed::{Data, FieldName, FieldOf, Function, Params, Written, at};
+pub use time::TimeIntegrator;
+pub use typed::{Data, DataValues, FieldName, Function, Params, TypedField, at};
 
 use crate::error::index;
 use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
@@ -164,7 +164,7 @@ impl System {
     /// There is no such field, or it has another number of components.
     pub fn interpolate<V: Value>(
         &self,
-        field: impl FieldOf<V>,
+        field: impl TypedField<V>,
         value: impl Fn(&[f64; 3]) -> V + Sync,
     ) -> Result<Vector, Error> {
         let field = field.name();

@@ -24,12 +24,12 @@ use std::path::Path;
 use std::sync::Arc;
 use verifier::Verifier;
 
-pub use kernels::{Compared, Verdict};
+pub use kernels::{KernelComparison, Verdict};
 pub use runtime::processes::ProcessGroup;
 pub use runtime::verify::agreement::ReferenceDistance;
 pub use runtime::verify::jacobian::{SymmetryResult, TaylorResult};
 pub use runtime::verify::series::LevelResult;
-pub use time::InTime;
+pub use time::TimeOrders;
 
 /// Tolerated deficit of an observed order.
 pub const TOLERANCE: f64 = 0.15;
@@ -125,7 +125,7 @@ pub struct Findings {
     /// The orders of each field.
     pub orders: Vec<Orders>,
     /// The results of each time integrator, if the form has time derivatives.
-    pub time: Vec<InTime>,
+    pub time: Vec<TimeOrders>,
     /// The test of the Jacobian.
     pub taylor: Option<TaylorResult>,
     /// Symmetry and definiteness.
@@ -135,7 +135,7 @@ pub struct Findings {
     /// True if the problem's solver requires a positive definite Jacobian.
     pub definite: bool,
     /// Comparisons of kernels with the reference.
-    pub kernels: Vec<Compared>,
+    pub kernels: Vec<KernelComparison>,
     /// An error, because of which results above are missing.
     pub error: Option<String>,
 }
@@ -200,7 +200,7 @@ impl Findings {
                 }
             }
         }
-        for InTime { scheme, orders } in &self.time {
+        for TimeOrders { scheme, orders } in &self.time {
             for (order, name) in orders.iter().zip(fields) {
                 if let Some(observed) = order.observed.filter(|_| !order.holds_in_time()) {
                     let expected = order.expected;

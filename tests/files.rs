@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use fem_dsl::point::Shape;
-use fem_dsl::problem::Stored;
+use fem_dsl::problem::FileArray;
 use kernels_gen::element::{ElementError, Lagrange};
 use runtime::files::input::ArrayRequest;
 use runtime::files::output::{Output, StateField, write_vtu_to};
@@ -459,7 +459,7 @@ fn states_are_read_back_to_the_bit_in_any_numbering() {
         let mut bytes = Vec::new();
         write_vtu_to(&mut bytes, &output).expect("written");
         let stored =
-            Stored { path: "u.vtu".into(), array: Some("u & v".to_owned()), from_text: false };
+            FileArray { path: "u.vtu".into(), array: Some("u & v".to_owned()), from_text: false };
         let shape = if components == 1 { Shape::Scalar } else { Shape::Vector(components) };
         let found =
             ArrayRequest::new(&stored, "w", shape, &mesh).read_bytes(&bytes).expect("a file");

@@ -218,7 +218,7 @@ pub enum FormItemKind {
         /// Shape; `None` if broken.
         shape: Option<ShapeSpec>,
         /// Location of the data, if present.
-        place: Option<PlaceSpec>,
+        place: Option<LocationSpec>,
     },
     /// `param c: SHAPE = EXPR;`
     Param {
@@ -248,7 +248,7 @@ pub enum FormItemKind {
     /// `f0[u] = EXPR;` or `f1[u] = EXPR;`
     Row {
         /// The kind of row.
-        row: Row,
+        row: RowKind,
         /// The location of `f0` or `f1`.
         row_span: Span,
         /// The field.
@@ -286,7 +286,7 @@ pub enum FormItemKind {
 
 /// The test factor of a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Row {
+pub enum RowKind {
     /// φ
     F0,
     /// ∇φ
@@ -344,16 +344,16 @@ pub enum DegreeSpec {
 
 /// The location of auxiliary data as written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct PlaceSpec {
+pub struct LocationSpec {
     /// Its kind.
-    pub kind: PlaceKind,
+    pub kind: LocationKind,
     /// Its location in the text.
     pub span: Span,
 }
 
 /// The locations of auxiliary data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PlaceKind {
+pub enum LocationKind {
     /// `on nodes`, `on nodes in SPACE`
     Nodes(Option<SpaceSpec>),
     /// `on cells`
@@ -396,7 +396,7 @@ pub enum ProblemItemKind {
     /// `mesh = "part.msh";`
     MeshFile(Text),
     /// `mesh = GENERATOR(name: value, …);`
-    MeshGenerator(Named),
+    MeshGenerator(NamedCall),
     /// `refine = N;` `degree = k;` `quadrature = D;` `t = 0;`
     Setting {
         /// The name of the setting.
@@ -418,7 +418,7 @@ pub enum ProblemItemKind {
         /// Value.
         value: ExprId,
         /// The cells; all if absent.
-        place: Option<Place>,
+        place: Option<SupportSpec>,
     },
     /// `dirichlet u[i] = EXPR on "tag";` or `dirichlet dot(u, n) = EXPR on "tag";`
     Dirichlet {
@@ -431,7 +431,7 @@ pub enum ProblemItemKind {
         /// Value; that of the known solution if absent.
         value: Option<ExprId>,
         /// The part of the boundary; all of it if absent.
-        place: Option<Place>,
+        place: Option<SupportSpec>,
     },
     /// `periodic "left" = "right";`
     Periodic {
@@ -474,7 +474,7 @@ pub enum ProblemItemKind {
         arguments: Vec<Argument>,
     },
     /// `solver = cg(rtol: 1e-10);`
-    Solver(Named),
+    Solver(NamedCall),
     /// `report drag = EXPR;`
     Report {
         /// The name of the report.
@@ -486,7 +486,7 @@ pub enum ProblemItemKind {
 
 /// A word with named arguments: `ball(dim: 3)`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Named {
+pub struct NamedCall {
     /// The word.
     pub name: Ident,
     /// Its arguments.
@@ -506,7 +506,7 @@ pub struct Argument {
 
 /// The support of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Place {
+pub enum SupportSpec {
     /// `on all`
     All(Span),
     /// `on "a", "b"`

@@ -7,4 +7,4 @@
 mod tensor;
 
 pub use crate::point::{Batch, eval};
-pub use tensor::{Values, tensors};
+pub use tensor::{TensorValues, tensors};

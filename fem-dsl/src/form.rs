@@ -11,8 +11,8 @@
 //!
 //! for all three notations (pointwise, weak form, energy).
 
-mod again;
 mod build;
+mod copy;
 mod expr;
 mod fold;
 mod print;

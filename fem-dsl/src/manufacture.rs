@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 
 /// A function of the coordinates, in its own arena.
 #[derive(Clone, Debug)]
-pub struct Known {
+pub struct CoordinateFunction {
     /// The arena.
     pub exprs: Exprs,
     /// The function.
@@ -33,7 +33,7 @@ pub struct Known {
 
 /// A form with a manufactured solution.
 #[derive(Clone, Debug)]
-pub struct Manufactured {
+pub struct ManufacturedForm {
     /// The form, with auxiliary data at points for each source, after its own.
     pub form: Form,
     /// The values of that data: (index, s).
@@ -41,14 +41,14 @@ pub struct Manufactured {
 }
 
 /// Replacements of the terminals of a form.
-struct Values {
+struct TerminalValues {
     fields: Vec<(ExprId, ExprId)>,
     aux: Vec<(ExprId, Option<ExprId>)>,
     /// Time derivatives by field and order.
     rates: BTreeMap<(usize, usize), (ExprId, ExprId)>,
 }
 
-impl Values {
+impl TerminalValues {
     fn of(&self, terminal: Terminal) -> Option<ExprId> {
         match terminal {
             Terminal::Field(i) => self.fields.get(i).map(|field| field.0),
@@ -71,13 +71,13 @@ impl Values {
 /// A derivative that does not exist, or has too many indices.
 pub fn manufacture(
     form: &Form,
-    solution: &[Known],
-    aux: &[Known],
+    solution: &[CoordinateFunction],
+    aux: &[CoordinateFunction],
     held: &[bool],
-) -> Result<Manufactured, BuildError> {
+) -> Result<ManufacturedForm, BuildError> {
     let mut scratch = Form { exprs: Exprs::new(), integrals: Vec::new(), ..form.clone() };
     let values = values(&mut scratch, solution, aux)?;
-    let mut made = Manufactured { form: form.clone(), sources: Vec::new() };
+    let mut made = ManufacturedForm { form: form.clone(), sources: Vec::new() };
     let mut fluxes = Vec::new();
     for (at, integral) in form.integrals.iter().enumerate() {
         for (number, row) in integral.rows.iter().enumerate() {
@@ -112,11 +112,15 @@ pub fn manufacture(
 }
 
 /// Computes u*, ∇u*, a and ∇a.
-fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Values, BuildError> {
-    let copied = |scratch: &mut Form, known: &Known| {
+fn values(
+    scratch: &mut Form,
+    solution: &[CoordinateFunction],
+    aux: &[CoordinateFunction],
+) -> Result<TerminalValues, BuildError> {
+    let copied = |scratch: &mut Form, known: &CoordinateFunction| {
         Ok(scratch.exprs.replaced(&known.exprs, &[known.value], |_| None)?[0])
     };
-    let mut values = Values { fields: Vec::new(), aux: Vec::new(), rates: BTreeMap::new() };
+    let mut values = TerminalValues { fields: Vec::new(), aux: Vec::new(), rates: BTreeMap::new() };
     for known in solution {
         let value = copied(scratch, known)?;
         values.fields.push((value, gradient(scratch, value)?));
@@ -140,7 +144,12 @@ fn values(scratch: &mut Form, solution: &[Known], aux: &[Known]) -> Result<Value
 }
 
 /// Evaluates a row at the solution.
-fn starred(scratch: &mut Form, form: &Form, values: &Values, row: Row) -> Result<Row, BuildError> {
+fn starred(
+    scratch: &mut Form,
+    form: &Form,
+    values: &TerminalValues,
+    row: Row,
+) -> Result<Row, BuildError> {
     let roots: Vec<ExprId> = row.f0.into_iter().chain(row.f1).collect();
     let mut found =
         scratch.exprs.replaced(&form.exprs, &roots, |terminal| values.of(terminal))?.into_iter();
@@ -195,7 +204,7 @@ impl Form {
     }
 }
 
-impl Manufactured {
+impl ManufacturedForm {
     /// Copies a row without fields to the form's expressions; `None` if it is zero.
     fn copied(&mut self, scratch: &Form, row: Row) -> Result<Option<Row>, BuildError> {
         let mut copy = |value: Option<ExprId>| {

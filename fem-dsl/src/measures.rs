@@ -12,10 +12,10 @@
 //! is an integral over it. Differences are computed first, without expanding products: squares of two numbers that
 //! agree to twelve digits would cancel.
 
-mod estimated;
+mod estimator;
 mod norms;
 
-pub use estimated::{Estimated, Shares, estimated};
+pub use estimator::{EstimatorComponents, EstimatorForm, estimator_form};
 pub(crate) use norms::norms;
 
 use crate::arena::IdMap;

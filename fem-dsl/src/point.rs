@@ -15,10 +15,10 @@
 //! [`Integral::depends_on_direction`] separates the nodes that depend on δu from those that do not.
 
 mod affine;
-mod beside;
 mod block;
 mod canonical;
 mod count;
+mod embed;
 mod eval;
 mod factor;
 mod jacobian;
@@ -32,14 +32,14 @@ mod products;
 mod scalarise;
 pub(crate) mod scalars;
 mod shifted;
-mod still;
+mod stationary;
 mod switches;
 mod verify;
 
 pub(crate) use affine::is_affine;
-pub use beside::beside;
 pub use block::{block, complement};
 pub use count::{OperationCount, operation_count};
+pub use embed::embed;
 pub use eval::{Batch, eval};
 pub use local::{eliminated, is_read, is_symmetric_without};
 pub use lower::point;
@@ -47,7 +47,7 @@ pub(crate) use optimise::finished;
 pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
 pub use shifted::shifted;
-pub use still::{masses_follow, still};
+pub use stationary::{masses_follow, stationary};
 pub use switches::{factor_of_switches, switches};
 pub use verify::verify_point;
 

@@ -3,11 +3,11 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's parameters, so that
 //! one evaluator serves both.
 
+mod null_space;
 pub mod solver;
 pub mod stepping;
-mod unfixed;
 
-pub use unfixed::{Freedom, Motion, Point, Unfixed};
+pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 pub use solver::{
@@ -119,13 +119,13 @@ pub struct Problem {
     /// Known solutions, including manufactured ones: (field, expression).
     pub exact: Vec<(usize, Expression)>,
     /// The initial state: (field, values).
-    pub initial: Vec<(usize, Values)>,
+    pub initial: Vec<(usize, ValueSource)>,
     /// The initial first time derivative: (field, values).
-    pub initial_rate: Vec<(usize, Values)>,
+    pub initial_rate: Vec<(usize, ValueSource)>,
     /// Adaptive mesh refinement, if any.
-    pub adapt: Option<Adapt>,
+    pub adapt: Option<AdaptiveRefinement>,
     /// The requested eigenvalues, instead of a solution.
-    pub eigen: Option<Eigen>,
+    pub eigen: Option<EigenProblem>,
     /// The solver, where it was named.
     pub solver: Option<SolverSettings>,
     /// What is reported of the solution.
@@ -138,7 +138,7 @@ impl Problem {
         let data = self.aux.iter_mut().map(|data| &mut data.value);
         let starts = self.initial.iter_mut().chain(&mut self.initial_rate);
         for values in data.chain(starts.map(|(_, values)| values)) {
-            if let Values::File(stored) = values
+            if let ValueSource::File(stored) = values
                 && std::mem::take(&mut stored.from_text)
             {
                 stored.path = folder.join(&stored.path);
@@ -150,7 +150,7 @@ impl Problem {
 /// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, and cells are marked and
 /// refined. This is repeated until one of the limits is reached.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Adapt {
+pub struct AdaptiveRefinement {
     /// Largest number of mesh refinements; there is one more solve.
     pub steps: usize,
     /// θ of Dörfler marking, above 0 and at most 1: the smallest set of cells with Σ_marked η² ≥ θ Σ η².
@@ -165,7 +165,7 @@ pub struct Adapt {
 
 /// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its initial state.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Eigen {
+pub struct EigenProblem {
     /// The number of smallest λ.
     pub count: usize,
     /// The relative residual of each mode, if set.
@@ -197,18 +197,18 @@ pub struct Report {
     /// Its name.
     pub name: String,
     /// Its value.
-    pub value: Reported,
+    pub value: ReportValue,
 }
 
 /// The value of a report.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reported {
+pub enum ReportValue {
     /// Arithmetic on functionals, which are parameters of the expression after those of the form.
     Value {
         /// The expression.
         value: Expression,
         /// The functionals.
-        of: Vec<Measure>,
+        of: Vec<Functional>,
     },
     /// Values at equidistant points of a line, including the ends.
     Line {
@@ -225,17 +225,17 @@ pub enum Reported {
 
 /// A functional of a solution: a number, vector or matrix.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Measure {
+pub struct Functional {
     /// Its shape.
     pub shape: Shape,
     /// Its kind.
-    pub kind: Measured,
+    pub kind: FunctionalKind,
 }
 
 /// The kind of a functional. `first` is the index of the first component in [`Reports::integrals`] or
 /// [`Reports::pointwise`].
 #[derive(Clone, Debug, PartialEq)]
-pub enum Measured {
+pub enum FunctionalKind {
     /// ∫ f dx over the cells, or over cells or facets with a tag.
     Integral {
         /// The first component.
@@ -298,7 +298,7 @@ pub enum Argument {
     /// A bare keyword such as `hex` or `jacobi`, or a parameter's name.
     Word(String),
     /// A keyword with settings: `multigrid(degree: 4)`.
-    Made {
+    Call {
         /// The keyword.
         name: String,
         /// Its settings by name.
@@ -310,7 +310,7 @@ impl Argument {
     /// Returns its keyword, with settings or without.
     pub fn word(&self) -> Option<&str> {
         match self {
-            Self::Word(word) | Self::Made { name: word, .. } => Some(word),
+            Self::Word(word) | Self::Call { name: word, .. } => Some(word),
             Self::Number(_) | Self::Numbers(_) => None,
         }
     }
@@ -318,7 +318,7 @@ impl Argument {
     /// Returns a setting of its keyword.
     pub fn setting(&self, name: &str) -> Option<&Self> {
         match self {
-            Self::Made { arguments, .. } => arguments.get(name),
+            Self::Call { arguments, .. } => arguments.get(name),
             Self::Number(_) | Self::Numbers(_) | Self::Word(_) => None,
         }
     }
@@ -332,19 +332,19 @@ pub struct Data {
     /// The tags of the cells with this value; all cells if absent.
     pub tags: Option<Vec<String>>,
     /// The value.
-    pub value: Values,
+    pub value: ValueSource,
 }
 
 /// The source of values of data, or of a field at the start.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Values {
+pub enum ValueSource {
     /// A formula.
     Formula(Expression),
     /// An array of a file.
-    File(Stored),
+    File(FileArray),
 }
 
-impl Values {
+impl ValueSource {
     /// Returns the formula, if it is one.
     pub fn formula(&self) -> Option<&Expression> {
         match self {
@@ -356,7 +356,7 @@ impl Values {
 
 /// An array of a file: `file("data.vtu", "kappa")`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stored {
+pub struct FileArray {
     /// The file.
     pub path: PathBuf,
     /// The name of the array, if present.

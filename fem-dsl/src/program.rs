@@ -1,23 +1,23 @@
 //! `compile`: a whole file, from its text to forms and problems.
 //!
 //! One run reports all errors of the file. Results that need the mesh (above all its dimension) or the command line are
-//! requested later from [`Program`]; `blame` locates errors that only occur then.
+//! requested later from [`Program`]; `attribute` locates errors that only occur then.
 
-mod blame;
+mod attribution;
+mod form_reports;
 mod mass;
-mod reported;
 mod solution;
 mod solver;
-mod suited;
+mod suitability;
 
-pub use blame::Item;
-use reported::reports;
+pub use attribution::ErrorOrigin;
+use form_reports::reports;
 pub use solution::fluxes;
 
 use crate::ast;
 use crate::check::darcy::darcy;
 use crate::check::problem::{
-    self as check_problem, Content, Overrides, Piece, Solutions, Statement, WantedEigen, content,
+    self as check_problem, Content, EigenRequest, Overrides, Piece, Solutions, Statement, content,
     field_piece,
 };
 use crate::check::uncoupled::uncoupled;
@@ -30,7 +30,9 @@ use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
 use crate::parse;
 use crate::point::{PointForm, point};
-use crate::problem::{Data, Eigen, Expression, MeshSource, Problem, Support, Trace, Values};
+use crate::problem::{
+    Data, EigenProblem, Expression, MeshSource, Problem, Support, Trace, ValueSource,
+};
 use crate::simplify::simplify;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
@@ -320,13 +322,14 @@ impl Program {
         if let Some(wanted) = eigen {
             let set: Vec<usize> = finished.params.iter().map(|(param, _)| *param).collect();
             let mass = self.mass_of(&joined, &finished.form, &set)?;
-            if let Some(found) = suited::complex_eigenvalues(&statements, &finished.form) {
+            if let Some(found) = suitability::complex_eigenvalues(&statements, &finished.form) {
                 return Err(vec![found]);
             }
-            let WantedEigen { count, rtol, max_iterations, preconditioner } = wanted;
-            finished.eigen = Some(Eigen { count, rtol, max_iterations, preconditioner, mass });
+            let EigenRequest { count, rtol, max_iterations, preconditioner } = wanted;
+            finished.eigen =
+                Some(EigenProblem { count, rtol, max_iterations, preconditioner, mass });
         }
-        match suited::unsuited_solver(&statements, &finished) {
+        match suitability::unsuited_solver(&statements, &finished) {
             Some(diagnostic) => Err(vec![diagnostic]),
             None => Ok(finished),
         }
@@ -423,7 +426,7 @@ impl Program {
                 let set: Vec<usize> = content.params.iter().map(|(param, _)| *param).collect();
                 let form = point(&simplify(&differentiate(form)));
                 found.extend(self.mass_of(&joined, &form, &set).err().unwrap_or_default());
-                found.extend(suited::complex_eigenvalues(&statements, &form));
+                found.extend(suitability::complex_eigenvalues(&statements, &form));
             }
             (content, found)
         });
@@ -530,7 +533,7 @@ fn finished(
         };
         let held: Vec<bool> = (0..form.fields.len()).map(held).collect();
         let made = manufacture(form, fields, data, &held)?;
-        let source = |(aux, value)| Data { aux, tags: None, value: Values::Formula(value) };
+        let source = |(aux, value)| Data { aux, tags: None, value: ValueSource::Formula(value) };
         aux.extend(made.sources.into_iter().map(source));
         manufactured = Some(made.form);
     }

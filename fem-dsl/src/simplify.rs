@@ -84,7 +84,7 @@ impl Rebuild<'_> {
         match *self.old.expr(id) {
             Expr::Add(a, b) => self.sum(a, b, Exprs::add),
             Expr::Sub(a, b) => self.sum(a, b, Exprs::sub),
-            _ => self.new.again(self.old, id, |a| self.moved[&a]),
+            _ => self.new.copy_from(self.old, id, |a| self.moved[&a]),
         }
     }
 

@@ -50,7 +50,7 @@ pub enum FieldShape {
 
 /// A second field of a random form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Other {
+pub struct SecondField {
     /// Its shape.
     pub shape: FieldShape,
     /// Its degree relative to that of the form.
@@ -65,7 +65,7 @@ pub struct Options {
     /// The field.
     pub shape: FieldShape,
     /// A second field, `v`.
-    pub other: Option<Other>,
+    pub other: Option<SecondField>,
     /// True if the form is affine in the field.
     pub linear: bool,
     /// Auxiliary data on nodes, cells and points.
@@ -110,7 +110,7 @@ pub fn random_form(seed: u64, options: &Options) -> String {
     let mut text = format!("form random_{seed} {{\n");
     let mut line = |content: &str| writeln!(text, "    {content}").expect("a string takes text");
     line(&format!("field u: {};", options.shape.text()));
-    if let Some(Other { shape, offset }) = options.other {
+    if let Some(SecondField { shape, offset }) = options.other {
         let degree = match offset {
             0 => "k".to_owned(),
             1.. => format!("k + {offset}"),
@@ -134,7 +134,7 @@ pub fn random_form(seed: u64, options: &Options) -> String {
     line(&format!("let w = {shared};"));
     line(&format!("f0[u] = {};", generator.row0("u", options.shape)));
     line(&format!("f1[u] = {};", generator.row1("u", options.shape)));
-    if let Some(Other { shape, .. }) = options.other {
+    if let Some(SecondField { shape, .. }) = options.other {
         line(&format!("f0[v] = {};", generator.row0("v", shape)));
         line(&format!("f1[v] = {};", generator.row1("v", shape)));
     }

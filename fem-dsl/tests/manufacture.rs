@@ -3,7 +3,7 @@
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Location, Part, Region, Shape, WHOLE_BOUNDARY};
-use fem_dsl::problem::{Data, Problem, Values};
+use fem_dsl::problem::{Data, Problem, ValueSource};
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 
@@ -18,7 +18,7 @@ fn problem(text: &str, dim: usize) -> Problem {
 const X: [f64; 3] = [0.3, 0.7, 0.2];
 const N: [f64; 3] = [0.6, -0.8, 0.0];
 
-fn at(source: &Values) -> Vec<f64> {
+fn at(source: &ValueSource) -> Vec<f64> {
     let expression = source.formula().expect("sources are formulas");
     let values = eval(&expression.graph, |input| match input {
         Input::Coordinate(axis) => X[axis],

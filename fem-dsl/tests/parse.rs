@@ -2,7 +2,8 @@
 
 use fem_dsl::arena::Id;
 use fem_dsl::ast::{
-    BinaryOp, ExprId, ExprKind, File, FormItemKind, Place, ProblemItemKind, ShapeKind, UnaryOp,
+    BinaryOp, ExprId, ExprKind, File, FormItemKind, ProblemItemKind, ShapeKind, SupportSpec,
+    UnaryOp,
 };
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
@@ -173,14 +174,17 @@ fn items_of_a_problem() {
     assert!(matches!(items[1], ProblemItemKind::Setting { name, .. } if name.name == "t"));
     assert!(matches!(
         items[2],
-        ProblemItemKind::Dirichlet { component: Some(_), value: Some(_), place: Some(Place::Tags(tags)), .. }
+        ProblemItemKind::Dirichlet { component: Some(_), value: Some(_), place: Some(SupportSpec::Tags(tags)), .. }
             if tags[0].text == "q"
     ));
     assert!(matches!(
         items[3],
         ProblemItemKind::Dirichlet { component: None, value: None, place: None, .. }
     ));
-    assert!(matches!(items[4], ProblemItemKind::Dirichlet { place: Some(Place::All(_)), .. }));
+    assert!(matches!(
+        items[4],
+        ProblemItemKind::Dirichlet { place: Some(SupportSpec::All(_)), .. }
+    ));
     assert!(matches!(items[5], ProblemItemKind::Aux { .. }));
     assert!(matches!(items[6], ProblemItemKind::Solver(named) if named.arguments.len() == 1));
 }

@@ -6,8 +6,8 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Shape};
 use fem_dsl::problem::{
-    Adapt, Argument, Expression, Freedom, MeshSource, Motion, Quadrature, Support, Trace, Unfixed,
-    Values,
+    AdaptiveRefinement, Argument, Expression, MeshSource, NullSpaceKind, Quadrature, RigidMotion,
+    Support, Trace, UndeterminedField, ValueSource,
 };
 use fem_dsl::program::{Program, compile, compile_with};
 use fem_dsl::source::Source;
@@ -23,7 +23,7 @@ fn codes(diagnostics: &[Diagnostic]) -> Vec<Code> {
 }
 
 /// Returns the formula of values, for evaluation at a point with parameters.
-fn formula(values: &Values) -> &Expression {
+fn formula(values: &ValueSource) -> &Expression {
     values.formula().expect("a formula")
 }
 
@@ -202,20 +202,33 @@ fn adaptive_steps_have_limits_and_defaults() {
         problem.adapt.expect("adaptive steps")
     };
     let plain = |dim, arguments| adapt(dim, arguments, &Overrides::default());
-    let none = Adapt { steps: 10, fraction: 0.5, until: None, max_dofs: None, coarsen: 0.0 };
+    let none =
+        AdaptiveRefinement { steps: 10, fraction: 0.5, until: None, max_dofs: None, coarsen: 0.0 };
     assert_eq!(plain(2, ""), none);
-    assert_eq!(plain(3, ""), Adapt { fraction: 0.3, ..none });
-    assert_eq!(plain(2, "until: 10^-3"), Adapt { steps: 100, until: Some(10f64.powi(-3)), ..none });
-    assert_eq!(plain(2, "max_dofs: 1e6"), Adapt { steps: 100, max_dofs: Some(1_000_000), ..none });
+    assert_eq!(plain(3, ""), AdaptiveRefinement { fraction: 0.3, ..none });
+    assert_eq!(
+        plain(2, "until: 10^-3"),
+        AdaptiveRefinement { steps: 100, until: Some(10f64.powi(-3)), ..none }
+    );
+    assert_eq!(
+        plain(2, "max_dofs: 1e6"),
+        AdaptiveRefinement { steps: 100, max_dofs: Some(1_000_000), ..none }
+    );
     assert_eq!(
         plain(2, "coarsen: 0.03, max_dofs: 5000, until: 0.1, fraction: 0.3, steps: 2 * dim"),
-        Adapt { steps: 4, fraction: 0.3, until: Some(0.1), max_dofs: Some(5000), coarsen: 0.03 }
+        AdaptiveRefinement {
+            steps: 4,
+            fraction: 0.3,
+            until: Some(0.1),
+            max_dofs: Some(5000),
+            coarsen: 0.03
+        }
     );
     // Parameters of the problem, and of the command line.
-    assert_eq!(plain(2, "fraction: share"), Adapt { fraction: 0.2, ..none });
+    assert_eq!(plain(2, "fraction: share"), AdaptiveRefinement { fraction: 0.2, ..none });
     let said =
         Overrides { params: vec![("share".to_owned(), "0.7".to_owned())], ..Overrides::default() };
-    assert_eq!(adapt(2, "fraction: share", &said), Adapt { fraction: 0.7, ..none });
+    assert_eq!(adapt(2, "fraction: share", &said), AdaptiveRefinement { fraction: 0.7, ..none });
     let without = program(
         "form a { field u: scalar; f0[u] = u; } problem q solves a { mesh = ball(dim: 2); }",
     );
@@ -240,22 +253,30 @@ fn what_is_left_open_is_said_at_the_problem() {
     );
     let at = [0.5, 0.0, 0.0];
     let motion = |speed: ([f64; 3], [f64; 3])| {
-        Freedom::Motion(Box::new(Motion::new(2, at, speed, at, (1, [1.0, 0.0, 0.0]))))
+        NullSpaceKind::Motion(Box::new(RigidMotion::new(2, at, speed, at, (1, [1.0, 0.0, 0.0]))))
     };
     for (component, freedom, words) in [
-        (Some(1), Freedom::Constant, "component 1 of `u`: its solution is known up to a constant"),
-        (None, Freedom::EachCell, "`u`: its solution is known up to a constant in each cell"),
+        (
+            Some(1),
+            NullSpaceKind::Constant,
+            "component 1 of `u`: its solution is known up to a constant",
+        ),
+        (None, NullSpaceKind::EachCell, "`u`: its solution is known up to a constant in each cell"),
         (
             None,
-            Freedom::Part { parts: 2, free: 1, at, mean: false },
+            NullSpaceKind::Part { parts: 2, free: 1, at, mean: false },
             "one of the 2 parts of the mesh, at (0.5, 0, 0)",
         ),
         (
             None,
-            Freedom::Part { parts: 3, free: 2, at, mean: true },
+            NullSpaceKind::Part { parts: 3, free: 2, at, mean: true },
             "`mean` fixes one constant, and nothing fixes `u` on 2 of",
         ),
-        (None, Freedom::Everything { at }, "no term of the form determines `u` at (0.5, 0, 0)"),
+        (
+            None,
+            NullSpaceKind::Everything { at },
+            "no term of the form determines `u` at (0.5, 0, 0)",
+        ),
         (
             None,
             motion(([0.0; 3], [0.0, 0.0, 2.0])),
@@ -265,8 +286,8 @@ fn what_is_left_open_is_said_at_the_problem() {
         (None, motion(([0.0, 2.0, 0.0], [0.0, 0.0, 2.0])), "turn about (-0.5, 0)"),
         (None, motion(([0.0, 3.0, 0.0], [0.0; 3])), "move along (0, 1)"),
     ] {
-        let unfixed = Unfixed { field: "u".to_owned(), component, freedom };
-        let diagnostic = program.unfixed("free", &unfixed);
+        let unfixed = UndeterminedField { field: "u".to_owned(), component, null_space: freedom };
+        let diagnostic = program.undetermined_field("free", &unfixed);
         assert_eq!((diagnostic.code, diagnostic.labels.len()), (Code::Unfixed, 1));
         assert!(diagnostic.message.contains(words), "{diagnostic:?}");
         assert!(unfixed.remedy().contains("u"), "{unfixed:?}");

@@ -1,20 +1,20 @@
 //! `expand`: the macro's tokens → a module for each form.
 //!
 //! ```text
-//! #![ahead_of_time(…)] + text ─compile→ Program ─ahead::module→ text of the kernels ─→ tokens
+//! #![ahead_of_time(…)] + text ─compile→ Program ─aot::module→ text of the kernels ─→ tokens
 //! ```
 
 use crate::errors::{errors, warnings};
 use crate::keywords::{ident, keywords};
 use crate::layout::{Layout, layout};
-use crate::settings::{Settings, Wanted, settings};
+use crate::settings::{KernelRequest, Settings, settings};
 use crate::typed::{names, structs};
 use fem_dsl::ast;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Argument, MeshSource, Problem, Quadrature};
 use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::source::Source;
-use kernels_gen::ahead::{self, Setting};
+use kernels_gen::aot::{self, Setting};
 use kernels_gen::dialect::rust::{Isa, print_nested};
 use proc_macro2::{Group, Ident, Span, TokenStream, TokenTree};
 use quote::{format_ident, quote};
@@ -57,7 +57,7 @@ fn renamed(tokens: TokenStream, path: &TokenStream) -> TokenStream {
     all
 }
 
-fn made(wanted: &[Wanted], mistakes: &[Error], rest: TokenStream) -> TokenStream {
+fn made(wanted: &[KernelRequest], mistakes: &[Error], rest: TokenStream) -> TokenStream {
     let layout = layout(rest);
     let source = Source::new("weak_form!", layout.text());
     let (program, mut diagnostics) = compile(&source);
@@ -156,7 +156,7 @@ struct Module {
 }
 
 /// Generates the kernels of all forms for all requested settings.
-fn kernels(program: &Program, wanted: &[Wanted]) -> Result<Vec<Kernels>, Error> {
+fn kernels(program: &Program, wanted: &[KernelRequest]) -> Result<Vec<Kernels>, Error> {
     for wanted in wanted {
         let dim = wanted.cell.dim();
         if !program.forms().iter().any(|form| form.dimensions.form(dim).is_some()) {
@@ -171,17 +171,17 @@ fn kernels(program: &Program, wanted: &[Wanted]) -> Result<Vec<Kernels>, Error> 
 fn kernels_of(
     program: &Program,
     checked: &CheckedForm,
-    wanted: &[Wanted],
+    wanted: &[KernelRequest],
 ) -> Result<Kernels, Error> {
     let mut modules = Vec::new();
     for dim in [2, 3] {
-        let wanted: Vec<&Wanted> = wanted.iter().filter(|w| w.cell.dim() == dim).collect();
+        let wanted: Vec<&KernelRequest> = wanted.iter().filter(|w| w.cell.dim() == dim).collect();
         let Ok(form) = program.point_form(&checked.name, dim) else { continue };
         for isa in Isa::ALL.into_iter().filter(|_| !wanted.is_empty()) {
             let mut made = Vec::new();
             for wanted in &wanted {
                 for setting in settings_of(program, checked, wanted) {
-                    let found = ahead::kernels(&form, setting, isa)
+                    let found = aot::kernels(&form, setting, isa)
                         .map_err(|error| Error::new(wanted.span, error))?;
                     made.extend(found);
                 }
@@ -197,9 +197,9 @@ fn kernels_of(
 fn settings_of<'a>(
     program: &'a Program,
     form: &'a CheckedForm,
-    wanted: &'a Wanted,
+    wanted: &'a KernelRequest,
 ) -> impl Iterator<Item = Setting> {
-    let &Wanted { cell, degree, order, quadrature, .. } = wanted;
+    let &KernelRequest { cell, degree, order, quadrature, .. } = wanted;
     let problems = program.problems().filter(|head| head.form == form.name);
     let problems = problems
         .filter_map(|head| program.problem(head.name, cell.dim(), &Overrides::default()).ok());

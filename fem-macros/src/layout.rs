@@ -38,7 +38,7 @@ impl Layout {
 
 /// The kind of the last token, for the spacing.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Last {
+enum LastToken {
     /// The beginning of a line or an opening bracket.
     Opening,
     /// An operator character that continues in the next token.
@@ -61,7 +61,7 @@ struct Frame {
 pub(crate) fn layout(tokens: TokenStream) -> Layout {
     let mut writer = Writer {
         layout: Layout { text: String::new(), places: Vec::new() },
-        last: Last::Opening,
+        last: LastToken::Opening,
         indent: 0,
     };
     // An explicit stack of frames, because the user determines the nesting depth.
@@ -77,15 +77,15 @@ pub(crate) fn layout(tokens: TokenStream) -> Layout {
             TokenTree::Group(group) => frames.push(writer.open(&group)),
             TokenTree::Ident(ident) => writer.word(&ident.to_string(), ident.span()),
             TokenTree::Literal(literal) => {
-                writer.token(&literal.to_string(), literal.span(), Last::Other);
+                writer.token(&literal.to_string(), literal.span(), LastToken::Other);
             }
             TokenTree::Punct(punct) if punct.as_char() == '#' => match documentation(frame) {
                 Some((text, span)) => writer.documentation(text.as_deref(), span),
-                None => writer.token("#", punct.span(), Last::Other),
+                None => writer.token("#", punct.span(), LastToken::Other),
             },
             TokenTree::Punct(punct) => {
                 let joint = punct.spacing() == Spacing::Joint;
-                let last = if joint { Last::Joint } else { Last::Other };
+                let last = if joint { LastToken::Joint } else { LastToken::Other };
                 writer.token(&punct.as_char().to_string(), punct.span(), last);
                 if punct.as_char() == ';' && frame.items {
                     writer.line();
@@ -169,7 +169,7 @@ fn unquote(literal: &str) -> Option<String> {
 
 struct Writer {
     layout: Layout,
-    last: Last,
+    last: LastToken,
     indent: usize,
 }
 
@@ -180,17 +180,17 @@ impl Writer {
         if !text.is_empty() && !text.ends_with('\n') {
             text.push('\n');
         }
-        self.last = Last::Opening;
+        self.last = LastToken::Opening;
     }
 
-    fn token(&mut self, token: &str, span: Span, last: Last) {
+    fn token(&mut self, token: &str, span: Span, last: LastToken) {
         let text = &mut self.layout.text;
         if text.is_empty() || text.ends_with('\n') {
             text.push_str(&"    ".repeat(self.indent.min(16)));
         } else {
-            let close = matches!(self.last, Last::Opening | Last::Joint)
+            let close = matches!(self.last, LastToken::Opening | LastToken::Joint)
                 || matches!(token, ";" | "," | ":" | ")" | "]")
-                || (self.last == Last::Word && matches!(token, "(" | "["));
+                || (self.last == LastToken::Word && matches!(token, "(" | "["));
             if !close {
                 text.push(' ');
             }
@@ -203,7 +203,7 @@ impl Writer {
 
     fn word(&mut self, word: &str, span: Span) {
         let keyword = matches!(word, "if" | "else" | "in" | "on");
-        self.token(word, span, if keyword { Last::Other } else { Last::Word });
+        self.token(word, span, if keyword { LastToken::Other } else { LastToken::Word });
     }
 
     fn documentation(&mut self, text: Option<&str>, span: Span) {
@@ -230,7 +230,7 @@ impl Writer {
             Delimiter::None => return frame(group.stream(), None),
         };
         let frame = frame(group.stream(), Some((close, group.span_close())));
-        let inside = if open == "{" { Last::Other } else { Last::Opening };
+        let inside = if open == "{" { LastToken::Other } else { LastToken::Opening };
         self.token(open, group.span_open(), inside);
         if frame.items {
             self.indent += 1;
@@ -246,7 +246,7 @@ impl Writer {
             self.line();
         }
         // A bracket may be followed directly by an index: `f(x)[0]`.
-        self.token(close, span, if close == "}" { Last::Other } else { Last::Word });
+        self.token(close, span, if close == "}" { LastToken::Other } else { LastToken::Word });
         if frame.items {
             self.line();
         }

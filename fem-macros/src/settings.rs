@@ -17,7 +17,7 @@ use syn::{Error, Ident, Lit, Path, Token, parenthesized, parse2, token};
 
 /// Requested kernels.
 #[derive(Clone, Debug)]
-pub(crate) struct Wanted {
+pub(crate) struct KernelRequest {
     pub(crate) cell: Cell,
     pub(crate) degree: usize,
     /// The geometry's order, if specified.
@@ -31,7 +31,7 @@ pub(crate) struct Wanted {
 /// The contents of the attributes, their errors, and the tokens without them.
 #[derive(Debug)]
 pub(crate) struct Settings {
-    pub(crate) wanted: Vec<Wanted>,
+    pub(crate) wanted: Vec<KernelRequest>,
     /// The path of the facade, if it is not `::weakform`.
     pub(crate) facade: Option<TokenStream>,
     pub(crate) mistakes: Vec<Error>,
@@ -82,7 +82,7 @@ const DEGREE: &str = "expected a degree, as in `hex(2)`";
 /// An attribute of the macro.
 enum Attribute {
     /// `ahead_of_time(hex(2), …)`.
-    AheadOfTime(Vec<Wanted>),
+    AheadOfTime(Vec<KernelRequest>),
     /// `crate = wf`.
     Crate(TokenStream),
     /// An unknown attribute.
@@ -105,8 +105,8 @@ impl Parse for Attribute {
         }
         let list;
         parenthesized!(list in input);
-        let items = Punctuated::<Item, Token![,]>::parse_terminated(&list)?;
-        let wanted: Vec<Wanted> = items.into_iter().flat_map(|item| item.0).collect();
+        let items = Punctuated::<KernelRequests, Token![,]>::parse_terminated(&list)?;
+        let wanted: Vec<KernelRequest> = items.into_iter().flat_map(|item| item.0).collect();
         if wanted.is_empty() || !input.is_empty() {
             return Err(shape);
         }
@@ -130,9 +130,9 @@ fn facade(name: &Ident, input: ParseStream<'_>) -> syn::Result<TokenStream> {
 }
 
 /// `hex(1, 2, order = 3)`.
-struct Item(Vec<Wanted>);
+struct KernelRequests(Vec<KernelRequest>);
 
-impl Parse for Item {
+impl Parse for KernelRequests {
     fn parse(input: ParseStream<'_>) -> syn::Result<Self> {
         let name: Ident = input.parse().map_err(|error| Error::new(error.span(), SHAPE))?;
         if !input.peek(token::Paren) {
@@ -176,7 +176,7 @@ impl Parse for Item {
         if degrees.is_empty() {
             return Err(Error::new(parentheses.span.join(), DEGREE));
         }
-        let wanted = |(degree, span)| Wanted { cell, degree, order, quadrature, span };
+        let wanted = |(degree, span)| KernelRequest { cell, degree, order, quadrature, span };
         Ok(Self(degrees.into_iter().map(wanted).collect()))
     }
 }
@@ -200,7 +200,7 @@ fn number(input: ParseStream<'_>) -> syn::Result<(usize, Span)> {
 mod tests {
     use super::*;
 
-    fn taken(text: &str) -> Result<(Vec<Wanted>, String), String> {
+    fn taken(text: &str) -> Result<(Vec<KernelRequest>, String), String> {
         let found = settings(text.parse().expect("the text should be tokens of Rust"));
         match found.mistakes.into_iter().next() {
             Some(mistake) => Err(mistake.to_string()),

@@ -3,7 +3,7 @@
 //! ```text
 //! param f = 4; param g: vector = x;     struct Params<const DIM: usize> { f: f64, g: [f64; DIM] }
 //! aux kappa: scalar on cells;           struct Aux { kappa: Function<f64> }
-//! field u: vector;                      mod field { struct u: FieldOf<[f64; DIM]> }
+//! field u: vector;                      mod field { struct u: TypedField<[f64; DIM]> }
 //!                                       mod param { const f: &str = "f"; … }  mod aux { … }
 //! ```
 //!
@@ -41,7 +41,7 @@ pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
         [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
     let mut items = TokenStream::new();
     let Some(first) = forms.first() else { return items };
-    let (own_params, own_aux) = (own(first, Of::Params), own(first, Of::Aux));
+    let (own_params, own_aux) = (own(first, StructKind::Params), own(first, StructKind::Aux));
     if !own_params.is_empty() {
         items.extend(params(&forms, first));
     }
@@ -58,21 +58,21 @@ pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
 
 /// The kind of struct.
 #[derive(Clone, Copy)]
-enum Of {
+enum StructKind {
     Params,
     Aux,
 }
 
 /// Returns the indices of a form's parameters or data, without those of its time derivatives.
-fn own(form: &PointForm, of: Of) -> Vec<usize> {
+fn own(form: &PointForm, of: StructKind) -> Vec<usize> {
     let count = match of {
-        Of::Params => form.params.len(),
-        Of::Aux => form.aux.len(),
+        StructKind::Params => form.params.len(),
+        StructKind::Aux => form.aux.len(),
     };
     let made = |at: usize| {
         form.rates.iter().any(|rate| match of {
-            Of::Params => rate.param == at,
-            Of::Aux => rate.aux == at,
+            StructKind::Params => rate.param == at,
+            StructKind::Aux => rate.aux == at,
         })
     };
     (0..count).filter(|&at| !made(at)).collect()
@@ -90,7 +90,7 @@ fn fields(forms: &[PointForm], first: &PointForm) -> TokenStream {
             impl ::weakform::FieldName for field::#own {
                 fn name(&self) -> &str { #name }
             }
-            impl #bound ::weakform::FieldOf<#tokens> for field::#own {}
+            impl #bound ::weakform::TypedField<#tokens> for field::#own {}
         }
     });
     let docs = first.fields.iter().map(|field| format!("The field `{}`.", field.name));
@@ -128,7 +128,7 @@ pub(crate) fn names(form: &ast::Form) -> TokenStream {
             impl ::weakform::FieldName for field::#types {
                 fn name(&self) -> &str { #fields }
             }
-            impl<V: ::weakform::Value> ::weakform::FieldOf<V> for field::#types {}
+            impl<V: ::weakform::Value> ::weakform::TypedField<V> for field::#types {}
         )*
     };
     items.extend(texts("param", "Parameters.", &known(params)));
@@ -152,7 +152,7 @@ fn texts(module: &str, doc: &str, names: &[String]) -> Option<TokenStream> {
 fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
     let mut fields = Vec::new();
     let mut generic = false;
-    let places = own(first, Of::Params);
+    let places = own(first, StructKind::Params);
     for &at in &places {
         let param = &first.params[at];
         let shapes: Vec<Shape> = forms.iter().map(|form| form.params[at].shape).collect();
@@ -193,7 +193,7 @@ fn params(forms: &[PointForm], first: &PointForm) -> TokenStream {
 }
 
 fn data(forms: &[PointForm], first: &PointForm) -> TokenStream {
-    let fields: Vec<Field> = own(first, Of::Aux)
+    let fields: Vec<Field> = own(first, StructKind::Aux)
         .into_iter()
         .map(|at| {
             let shapes: Vec<Shape> = forms.iter().map(|form| form.aux[at].shape).collect();
@@ -213,7 +213,7 @@ fn data(forms: &[PointForm], first: &PointForm) -> TokenStream {
         impl #bound ::weakform::Data for Aux #of {
             fn visit(
                 self,
-                each: &mut dyn ::core::ops::FnMut(&'static str, ::weakform::Written),
+                each: &mut dyn ::core::ops::FnMut(&'static str, ::weakform::DataValues),
             ) {
                 #(each(#names, self.#own.written(#names));)*
             }

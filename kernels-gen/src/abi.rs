@@ -29,9 +29,9 @@
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
 //! | [`Role::Stored`], and [`Role::Geometry`] stored at the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
 
-pub mod hanging;
+pub mod access;
 mod interface;
-pub mod reach;
+pub mod hanging;
 
 pub use crate::kir::Precision;
 pub use interface::ArgumentText;
@@ -196,9 +196,9 @@ pub struct Argument {
 }
 
 /// Elements that a kernel accesses through an index array: `index · scale` to `index · scale + last` of an array, for
-/// each stored index. It is derived from the kernel ([`reach`]), so that a launch can be checked against its arrays.
+/// each stored index. It is derived from the kernel ([`access`]), so that a launch can be checked against its arrays.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Reach {
+pub struct IndirectAccess {
     /// The position of the index array among the arguments.
     pub map: usize,
     /// The position of the indexed array among the arguments.
@@ -214,7 +214,7 @@ pub struct Reach {
     pub part: Option<Range<usize>>,
 }
 
-impl Reach {
+impl IndirectAccess {
     /// Returns the length that an array needs if its largest index is `largest`.
     pub fn elements(&self, largest: u32) -> usize {
         let last = i128::from(largest) * self.scale as i128 + i128::from(self.last);
@@ -247,7 +247,7 @@ pub struct KernelAbi {
     /// The arguments, in order.
     pub arguments: Vec<Argument>,
     /// Accesses through index arrays.
-    pub reaches: Vec<Reach>,
+    pub reaches: Vec<IndirectAccess>,
     /// The contents of [`Role::Tables`], the same at every launch; empty without this argument.
     pub tables: Vec<f64>,
     /// Bytes of its tables in constant memory; the kernels of a file share [`CONSTANT_BYTES`].

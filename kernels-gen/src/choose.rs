@@ -47,7 +47,7 @@ impl Default for MeshFacts {
 
 /// Overrides of the selection; everything that is `None` is chosen.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Wishes {
+pub struct PlanOverrides {
     /// Cells per batch.
     pub lanes: Option<usize>,
     /// Geometry of every kernel that reads the mesh.
@@ -101,10 +101,10 @@ pub fn choose(
     tasks: &[Task],
     isa: Isa,
     precision: Precision,
-    wishes: &Wishes,
+    overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
     let plans = region_by_region(form, tasks, |form, tasks, of_facets| {
-        of_region(form, elements, facts, (tasks, of_facets), (isa, precision), wishes)
+        of_region(form, elements, facts, (tasks, of_facets), (isa, precision), overrides)
     })?;
     for plan in &plans {
         check(form, elements, plan)?;
@@ -142,17 +142,17 @@ fn of_region(
     facts: &MeshFacts,
     (tasks, of_facets): (&[Task], &[Task]),
     (isa, precision): (Isa, Precision),
-    wishes: &Wishes,
+    overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
     let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
     let indices = if runs { Indices::Runs } else { Indices::Nodes };
     let block = ZEN4.block.at(&Sizes::new(form, elements));
     let base = |task: Task| Plan {
-        lanes: wishes.lanes.unwrap_or(isa.widest(precision)),
+        lanes: overrides.lanes.unwrap_or(isa.widest(precision)),
         indices: if task.is_of_matrices() { Indices::Nodes } else { indices },
         scatter: if task == Task::Matrix {
-            wishes.matrix.unwrap_or(Scatter::Owner)
+            overrides.matrix.unwrap_or(Scatter::Owner)
         } else {
             Scatter::Atomic
         },
@@ -161,11 +161,11 @@ fn of_region(
         block: if task.is_of_matrices() {
             1
         } else {
-            wishes.block.unwrap_or(if task.stores() { 1 } else { block })
+            overrides.block.unwrap_or(if task.stores() { 1 } else { block })
         },
-        ..Plan::new(Target::Vectors, task, 1, precision, wishes.geometry.unwrap_or(own))
+        ..Plan::new(Target::Vectors, task, 1, precision, overrides.geometry.unwrap_or(own))
     };
-    let machine = wishes.machine.unwrap_or(ZEN4.machine);
+    let machine = overrides.machine.unwrap_or(ZEN4.machine);
     let share = |plan: &Plan| candidates::share(isa, plan);
     let mut plans = Vec::new();
     for &task in tasks {
@@ -174,13 +174,13 @@ fn of_region(
             // Stored data is computed from the mesh.
             _ if task.stores() && plan.geometry == Geometry::Stored => plan.geometry = own,
             Task::Action => {
-                let mut candidates = action_candidates(&plan, wishes);
-                candidates.extend(corners(&plan, elements, facts, wishes));
+                let mut candidates = action_candidates(&plan, overrides);
+                candidates.extend(corners(&plan, elements, facts, overrides));
                 plan = cheapest(form, elements, candidates, &machine, share)?;
             }
             Task::Residual | Task::Diagonal => {
                 let mut candidates = vec![plan.clone()];
-                candidates.extend(corners(&plan, elements, facts, wishes));
+                candidates.extend(corners(&plan, elements, facts, overrides));
                 plan = cheapest(form, elements, candidates, &machine, share)?;
             }
             _ => {}
@@ -250,10 +250,10 @@ fn reads_geometry(plan: &Plan) -> bool {
     plan.task != Task::Action || plan.linearisation == Linearisation::Recompute
 }
 
-fn action_candidates(plan: &Plan, wishes: &Wishes) -> Vec<Plan> {
+fn action_candidates(plan: &Plan, overrides: &PlanOverrides) -> Vec<Plan> {
     let stored = Plan { linearisation: Linearisation::Stored, ..plan.clone() };
     let metric = Plan { geometry: Geometry::Stored, ..plan.clone() };
-    match (wishes.linearisation, wishes.geometry) {
+    match (overrides.linearisation, overrides.geometry) {
         (Some(Linearisation::Stored), _) => vec![stored],
         (Some(Linearisation::Recompute), Some(_)) => vec![plan.clone()],
         (Some(Linearisation::Recompute), None) => vec![plan.clone(), metric],
@@ -263,12 +263,17 @@ fn action_candidates(plan: &Plan, wishes: &Wishes) -> Vec<Plan> {
 }
 
 /// Returns the same plan with gathered corners, if that is possible.
-fn corners(plan: &Plan, elements: &Elements, facts: &MeshFacts, wishes: &Wishes) -> Option<Plan> {
+fn corners(
+    plan: &Plan,
+    elements: &Elements,
+    facts: &MeshFacts,
+    overrides: &PlanOverrides,
+) -> Option<Plan> {
     let straight = facts.order == 1 && (!facts.affine || !elements.cell.is_tensor());
     let straight = straight && !facts.periodic;
     let corners = Plan { geometry: Geometry::Corners, ..plan.clone() };
     let nodes = elements.at_corners() && plan.indices == Indices::Nodes;
-    (straight && nodes && wishes.geometry.is_none() && wishes.linearisation.is_none())
+    (straight && nodes && overrides.geometry.is_none() && overrides.linearisation.is_none())
         .then_some(corners)
 }
 

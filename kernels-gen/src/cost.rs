@@ -20,7 +20,7 @@ pub struct Cost {
     /// Scalar arithmetic operations.
     pub arithmetic: Arithmetic,
     /// Values moved by indirect accesses.
-    pub indexed: Indexed,
+    pub indexed: IndexedAccesses,
     /// Loads and stores of private and shared arrays.
     pub private_accesses: f64,
     /// The part in shared memory.
@@ -28,7 +28,7 @@ pub struct Cost {
     /// Bytes streamed.
     pub bytes: Bytes,
     /// Work issued by warps.
-    pub issued: Issued,
+    pub issued: IssuedWork,
     /// True if threads share a cell.
     pub in_groups: bool,
     /// Reals in a thread's private arrays.
@@ -39,7 +39,7 @@ pub struct Cost {
 
 /// Work issued by whole warps, counted once per thread: idle threads wait for the others.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Issued {
+pub struct IssuedWork {
     /// Arithmetic, a division counted as one.
     pub arithmetic: f64,
     /// Loads and stores of shared memory.
@@ -65,7 +65,7 @@ pub struct Arithmetic {
 
 /// Values that are accessed individually, or in runs contiguous in several cells.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Indexed {
+pub struct IndexedAccesses {
     /// Gathered individually.
     pub gathered: f64,
     /// Gathered in runs.
@@ -112,16 +112,16 @@ pub struct Machine {
     /// Weights of other operations, in multiply-adds.
     pub weights: Weights,
     /// Attained fractions for kernels with a cell per lane or thread.
-    pub cells: Reach,
+    pub cells: AttainedFractions,
     /// Attained fractions for kernels whose threads share a cell.
-    pub groups: Reach,
+    pub groups: AttainedFractions,
     /// Launch latency in seconds.
     pub launch: f64,
 }
 
 /// The fractions of a machine's rates that kernels attain, and the rule that combines concurrent parts.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Reach {
+pub struct AttainedFractions {
     /// Fraction of the bandwidth.
     pub stream: f64,
     /// Fraction of the multiply-add rate.
@@ -205,7 +205,7 @@ pub struct Times {
     pub indexed: f64,
     /// Register spills.
     pub spilt: f64,
-    /// Like [`Reach::overlap`].
+    /// Like [`AttainedFractions::overlap`].
     pub overlap: Overlap,
 }
 
@@ -249,14 +249,14 @@ impl Machine {
         shared_rate: 3.45e12,
         added_rate: 2.68e11,
         weights: Weights { division: 13.0, function: 40.0, ..Weights::LANES },
-        cells: Reach {
+        cells: AttainedFractions {
             stream: 0.97,
             arithmetic: 0.94,
             shared: 1.37,
             indexed: 1.34,
             overlap: Overlap::Norm(1.54),
         },
-        groups: Reach {
+        groups: AttainedFractions {
             stream: 0.87,
             arithmetic: 0.735,
             shared: 1.37,
@@ -274,8 +274,8 @@ impl Machine {
         shared_rate: f64::INFINITY,
         added_rate: f64::INFINITY,
         weights: Weights::LANES,
-        cells: Reach::CORE,
-        groups: Reach::CORE,
+        cells: AttainedFractions::CORE,
+        groups: AttainedFractions::CORE,
         launch: 0.0,
     };
 
@@ -292,7 +292,7 @@ impl Machine {
     }
 }
 
-impl Reach {
+impl AttainedFractions {
     /// Fitted to 142 kernels of the bake-off suite on one core with 512-bit vectors and on two, with maps from vertices
     /// and with stored coefficients. For 94 % of the faster of each two, the prediction is within 15 % of the time.
     const CORE: Self = Self {
@@ -305,9 +305,9 @@ impl Reach {
 }
 
 impl Weights {
-    /// Weights for vectors whose lanes are cells, fitted like the fractions of [`Reach`]. A gather is a load and an
-    /// insertion per lane. An addition to memory is a load, an addition and a store, partly concurrent with the
-    /// multipliers, like the divider. A run takes about three shuffles per element; functions call the mathematical
+    /// Weights for vectors whose lanes are cells, fitted like [`AttainedFractions`]. A gather is a
+    /// load and an insertion per lane. An addition to memory is a load, an addition and a store, partly concurrent with
+    /// the multipliers, like the divider. A run takes about three shuffles per element; functions call the mathematical
     /// library lane by lane.
     pub const LANES: Self = Self {
         chosen: 1.0,
@@ -325,14 +325,14 @@ impl Cost {
     /// Returns the floating-point operations; a fused multiply-add counts as two.
     pub fn flops(&self) -> f64 {
         let Arithmetic { fused, plain, divisions, functions, .. } = self.arithmetic;
-        let Indexed { added, added_in_runs, .. } = self.indexed;
+        let IndexedAccesses { added, added_in_runs, .. } = self.indexed;
         2.0 * fused + plain + divisions + functions + added + added_in_runs
     }
 
     /// Returns the time in units of one multiply-add.
     pub fn operations(&self, weights: &Weights) -> f64 {
         let Arithmetic { fused, plain, chosen, divisions, functions } = self.arithmetic;
-        let Indexed { gathered, gathered_in_runs, added, added_in_runs } = self.indexed;
+        let IndexedAccesses { gathered, gathered_in_runs, added, added_in_runs } = self.indexed;
         fused
             + plain
             + weights.chosen * chosen

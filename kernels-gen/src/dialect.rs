@@ -36,7 +36,7 @@ impl fmt::Display for Language {
 }
 
 /// Source text, deterministic for given inputs and self-contained except for [`KernelAbi::tables`]. Source printed by
-/// this crate is a [`Generated`].
+/// this crate is a [`GeneratedSource`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct SourceFile {
     /// The text.
@@ -136,12 +136,12 @@ impl SourceFile {
 /// Source that this crate has printed, with the interfaces of its kernels. Both are immutable and consistent, so that a
 /// runtime may compile it and launch the kernels with arguments that fit the interfaces.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Generated {
+pub struct GeneratedSource {
     file: SourceFile,
     isa: Option<Isa>,
 }
 
-impl Generated {
+impl GeneratedSource {
     pub(crate) fn new(file: SourceFile, isa: Option<Isa>) -> Self {
         Self { file, isa }
     }
@@ -195,7 +195,7 @@ impl Generated {
     }
 }
 
-impl Deref for Generated {
+impl Deref for GeneratedSource {
     type Target = SourceFile;
 
     fn deref(&self) -> &SourceFile {

@@ -1,15 +1,15 @@
-//! `generate`: (`PointForm`, `Elements`, plans) → `Generated` source, through every stage of this crate; or, with
+//! `generate`: (`PointForm`, `Elements`, plans) → `GeneratedSource`, through every stage of this crate; or, with
 //! [`interpret`], → kernels that run without a compiler.
 
 use crate::abi::{Argument, KernelAbi, Role};
 use crate::cost::count;
 use crate::dialect::rust::{Isa, Item, print};
-use crate::dialect::{Generated, c};
+use crate::dialect::{GeneratedSource, c};
 use crate::element::{Cell, LinePoints, Rule, default_rule};
-use crate::interpreted::Interpreted;
+use crate::interpreted::InterpretedKernel;
 use crate::kir::{Entries, Kernel, Op, Precision};
 use crate::pass::{Constants, for_threads, for_vectors};
-use crate::plan::rule::{Unsuited, judge, largest_quadrature};
+use crate::plan::rule::{QuadratureError, judge, largest_quadrature};
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
@@ -32,7 +32,7 @@ pub fn elements(
     if let Some(Quadrature::Degree(given)) = quadrature {
         let most = largest_quadrature(cell, order);
         if given > most {
-            return Err(Unsuited::High { given, cell, most }.into());
+            return Err(QuadratureError::High { given, cell, most }.into());
         }
     }
     let provisional = default_rule(cell, 1, 1, None);
@@ -48,7 +48,7 @@ pub fn elements(
     if let Some(Quadrature::Degree(given)) = quadrature {
         match judge(form, &elements, order, given) {
             Ok(notes) => elements.notes = notes,
-            Err(low @ Unsuited::Low { .. }) => {
+            Err(low @ QuadratureError::Low { .. }) => {
                 elements.notes = vec![low.note()];
                 elements.lost = Some(low);
             }
@@ -76,13 +76,13 @@ pub fn generate(
     elements: &Elements,
     plans: &[Plan],
     isa: Isa,
-) -> Result<Generated, PlanError> {
+) -> Result<GeneratedSource, PlanError> {
     if plans.iter().any(|plan| plan.scatter == Scatter::Block) {
         let text = "lanes of a processor add to their nodes one after another";
         return Err(PlanError::Unsupported(text.to_owned()));
     }
-    let legal = |(kernel, abi, header): Lowered| Ok((for_vectors(kernel)?, abi, header));
-    let kernels: Result<Vec<Lowered>, PlanError> =
+    let legal = |(kernel, abi, header): LoweredKernel| Ok((for_vectors(kernel)?, abi, header));
+    let kernels: Result<Vec<LoweredKernel>, PlanError> =
         lowered(form, elements, plans)?.into_iter().map(legal).collect();
     let kernels = kernels?;
     let items: Vec<Item<'_>> =
@@ -95,8 +95,8 @@ pub fn generate_for_threads(
     form: &PointForm,
     elements: &Elements,
     plans: &[Plan],
-    words: &c::Words,
-) -> Result<Generated, PlanError> {
+    words: &c::Vocabulary,
+) -> Result<GeneratedSource, PlanError> {
     let (mut kernels, mut notes) = (Vec::new(), Vec::new());
     for (kernel, abi, header) in lowered(form, elements, plans)? {
         // Without threads in the strategy, each lane is one.
@@ -119,14 +119,14 @@ pub fn generate_for_threads(
     Ok(c::print(&title(form, &words.language.to_string()), &items, words))
 }
 
-type Lowered = (Kernel, KernelAbi, Vec<String>);
+type LoweredKernel = (Kernel, KernelAbi, Vec<String>);
 
 /// Returns each plan's kernel, its interface and the lines of its header.
 fn lowered(
     form: &PointForm,
     elements: &Elements,
     plans: &[Plan],
-) -> Result<Vec<Lowered>, PlanError> {
+) -> Result<Vec<LoweredKernel>, PlanError> {
     let kernel = |plan: &Plan| {
         let (kernel, abi) = lower(form, elements, plan)?;
         check_range(&kernel)?;
@@ -206,10 +206,10 @@ pub fn interpret(
     form: &PointForm,
     elements: &Elements,
     plans: &[Plan],
-) -> Result<Vec<Interpreted>, PlanError> {
+) -> Result<Vec<InterpretedKernel>, PlanError> {
     let lowered = plans.iter().map(|plan| lower(form, elements, plan));
     lowered
-        .map(|lowered| lowered.and_then(|(kernel, abi)| Ok(Interpreted::new(kernel, abi)?)))
+        .map(|lowered| lowered.and_then(|(kernel, abi)| Ok(InterpretedKernel::new(kernel, abi)?)))
         .collect()
 }
 

@@ -1,4 +1,4 @@
-//! [`Interpreted`]: a kernel that runs without a compiler, with the same [`KernelAbi`] as its text.
+//! [`InterpretedKernel`]: a kernel that runs without a compiler, with the same [`KernelAbi`] as its text.
 //!
 //! It wraps a kernel that [`generate`](crate::generate) has lowered. Callers launch it with arrays in the order of its
 //! ABI on a range of batches, like a compiled kernel; the kernel IR is hidden.
@@ -16,12 +16,12 @@ pub const LANES: usize = 16;
 
 /// A kernel for the interpreter.
 #[derive(Clone, Debug)]
-pub struct Interpreted {
+pub struct InterpretedKernel {
     abi: KernelAbi,
     interpreter: Interpreter,
 }
 
-impl Interpreted {
+impl InterpretedKernel {
     /// Verifies a kernel.
     pub(crate) fn new(kernel: Kernel, abi: KernelAbi) -> Result<Self, VerifyError> {
         Ok(Self { abi, interpreter: Interpreter::new(kernel)? })

@@ -1,7 +1,7 @@
 //! Code generator: from a `PointForm` to the source of a specialised finite-element kernel.
 
 pub mod abi;
-pub mod ahead;
+pub mod aot;
 pub mod choose;
 pub mod cost;
 pub mod dialect;

@@ -204,7 +204,7 @@ pub struct Elements {
     pub notes: Vec<String>,
     /// Rank deficiency of this quadrature in a single cell; mesh and boundary conditions then decide whether a problem
     /// is regular.
-    pub lost: Option<rule::Unsuited>,
+    pub lost: Option<rule::QuadratureError>,
 }
 
 /// An unsupported form, element or plan.
@@ -241,7 +241,7 @@ pub enum PlanError {
     },
     /// A rejected explicit quadrature.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Quadrature(#[from] rule::Unsuited),
+    Quadrature(#[from] rule::QuadratureError),
     /// An unimplemented feature.
     #[error("{0}")]
     Unsupported(String),

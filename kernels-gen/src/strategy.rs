@@ -8,11 +8,11 @@ pub mod thread_per_dof;
 pub mod thread_per_line;
 pub mod thread_transposition;
 
-use crate::abi::reach::reaches;
+use crate::abi::access::indirect_accesses;
 use crate::abi::{KernelAbi, hash};
 use crate::kir::Kernel;
 use crate::kir::verify::VerifyError;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::slots;
 use crate::pass::simplify;
 use crate::plan::{Elements, Plan, PlanError, Scatter, Strategy};
@@ -28,9 +28,9 @@ fn checked<'a>(
     form: &'a PointForm,
     elements: &'a Elements,
     plan: &'a Plan,
-) -> Result<Facts<'a>, PlanError> {
+) -> Result<KernelFacts<'a>, PlanError> {
     plan.check(form, elements)?;
-    let facts = Facts::new(form, elements, plan);
+    let facts = KernelFacts::new(form, elements, plan);
     if plan.scatter == Scatter::Block {
         slots::check(&facts)?;
     }
@@ -62,7 +62,7 @@ pub fn lower(
     };
     let kernel = simplify(kernel)?;
     abi.hash = hash(&kernel.fingerprint());
-    let what = reaches(&kernel, &abi.arguments);
+    let what = indirect_accesses(&kernel, &abi.arguments);
     abi.reaches = what.map_err(|what| VerifyError { kernel: kernel.name.clone(), what })?;
     Ok((kernel, abi))
 }

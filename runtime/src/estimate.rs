@@ -53,7 +53,7 @@ use crate::support::parallel::*;
 use boundary::{EssentialConditions, FacetSources, leave_free};
 use cells::{CellContributions, PointReduction};
 use faces::{FacetConnectivity, FacetPair};
-use fem_dsl::measures::estimated;
+use fem_dsl::measures::estimator_form;
 use fem_dsl::point::{Part, PointForm};
 use interface::{InterfaceFacet, InterfaceFacets, RemoteSide, RemoteSides};
 use kernels_gen::element::ElementError;
@@ -183,7 +183,7 @@ impl Estimator {
         target: &Target,
         device: Option<&Arc<dyn Device>>,
     ) -> Result<Self, EstimateError> {
-        let read = estimated(form);
+        let read = estimator_form(form);
         // Without a flux the residual vanishes at the points of the solve's rule: use a finer one, unless data exists
         // at those points only.
         let rows = || form.integrals.iter().flat_map(|integral| &integral.residual);

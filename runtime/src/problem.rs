@@ -87,7 +87,7 @@ use crate::support::memory::InsufficientMemory;
 use crate::support::progress::doing;
 use crate::support::timers::Timers;
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Problem, Unfixed, UnstablePair};
+use fem_dsl::problem::{Problem, UndeterminedField, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, PlanError};
@@ -224,7 +224,7 @@ pub enum RunError {
     },
     /// A field that no term and no boundary condition determines.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
-    Unfixed(Unfixed),
+    Unfixed(UndeterminedField),
     /// An error against a known solution that is not finite.
     #[error("the error against the known solution of `{field}` is {value}")]
     ExactNotFinite {

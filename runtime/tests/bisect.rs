@@ -6,7 +6,7 @@ mod meshes;
 mod transfers;
 
 use fem_dsl::point::Shape;
-use fem_dsl::problem::Stored;
+use fem_dsl::problem::FileArray;
 use kernels_gen::element::Lagrange;
 use meshes::{Random, all, boxes, curved, round, tagged, turned};
 use runtime::files::input::ArrayRequest;
@@ -405,7 +405,7 @@ fn npy(values: &[f64]) -> Vec<u8> {
 #[test]
 fn data_of_the_first_mesh_is_inherited() {
     let mut random = Random(12);
-    let stored = Stored { path: "data.npy".into(), array: None, from_text: true };
+    let stored = FileArray { path: "data.npy".into(), array: None, from_text: true };
     for (cell, dim, splits) in [(Cell::Triangle, 2, 2), (Cell::Tetrahedron, 3, 6)] {
         let mesh = boxes(cell, 2);
         let linear = |at: [f64; 3]| at[0] + 10.0 * at[1] + 100.0 * at[2];

@@ -7,7 +7,7 @@ use fem_bench::CASES;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
-use kernels_gen::choose::{MeshFacts, Wishes, choose_for_threads};
+use kernels_gen::choose::{MeshFacts, PlanOverrides, choose_for_threads};
 use kernels_gen::dialect::c::rows::rows_times_vector;
 use kernels_gen::dialect::c::slices::slices_times_vector;
 use kernels_gen::dialect::c::sum::{sum_of_cells, sum_of_cells_alone};
@@ -66,7 +66,7 @@ fn kernels_compile_for_every_cell_precision_and_task() {
                 let facts =
                     MeshFacts { affine, constrained: true, hanging, ..MeshFacts::default() };
                 let precision = if number == 1 { Precision::F32 } else { Precision::F64 };
-                let wishes = Wishes::default();
+                let wishes = PlanOverrides::default();
                 let plans =
                     choose_for_threads(&form, &elements, &facts, &tasks, precision, &wishes)
                         .expect("plans");
@@ -109,7 +109,7 @@ fn element_matrices_compile() {
         let (affine, hanging) = (!cell.is_tensor(), cell == Cell::Quadrilateral);
         let facts = MeshFacts { affine, constrained: true, hanging, ..MeshFacts::default() };
         let scatter = if degree == 1 { Scatter::Atomic } else { Scatter::Owner };
-        let wishes = Wishes { matrix: Some(scatter), ..Wishes::default() };
+        let wishes = PlanOverrides { matrix: Some(scatter), ..PlanOverrides::default() };
         let plans = choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
         let source = generate_for_threads(&form, &elements, &plans.expect("plans"), &CUDA);
         let source = source.expect("a source");
@@ -131,7 +131,7 @@ fn large_tables_leave_the_memory_of_constants() {
         let (program, _) = compile_form(&Source::new("form.wf", FORMS[number]));
         let form = program.expect("a form").point_form("f", 3).expect("a form");
         let elements = elements(&form, Cell::Tetrahedron, 4, 1, None).expect("elements");
-        let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+        let wishes = PlanOverrides { strategy: Some(strategy), ..PlanOverrides::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let plans = choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
         let plans = plans.expect("plans");
@@ -162,7 +162,8 @@ fn lines_have_the_registers_that_they_need() {
             let rule = Rule::Tensor { cell, line: (case.rule)(degree) };
             let elements = Elements::new(&form, cell, degree, rule).expect("elements");
             // The shared memory of a thread group on an H100.
-            let wishes = Wishes { shared_bytes: Some(227 << 10), ..Wishes::default() };
+            let wishes =
+                PlanOverrides { shared_bytes: Some(227 << 10), ..PlanOverrides::default() };
             let (tasks, precision) = ([Task::Action], Precision::F64);
             let plans = choose_for_threads(&form, &elements, &facts, &tasks, precision, &wishes);
             let plans = plans.expect("plans");
@@ -267,7 +268,7 @@ fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
         let form = program.expect("a form").point_form("f", 2).expect("a form");
         let elements = elements(&form, Cell::Quadrilateral, degree, 1, None).expect("elements");
         let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
-        let (precision, wishes) = (Precision::F64, Wishes::default());
+        let (precision, wishes) = (Precision::F64, PlanOverrides::default());
         let plans = choose_for_threads(&form, &elements, &facts, tasks, precision, &wishes);
         generate_for_threads(&form, &elements, &plans.expect("plans"), &CUDA).expect("a source")
     };

@@ -18,7 +18,7 @@ use fem_dsl::point::PointForm;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::{Precision, Role, Slots};
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::element::Lagrange;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
@@ -337,7 +337,7 @@ impl Setting {
     }
 
     /// Returns the kernels of a device.
-    fn compiled(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> DeviceKernels {
+    fn compiled(&self, device: &Arc<dyn Device>, wishes: &PlanOverrides) -> DeviceKernels {
         self.compiled_for(&TASKS, device, wishes)
     }
 
@@ -345,7 +345,7 @@ impl Setting {
         &self,
         tasks: &[Task],
         device: &Arc<dyn Device>,
-        wishes: &Wishes,
+        wishes: &PlanOverrides,
     ) -> DeviceKernels {
         let Self { form, elements, on, precision, .. } = self;
         let (device, facts) = (Arc::clone(device), facts(on));
@@ -355,7 +355,7 @@ impl Setting {
     }
 
     /// Returns the results of a device, computed twice.
-    fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+    fn on_a_device(&self, device: &Arc<dyn Device>, wishes: &PlanOverrides) -> [[Vec<f64>; 3]; 2] {
         self.with(self.compiled(device, wishes), wishes)
     }
 
@@ -379,7 +379,7 @@ impl Setting {
     }
 
     /// Returns the results of a device's kernels, computed twice.
-    fn with(&self, compiled: DeviceKernels, wishes: &Wishes) -> [[Vec<f64>; 3]; 2] {
+    fn with(&self, compiled: DeviceKernels, wishes: &PlanOverrides) -> [[Vec<f64>; 3]; 2] {
         let Self { on, precision, .. } = self;
         if let Some(scatter) = wishes.scatter {
             // Facets add one by one, even if cells sum first.
@@ -465,7 +465,7 @@ fn operators_agree_with_the_processors() {
             if setting.takes_long(device) {
                 continue;
             }
-            let [found, _] = setting.on_a_device(device, &Wishes::default());
+            let [found, _] = setting.on_a_device(device, &PlanOverrides::default());
             setting.compare(&found, &wanted, &format!("{device:?}"));
         }
     }
@@ -493,7 +493,8 @@ fn without_atomic_additions_results_are_the_same_and_so_are_their_bits() {
             let slow = parts::is_slow(&**device);
             let ways = if slow { &ways[number % ways.len()..][..1] } else { ways };
             for &scatter in ways {
-                let wishes = Wishes { scatter: Some(scatter), strategy, ..Wishes::default() };
+                let wishes =
+                    PlanOverrides { scatter: Some(scatter), strategy, ..PlanOverrides::default() };
                 let [found, again] = setting.on_a_device(device, &wishes);
                 setting.compare(&found, &wanted, &format!("{device:?}, {scatter}"));
                 // No bit may depend on the order of threads.
@@ -550,7 +551,7 @@ fn batches_sum_before_they_add() {
                 continue;
             }
             let scatter = Some(Scatter::Block);
-            let wishes = Wishes { scatter, strategy, slots, ..Wishes::default() };
+            let wishes = PlanOverrides { scatter, strategy, slots, ..PlanOverrides::default() };
             let [found, _] = setting.on_a_device(device, &wishes);
             setting.compare(&found, &wanted, &format!("{device:?}, {strategy:?}, {slots:?}"));
         }
@@ -575,7 +576,7 @@ fn large_tables_may_lie_elsewhere() {
         let setting = Setting::new(case);
         let wanted = setting.on_the_processor();
         for device in &devices {
-            let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+            let wishes = PlanOverrides { strategy: Some(strategy), ..PlanOverrides::default() };
             let compiled = setting.compiled(device, &wishes);
             // CUDA stores tables read at divergent positions in separate memory.
             let others = device.words().spread.is_some() && strategy == transposition;
@@ -605,7 +606,7 @@ fn nodes_inside_of_cells_may_have_conditions() {
         .expect("a node");
     let wanted = setting.on_the_processor();
     for device in &devices() {
-        for found in setting.on_a_device(device, &Wishes::default()) {
+        for found in setting.on_a_device(device, &PlanOverrides::default()) {
             setting.compare(&found, &wanted, &format!("{device:?}"));
         }
     }
@@ -623,7 +624,7 @@ fn vectors_of_another_place_are_refused() {
         let elements = elements(&form, mesh.cell(), 1, 1, None).expect("elements");
         let element = Lagrange::continuous(mesh.cell(), 1).expect("an element");
         let on = Arc::new(Discretisation::new(mesh, &[(element, 1)]).expect("a space"));
-        let (tasks, wishes) = ([Task::Action], Wishes::default());
+        let (tasks, wishes) = ([Task::Action], PlanOverrides::default());
         let precision = Precision::F64;
         let compiled =
             compile_for_device(&form, &elements, &facts(&on), &tasks, device, precision, &wishes);

@@ -11,8 +11,8 @@ use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
-use kernels_gen::choose::{MeshFacts, Wishes, choose};
-use kernels_gen::dialect::Generated;
+use kernels_gen::choose::{MeshFacts, PlanOverrides, choose};
+use kernels_gen::dialect::GeneratedSource;
 use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::Cell;
@@ -95,7 +95,7 @@ fn forms() -> Vec<PointForm> {
 
 #[test]
 fn whatever_names_a_form_takes_its_rust_compiles() {
-    let mut source = Generated::empty(Language::Rust);
+    let mut source = GeneratedSource::empty(Language::Rust);
     let isas = if cfg!(target_arch = "x86_64") { &Isa::ALL[1..] } else { &[Isa::Portable] };
     for (form, &isa) in forms().iter().zip(isas.iter().cycle()) {
         let elements = elements(form, Cell::Quadrilateral, 1, 1, None).expect("elements");
@@ -107,7 +107,7 @@ fn whatever_names_a_form_takes_its_rust_compiles() {
             &[Task::Residual],
             isa,
             Precision::F64,
-            &Wishes::default(),
+            &PlanOverrides::default(),
         );
         let kernels = generate(form, &elements, &plans.expect("plans"), isa).expect("a source");
         source.append(kernels.in_module(&form.name));
@@ -126,15 +126,15 @@ fn whatever_names_a_form_takes_its_rust_compiles() {
 #[cfg(any(feature = "opencl", feature = "cuda"))]
 fn for_threads<'a>(
     forms: impl IntoIterator<Item = &'a PointForm>,
-    words: &kernels_gen::dialect::c::Words,
-) -> Vec<Generated> {
+    words: &kernels_gen::dialect::c::Vocabulary,
+) -> Vec<GeneratedSource> {
     use kernels_gen::choose::choose_for_threads;
     use kernels_gen::generate::generate_for_threads;
-    let mut sources: Vec<Generated> = Vec::new();
+    let mut sources: Vec<GeneratedSource> = Vec::new();
     for form in forms {
         let elements = elements(form, Cell::Quadrilateral, 1, 1, None).expect("elements");
         let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
-        let (tasks, wishes) = ([Task::Residual], Wishes::default());
+        let (tasks, wishes) = ([Task::Residual], PlanOverrides::default());
         let plans = choose_for_threads(form, &elements, &facts, &tasks, Precision::F64, &wishes);
         let source =
             generate_for_threads(form, &elements, &plans.expect("plans"), words).expect("a source");

@@ -18,18 +18,19 @@ use runtime::support::expression::Parameters;
 use std::sync::Arc;
 
 /// Writes the components at a point, after checking their number; the second argument contains the parameters.
-type Write = Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+type ConditionWriter =
+    Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
 /// A requested condition.
-pub(super) struct Wanted {
+pub(super) struct ConditionRequest {
     field: String,
     trace: Trace,
     pub(super) boundary: Boundary,
     params: Vec<String>,
-    value: Write,
+    value: ConditionWriter,
 }
 
-impl Wanted {
+impl ConditionRequest {
     pub(super) fn new<V: Value, const N: usize>(
         field: &str,
         trace: Trace,
@@ -65,7 +66,7 @@ struct Condition {
     /// Values per node.
     count: usize,
     params: Vec<usize>,
-    value: Write,
+    value: ConditionWriter,
 }
 
 /// The conditions of a system, in order, and the mean values of fields determined up to a constant.
@@ -77,7 +78,7 @@ pub(super) struct Conditions {
 impl Conditions {
     pub(super) fn new(
         form: &PointForm,
-        wanted: Vec<Wanted>,
+        wanted: Vec<ConditionRequest>,
         means: Vec<(String, Vec<f64>)>,
         on: &Discretisation,
     ) -> Result<Self, Error> {
@@ -158,8 +159,8 @@ impl Conditions {
 }
 
 impl Condition {
-    fn new(form: &PointForm, wanted: Wanted, on: &Discretisation) -> Result<Self, Error> {
-        let Wanted { field: name, trace, boundary, params, value } = wanted;
+    fn new(form: &PointForm, wanted: ConditionRequest, on: &Discretisation) -> Result<Self, Error> {
+        let ConditionRequest { field: name, trace, boundary, params, value } = wanted;
         let field = index("field", &name, form.fields.iter().map(|field| field.name.as_str()))?;
         let shape = form.fields[field].shape;
         let count = shape.components();

@@ -1,7 +1,7 @@
 //! Input of a [`System`] apart from its state: new values of auxiliary data, and a right-hand side.
 
-use super::setup::{Write, writing};
-use super::{Data, System, Value, Written};
+use super::setup::{ValueWriter, writing};
+use super::{Data, DataValues, System, Value};
 use crate::error::index;
 use crate::{Error, Vector};
 use runtime::problem::{RunError, datum};
@@ -49,9 +49,9 @@ impl System {
     /// See [`System::set_aux`]; either all data is replaced or none.
     pub fn set_data(&mut self, data: impl Data) -> Result<(), Error> {
         let mut given = Vec::new();
-        data.visit(&mut |name, Written(value)| given.push((name, value)));
+        data.visit(&mut |name, DataValues(value)| given.push((name, value)));
         let place = |(name, value)| Ok((self.aux(name)?, value));
-        let given: Vec<(usize, Write)> =
+        let given: Vec<(usize, ValueWriter)> =
             given.into_iter().map(place).collect::<Result<_, Error>>()?;
         self.replace_aux(&given)
     }
@@ -147,7 +147,7 @@ impl System {
         self.load = None;
     }
 
-    fn replace_aux(&mut self, given: &[(usize, Write)]) -> Result<(), Error> {
+    fn replace_aux(&mut self, given: &[(usize, ValueWriter)]) -> Result<(), Error> {
         let mut new = Vec::with_capacity(given.len());
         for (index, write) in given {
             let count = self.form.aux[*index].shape.components();

@@ -1,7 +1,7 @@
 //! Stepwise setup of a [`System`]: degree, parameters, boundary conditions, data.
 
-use super::conditions::{Conditions, Wanted};
-use super::{Data, FieldName, FieldOf, Params, System, Written};
+use super::conditions::{ConditionRequest, Conditions};
+use super::{Data, DataValues, FieldName, Params, System, TypedField};
 use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::PointForm;
@@ -79,7 +79,7 @@ impl<const N: usize> From<[&str; N]> for Boundary {
 }
 
 /// Writes the components at a point, after checking their number.
-pub(super) type Write = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+pub(super) type ValueWriter = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
 /// A form on a mesh, before numbering and compilation. The methods add to it; [`Setup::build`] creates the [`System`]
 /// and reports errors.
@@ -91,9 +91,9 @@ pub struct Setup {
     quadrature: Option<Quadrature>,
     time: f64,
     params: Vec<(String, Vec<f64>)>,
-    conditions: Vec<Wanted>,
+    conditions: Vec<ConditionRequest>,
     means: Vec<(String, Vec<f64>)>,
-    aux: Vec<(String, Write)>,
+    aux: Vec<(String, ValueWriter)>,
     execution: Execution,
     isa: Option<Isa>,
     device: Option<Arc<dyn Device>>,
@@ -150,7 +150,7 @@ impl Setup {
 
     /// Sets all auxiliary data, in the struct that [`weak_form!`](crate::weak_form) generates for it.
     pub fn data(mut self, data: impl Data) -> Self {
-        data.visit(&mut |name, Written(value)| self.aux.push((name.to_owned(), value)));
+        data.visit(&mut |name, DataValues(value)| self.aux.push((name.to_owned(), value)));
         self
     }
 
@@ -177,7 +177,7 @@ impl Setup {
     /// ```
     pub fn dirichlet<V: Value>(
         self,
-        field: impl FieldOf<V>,
+        field: impl TypedField<V>,
         on: impl Into<Boundary>,
         value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
     ) -> Self {
@@ -219,7 +219,13 @@ impl Setup {
         value: impl Fn(&[f64; 3]) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let value = move |x: &[f64; 3], []: [f64; 0]| value(x);
-        self.conditions.push(Wanted::new(field.name(), Trace::Normal, on.into(), [], value));
+        self.conditions.push(ConditionRequest::new(
+            field.name(),
+            Trace::Normal,
+            on.into(),
+            [],
+            value,
+        ));
         self
     }
 
@@ -238,7 +244,7 @@ impl Setup {
     /// assert!((mean - 3.0).abs() < 1e-9);
     /// # Ok::<(), weakform::Error>(())
     /// ```
-    pub fn mean<V: Value>(mut self, field: impl FieldOf<V>, value: V) -> Self {
+    pub fn mean<V: Value>(mut self, field: impl TypedField<V>, value: V) -> Self {
         self.means.push((field.name().to_owned(), value.components().to_vec()));
         self
     }
@@ -266,12 +272,18 @@ impl Setup {
     /// ```
     pub fn dirichlet_of<V: Value, const N: usize>(
         mut self,
-        field: impl FieldOf<V>,
+        field: impl TypedField<V>,
         on: impl Into<Boundary>,
         params: [&str; N],
         value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
     ) -> Self {
-        self.conditions.push(Wanted::new(field.name(), Trace::Whole, on.into(), params, value));
+        self.conditions.push(ConditionRequest::new(
+            field.name(),
+            Trace::Whole,
+            on.into(),
+            params,
+            value,
+        ));
         self
     }
 
@@ -285,7 +297,7 @@ impl Setup {
         value: impl Fn(&[f64; 3], [f64; N]) -> f64 + Send + Sync + 'static,
     ) -> Self {
         let trace = Trace::Component(component);
-        self.conditions.push(Wanted::new(field.name(), trace, on.into(), params, value));
+        self.conditions.push(ConditionRequest::new(field.name(), trace, on.into(), params, value));
         self
     }
 
@@ -392,7 +404,7 @@ impl Setup {
 fn aux(
     form: &PointForm,
     elements: &Elements,
-    given: &[(String, Write)],
+    given: &[(String, ValueWriter)],
     on: &Discretisation,
 ) -> Result<Vec<AuxValues>, Error> {
     let names = form.own_aux().iter().map(|aux| aux.name.as_str());
@@ -441,7 +453,7 @@ pub(super) fn checked<V: Value>(
 pub(super) fn writing<V: Value>(
     name: &str,
     value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
-) -> Write {
+) -> ValueWriter {
     let name = name.to_owned();
     Box::new(move |x, row| {
         let value = value(x);

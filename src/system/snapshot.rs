@@ -1,8 +1,8 @@
-//! Stored states of a motion: [`Motion::snapshot`] → [`Snapshot`], [`System::between`] two of them, and
+//! Stored states of a motion: [`TimeIntegrator::snapshot`] → [`Snapshot`], [`System::between`] two of them, and
 //! [`System::steps`] one after each step.
 
 use super::System;
-use super::time::Motion;
+use super::time::TimeIntegrator;
 use crate::{Error, Vector};
 use fem_dsl::problem::SolverSettings;
 use fem_dsl::problem::stepping::check_steps;
@@ -24,7 +24,7 @@ pub struct Snapshot {
     pub estimate: Option<f64>,
 }
 
-impl Motion {
+impl TimeIntegrator {
     /// Stores the current state.
     pub fn snapshot(&self) -> Snapshot {
         let rate = self.rates_are_known().then(|| self.rate().clone());
@@ -114,7 +114,7 @@ impl System {
     /// after a step. [`System::advance`] avoids the copies if the states are not needed.
     pub fn steps<'a>(
         &'a mut self,
-        motion: &'a mut Motion,
+        motion: &'a mut TimeIntegrator,
         step: f64,
         to: f64,
         solver: Option<&'a SolverSettings>,
@@ -126,7 +126,7 @@ impl System {
 /// An iterator over steps; it ends after an error.
 pub struct Steps<'a> {
     system: &'a mut System,
-    motion: &'a mut Motion,
+    motion: &'a mut TimeIntegrator,
     step: f64,
     to: f64,
     solver: Option<&'a SolverSettings>,

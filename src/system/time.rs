@@ -1,4 +1,4 @@
-//! Time integration of a [`System`]: [`System::begin`] → [`Motion`], [`System::advance`] for a step.
+//! Time integration of a [`System`]: [`System::begin`] → [`TimeIntegrator`], [`System::advance`] for a step.
 
 use super::System;
 use crate::{Error, Vector};
@@ -8,11 +8,11 @@ use runtime::problem::{RunError, Trajectory, rate_data};
 use runtime::solve::time::TimeState;
 
 /// The state of a time integrator with its history.
-pub struct Motion {
+pub struct TimeIntegrator {
     travel: Trajectory,
 }
 
-impl Motion {
+impl TimeIntegrator {
     /// Returns the current time.
     pub fn time(&self) -> f64 {
         self.travel.state().time
@@ -160,7 +160,7 @@ impl System {
         time: f64,
         u: &Vector,
         rate: Option<&Vector>,
-    ) -> Result<Motion, Error> {
+    ) -> Result<TimeIntegrator, Error> {
         self.fits(u)?;
         rate.map_or(Ok(()), |rate| self.fits(rate))?;
         let mut start = self.vector();
@@ -180,7 +180,7 @@ impl System {
             Ok((travel, on))
         })?;
         self.on = on;
-        Ok(Motion { travel })
+        Ok(TimeIntegrator { travel })
     }
 
     /// Advances by a step, with a solver of the language or the default one. Returns the error estimate of the step,
@@ -194,7 +194,7 @@ impl System {
     /// A length that is not positive and finite or below rounding, or a stage that cannot be solved.
     pub fn advance(
         &mut self,
-        motion: &mut Motion,
+        motion: &mut TimeIntegrator,
         step: f64,
         solver: Option<&SolverSettings>,
     ) -> Result<Option<f64>, Error> {

@@ -1,7 +1,7 @@
 //! Values and names that are checked at compile time, for which [`weak_form!`](crate::weak_form) generates items.
 
 use super::Value;
-use super::setup::{Write, writing};
+use super::setup::{ValueWriter, writing};
 
 /// The parameters of a form: implemented by the struct that [`weak_form!`](crate::weak_form) generates,
 /// `poisson::Params`.
@@ -14,7 +14,7 @@ pub trait Params {
 /// `poisson::Aux`.
 pub trait Data {
     /// Calls `each` with the name and the values of each.
-    fn visit(self, each: &mut dyn FnMut(&'static str, Written));
+    fn visit(self, each: &mut dyn FnMut(&'static str, DataValues));
 }
 
 /// The name of a field: text, or the type that [`weak_form!`](crate::weak_form) generates, `poisson::field::u`; a wrong
@@ -26,7 +26,7 @@ pub trait FieldName {
 
 /// The name of a field whose values have this type. Text fits any field; the components of its values are counted at
 /// run time.
-pub trait FieldOf<V>: FieldName {}
+pub trait TypedField<V>: FieldName {}
 
 impl FieldName for &str {
     fn name(&self) -> &str {
@@ -40,20 +40,20 @@ impl FieldName for &String {
     }
 }
 
-impl<V: Value> FieldOf<V> for &str {}
+impl<V: Value> TypedField<V> for &str {}
 
-impl<V: Value> FieldOf<V> for &String {}
+impl<V: Value> TypedField<V> for &String {}
 
 /// A boxed function of position.
-type Boxed<V> = Box<dyn Fn(&[f64; 3]) -> V + Send + Sync>;
+type PositionFunction<V> = Box<dyn Fn(&[f64; 3]) -> V + Send + Sync>;
 
 /// A function of position, created by [`at`].
-pub struct Function<V>(Boxed<V>);
+pub struct Function<V>(PositionFunction<V>);
 
 impl<V: Value + 'static> Function<V> {
     /// Returns the function as values of the data of this name.
-    pub fn written(self, name: &str) -> Written {
-        Written(writing(name, self.0))
+    pub fn written(self, name: &str) -> DataValues {
+        DataValues(writing(name, self.0))
     }
 }
 
@@ -64,9 +64,9 @@ impl<V> std::fmt::Debug for Function<V> {
 }
 
 /// Values of auxiliary data of any type, created by [`Function::written`].
-pub struct Written(pub(super) Write);
+pub struct DataValues(pub(super) ValueWriter);
 
-impl std::fmt::Debug for Written {
+impl std::fmt::Debug for DataValues {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("values of auxiliary data")
     }

@@ -2,7 +2,7 @@
 
 use super::Settings;
 use crate::Error;
-use kernels_gen::choose::{Wishes, own_geometry};
+use kernels_gen::choose::{PlanOverrides, own_geometry};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::Strategy;
 use runtime::device::Device;
@@ -24,7 +24,7 @@ const STRATEGIES: [Strategy; 4] = [
 
 /// Kernels in comparison with the reference.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Compared {
+pub struct KernelComparison {
     /// Name of the target: `cpu avx2`, `thread_per_line on opencl`.
     pub name: String,
     /// The result of the comparison.
@@ -54,7 +54,7 @@ pub(super) fn compare(
     trial: &VerificationProblem<'_>,
     settings: &Settings,
     told: &mut dyn FnMut(&str),
-) -> Result<Vec<Compared>, Error> {
+) -> Result<Vec<KernelComparison>, Error> {
     told("the reference");
     let expected = trial.expected()?;
     let (group, candidates) = (&*settings.group, candidates(settings));
@@ -76,7 +76,7 @@ pub(super) fn compare(
         (_, failed) => exchanged(group, own, failed, candidates.len())?,
     };
     let names = candidates.into_iter().map(|one| one.name);
-    Ok(names.zip(all).map(|(name, verdict)| Compared { name, verdict }).collect())
+    Ok(names.zip(all).map(|(name, verdict)| KernelComparison { name, verdict }).collect())
 }
 
 /// Combines the verdicts of all processes; returns the first error, if any process has one.
@@ -162,7 +162,8 @@ fn candidates(settings: &Settings) -> Vec<Candidate> {
     }
     let interpreted = Target { execution: Execution::Interpreted, ..native };
     add("cpu interpreted".to_owned(), interpreted, None);
-    let arranged = |strategy| Wishes { strategy: Some(strategy), ..Wishes::default() };
+    let arranged =
+        |strategy| PlanOverrides { strategy: Some(strategy), ..PlanOverrides::default() };
     for strategy in STRATEGIES {
         let target = Target { wishes: arranged(strategy), ..interpreted };
         add(format!("{strategy} interpreted"), target, None);
@@ -215,7 +216,7 @@ fn one(
         // own geometry.
         let setup = &trial.setup;
         let geometry = own_geometry(&setup.elements, &facts(&setup.on));
-        let wishes = Wishes { geometry: Some(geometry), ..target.wishes };
+        let wishes = PlanOverrides { geometry: Some(geometry), ..target.wishes };
         compared = compare(&Target { wishes, ..*target });
     }
     Ok(match compared {

@@ -23,7 +23,7 @@ const ROUNDING: f64 = 1e-8;
 
 /// The orders of a time integrator.
 #[derive(Clone, Debug, PartialEq)]
-pub struct InTime {
+pub struct TimeOrders {
     /// The name of the scheme.
     pub scheme: String,
     /// The order of each field; for fields without time derivatives only differences are asserted.
@@ -54,16 +54,16 @@ fn schemes(problem: &Problem) -> Vec<(&'static str, Scheme, f64)> {
 }
 
 /// Creates a problem for a time interval, with a solution that varies with t in proportion to its shortness.
-pub(super) type OfInterval<'a> = dyn Fn(f64) -> Result<Problem, Error> + 'a;
+pub(super) type IntervalProblem<'a> = dyn Fn(f64) -> Result<Problem, Error> + 'a;
 
 /// Returns the orders of all schemes. The order is visible with short steps, Δt λ ≲ 1 for the eigenvalues λ in the
 /// solution. If it is not visible, or a step is too long to be solved, the whole interval is shortened.
 pub(super) fn orders(
-    moving: &OfInterval<'_>,
+    moving: &IntervalProblem<'_>,
     mesh: &Arc<Mesh>,
     target: &Target,
     told: &mut dyn FnMut(&str),
-) -> Result<Vec<InTime>, Error> {
+) -> Result<Vec<TimeOrders>, Error> {
     let mut found = Vec::new();
     let first = moving(1.0)?;
     for (name, scheme, promised) in schemes(&first) {
@@ -78,7 +78,7 @@ pub(super) fn orders(
                 orders => break orders?,
             }
         };
-        found.push(InTime { scheme: name.to_owned(), orders });
+        found.push(TimeOrders { scheme: name.to_owned(), orders });
     }
     Ok(found)
 }

@@ -70,7 +70,7 @@ pub(super) struct Verifier<'a> {
     notes: Vec<String>,
 }
 
-type Told<'a> = &'a mut dyn FnMut(&str, f64);
+type ProgressCallback<'a> = &'a mut dyn FnMut(&str, f64);
 
 impl<'a> Verifier<'a> {
     pub(super) fn new(
@@ -193,7 +193,7 @@ impl<'a> Verifier<'a> {
     pub(super) fn degree(
         &mut self,
         degree: usize,
-        told: Told<'_>,
+        told: ProgressCallback<'_>,
     ) -> Result<Result<Findings, String>, Error> {
         told("preparing", 0.0);
         let problem = match self.pick(degree)? {
@@ -277,7 +277,7 @@ impl<'a> Verifier<'a> {
         &mut self,
         problem: &Problem,
         findings: &mut Findings,
-        told: Told<'_>,
+        told: ProgressCallback<'_>,
     ) -> Result<(), Error> {
         let wanted = self.settings.levels.max(2);
         let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
@@ -324,7 +324,7 @@ impl<'a> Verifier<'a> {
         wanted: usize,
         Range { start, end }: Range<usize>,
         findings: &mut Findings,
-        told: Told<'_>,
+        told: ProgressCallback<'_>,
     ) -> Result<(), Error> {
         // With coefficients that vary on a small scale, coarse meshes do not show the asymptotic order; for coupled
         // fields, they may not be solvable.

@@ -12,7 +12,7 @@ use fem_dsl::form::verify_form;
 use fem_dsl::format::{format, same_pieces};
 use fem_dsl::parse::parse as parse_source;
 use fem_dsl::point::{Shape, verify_point};
-use fem_dsl::problem::Stored;
+use fem_dsl::problem::FileArray;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use fem_dsl::verify::Phase;
@@ -177,7 +177,7 @@ pub(crate) fn data(bytes: &[u8]) {
         let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
         let partition = Partition::new(&mesh, 1.0);
         let space = Space::new(&mesh, &partition, element, shape.components()).expect("a space");
-        let stored = Stored { path: PathBuf::from("data"), array: None, from_text: false };
+        let stored = FileArray { path: PathBuf::from("data"), array: None, from_text: false };
         let found = match ArrayRequest::new(&stored, name, shape, &mesh).read_bytes(bytes) {
             Ok(found) => found,
             Err(error) => {

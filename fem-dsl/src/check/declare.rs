@@ -1,7 +1,7 @@
 //! Fields and auxiliary data: shapes and spaces.
 
 use super::names::Names;
-use crate::ast::{DegreeSpec, Family, PlaceKind, ShapeKind, ShapeSpec, SpaceSpec};
+use crate::ast::{DegreeSpec, Family, LocationKind, ShapeKind, ShapeSpec, SpaceSpec};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
@@ -30,12 +30,12 @@ pub(super) fn fields_and_aux(
     for item in &names.aux {
         let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
         let location = match item.place.map(|place| place.kind) {
-            Some(PlaceKind::Cells) => Location::Cells,
-            Some(PlaceKind::Points) => Location::Points,
-            Some(PlaceKind::Nodes(Some(spec))) => {
+            Some(LocationKind::Cells) => Location::Cells,
+            Some(LocationKind::Points) => Location::Points,
+            Some(LocationKind::Nodes(Some(spec))) => {
                 Location::Nodes(space(spec, diagnostics).unwrap_or(first))
             }
-            Some(PlaceKind::Nodes(None)) | None => Location::Nodes(first),
+            Some(LocationKind::Nodes(None)) | None => Location::Nodes(first),
         };
         let shape = shape.unwrap_or(Shape::Scalar);
         form.aux.push(Aux { name: item.name.name.clone(), shape, location });

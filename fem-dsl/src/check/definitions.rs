@@ -2,7 +2,7 @@
 
 use super::declare;
 use super::expression::Checker;
-use super::names::Place;
+use super::names::ExprContext;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::tensors;
@@ -44,7 +44,7 @@ fn param(checker: &mut Checker<'_>, i: usize) -> Option<(Param, ExprId)> {
     for diagnostic in diagnostics {
         checker.report(diagnostic);
     }
-    let place = Place { param: true, ..Place::region(None) };
+    let place = ExprContext { param: true, ..ExprContext::region(None) };
     let default = checker.expression(item.value, place)?;
     let span = checker.span(item.value);
     let found = checker.form.exprs.ty(default);
@@ -142,7 +142,7 @@ pub(super) fn lets(checker: &mut Checker<'_>) {
         if definition.parameters.is_some() {
             continue;
         }
-        let value = checker.expression(definition.body, Place::region(definition.region));
+        let value = checker.expression(definition.body, ExprContext::region(definition.region));
         checker.lets.insert(i, value);
         if let Some(value) = value {
             let plain = matches!(

@@ -4,7 +4,7 @@
 //! called `fn` is another such loop, kept on an explicit stack. A node that is broken, or depends on one, has no value
 //! and causes no message.
 
-use super::names::{Meaning, Names, Place, subtree};
+use super::names::{ExprContext, Meaning, Names, subtree};
 use super::{functions, shapes};
 use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
 use crate::codes::Code;
@@ -92,7 +92,7 @@ impl<'a> Checker<'a> {
     }
 
     /// Returns the value of an expression.
-    pub(super) fn expression(&mut self, root: ast::ExprId, place: Place<'a>) -> Value {
+    pub(super) fn expression(&mut self, root: ast::ExprId, place: ExprContext<'a>) -> Value {
         self.values(root, place).get(&root).copied().flatten()
     }
 
@@ -100,7 +100,7 @@ impl<'a> Checker<'a> {
     pub(super) fn values(
         &mut self,
         root: ast::ExprId,
-        place: Place<'a>,
+        place: ExprContext<'a>,
     ) -> BTreeMap<ast::ExprId, Value> {
         self.evaluate(root, place).unwrap_or_default()
     }
@@ -108,7 +108,7 @@ impl<'a> Checker<'a> {
     fn evaluate(
         &mut self,
         root: ast::ExprId,
-        place: Place<'a>,
+        place: ExprContext<'a>,
     ) -> Option<BTreeMap<ast::ExprId, Value>> {
         let mut frames = vec![self.frame(root, place.parameters, Vec::new(), None)];
         loop {

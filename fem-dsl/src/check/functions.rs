@@ -4,7 +4,7 @@ use crate::differentiate::{gradient, rate};
 use crate::form::{BuildError, ExprId, Form, MatrixFunction, Shape, Type};
 use crate::point::{Binary, Unary};
 
-type Built = Result<ExprId, BuildError>;
+type BuildResult = Result<ExprId, BuildError>;
 
 #[derive(Clone, Copy)]
 enum Function {
@@ -82,7 +82,7 @@ pub(super) fn argument_count(name: &str) -> Option<usize> {
 
 /// Applies a function of the language; `None` for an unknown function or a wrong number of arguments, which name
 /// resolution has reported.
-pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option<Built> {
+pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option<BuildResult> {
     let exprs = &mut form.exprs;
     Some(match (function(name)?, arguments) {
         (Function::Dot, &[a, b]) => exprs.dot(a, b),
@@ -113,7 +113,7 @@ fn differentiable(form: &Form, operation: &'static str, a: ExprId) -> Result<(),
 }
 
 /// Computes Σ_j ∂_j of the last index.
-fn divergence(form: &mut Form, a: ExprId) -> Built {
+fn divergence(form: &mut Form, a: ExprId) -> BuildResult {
     let (dim, found) = (form.dim, form.exprs.ty(a));
     let shape = form.exprs.shape(a);
     let rank = shape.rank();
@@ -143,7 +143,7 @@ fn divergence(form: &mut Form, a: ExprId) -> Built {
     exprs.literal(Shape::vector(rows), components)
 }
 
-fn curl(form: &mut Form, a: ExprId) -> Built {
+fn curl(form: &mut Form, a: ExprId) -> BuildResult {
     let (dim, found) = (form.dim, form.exprs.ty(a));
     if found != Type::Tensor(Shape::vector(dim)) {
         let expected = if dim == 2 { "a vector of 2" } else { "a vector of 3" };

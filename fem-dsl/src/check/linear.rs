@@ -1,7 +1,7 @@
 //! Linearity of a weak form in its test functions: the offending terms, and their kind.
 
 use super::expression::{Checker, Value};
-use super::names::{Block, Meaning, Place};
+use super::names::{Block, ExprContext, Meaning};
 use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -122,7 +122,7 @@ pub(super) fn offences(
     root: ast::ExprId,
     region: Option<Block>,
 ) -> Vec<Diagnostic> {
-    let values = checker.values(root, Place::region(region));
+    let values = checker.values(root, ExprContext::region(region));
     let known: Vec<ExprId> = values.values().copied().flatten().collect();
     let dependence = dependences(&checker.form.exprs, &known);
     let mut search = Search { checker, values, dependence, found: Vec::new() };

@@ -73,7 +73,7 @@ pub(super) struct FieldItem<'a> {
 pub(super) struct AuxItem<'a> {
     pub(super) name: &'a Ident,
     pub(super) shape: Option<ast::ShapeSpec>,
-    pub(super) place: Option<ast::PlaceSpec>,
+    pub(super) place: Option<ast::LocationSpec>,
 }
 
 /// A parameter as declared.
@@ -119,7 +119,7 @@ pub(super) struct Names<'a> {
 
 /// The context of an expression.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Place<'a> {
+pub(super) struct ExprContext<'a> {
     /// The block.
     pub(super) region: Option<Block>,
     /// The parameters of the enclosing function.
@@ -132,10 +132,10 @@ pub(super) struct Place<'a> {
     pub(super) settled: bool,
 }
 
-impl<'a> Place<'a> {
+impl<'a> ExprContext<'a> {
     /// Returns the context of a region, outside functions and parameters.
     pub(super) fn region(region: Option<Block>) -> Self {
-        Place { region, parameters: &[], param: false, weak: false, settled: false }
+        ExprContext { region, parameters: &[], param: false, weak: false, settled: false }
     }
 }
 
@@ -171,7 +171,7 @@ pub(super) fn resolve_expression<'a>(
     file: &'a ast::File,
     root: ast::ExprId,
     names: Names<'a>,
-    place: Place<'a>,
+    place: ExprContext<'a>,
 ) -> (Names<'a>, Vec<Diagnostic>) {
     let mut resolver = Resolver { file, names, diagnostics: Vec::new() };
     resolver.expression(root, place);

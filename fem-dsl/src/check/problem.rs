@@ -20,12 +20,12 @@ mod solver;
 mod time;
 
 pub(crate) use conditions::unknown_tag;
-pub(crate) use eigen::Wanted as WantedEigen;
+pub(crate) use eigen::EigenRequest;
 pub(crate) use manufactured::Solutions;
 pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
 pub(crate) use overrides::{Piece, field_piece, report_piece, solver_piece};
-pub(crate) use reports::Checked as CheckedReports;
+pub(crate) use reports::CheckedReports;
 
 use super::value;
 use crate::ast::{self, ExprId, Ident, ProblemItemKind};
@@ -34,8 +34,8 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    Adapt, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature, SolverSettings,
-    Stepping, Values,
+    AdaptiveRefinement, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature,
+    SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -86,7 +86,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_) => ("mesh", ""),
         ProblemItemKind::Setting { name, .. } => ("setting", &name.name),
         ProblemItemKind::Param { name, .. } => ("param", &name.name),
-        ProblemItemKind::Aux { name, place: None | Some(ast::Place::All(_)), .. } => {
+        ProblemItemKind::Aux { name, place: None | Some(ast::SupportSpec::All(_)), .. } => {
             ("aux", &name.name)
         }
         ProblemItemKind::Exact { field, .. } => ("exact", &field.name),
@@ -136,13 +136,13 @@ pub(crate) struct Content {
     pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
-    pub(crate) initial: Vec<(usize, Values)>,
-    pub(crate) initial_rate: Vec<(usize, Values)>,
+    pub(crate) initial: Vec<(usize, ValueSource)>,
+    pub(crate) initial_rate: Vec<(usize, ValueSource)>,
     pub(crate) stepping: Option<Stepping>,
     /// True if there is such a statement, valid or not.
     pub(crate) timed: bool,
-    pub(crate) adapt: Option<Adapt>,
-    pub(crate) eigen: Option<WantedEigen>,
+    pub(crate) adapt: Option<AdaptiveRefinement>,
+    pub(crate) eigen: Option<EigenRequest>,
     /// The manufactured solution of each field, and the corresponding auxiliary data.
     pub(crate) manufactured: Option<Solutions>,
     pub(crate) solver: Option<SolverSettings>,
@@ -461,17 +461,17 @@ impl Checker<'_> {
                 let Some(index) = self.find(piece, name, "auxiliary data", names) else { return };
                 let what = format!("`{}`", name.name);
                 let tags = match place {
-                    Some(ast::Place::Tags(tags)) => {
+                    Some(ast::SupportSpec::Tags(tags)) => {
                         self.in_regions(piece, name, index);
                         Some(tags.iter().map(|tag| tag.text.clone()).collect())
                     }
-                    Some(ast::Place::All(_) | ast::Place::At(_)) | None => None,
+                    Some(ast::SupportSpec::All(_) | ast::SupportSpec::At(_)) | None => None,
                 };
                 let value = match file::call(&piece.file, *value) {
                     Some(call) => file::of_aux(self, piece, call, &form.aux[index]),
                     None => self
                         .expression(piece, *value, form.aux[index].shape, &what)
-                        .map(Values::Formula),
+                        .map(ValueSource::Formula),
                 };
                 self.content.aux.extend(value.map(|value| Data { aux: index, tags, value }));
             }
@@ -493,7 +493,7 @@ impl Checker<'_> {
                     return self.report(piece, diagnostic);
                 }
                 if let Some(call) = file::call(&piece.file, *value) {
-                    let value = file::array(self, piece, call).map(Values::File);
+                    let value = file::array(self, piece, call).map(ValueSource::File);
                     let starts = match rate {
                         true => &mut self.content.initial_rate,
                         false => &mut self.content.initial,
@@ -510,7 +510,7 @@ impl Checker<'_> {
                     true => &mut self.content.initial_rate,
                     false => &mut self.content.initial,
                 };
-                starts.extend(value.map(|value| (index, Values::Formula(value))));
+                starts.extend(value.map(|value| (index, ValueSource::Formula(value))));
             }
             _ => {}
         }

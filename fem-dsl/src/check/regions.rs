@@ -2,7 +2,7 @@
 
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
-use super::names::{Block, Place, blocks, subtree};
+use super::names::{Block, ExprContext, blocks, subtree};
 use crate::ast::{self, FormItem, FormItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -22,7 +22,7 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
                 .help("declare the unknown: `field u: scalar;`"),
         );
     }
-    let mut written = Written::default();
+    let mut written = RegionContents::default();
     region(checker, &form.items, (Region::Cells, None), &mut written);
     for (block, tags, items) in blocks(form) {
         let mut names: Vec<String> = Vec::new();
@@ -41,13 +41,13 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
 
 /// The contents of the regions so far.
 #[derive(Default)]
-struct Written {
+struct RegionContents {
     /// Fields that have a row.
     fields: BTreeSet<usize>,
     /// True if something is broken, so that a row may only seem to be missing.
     broken: bool,
     /// The notation of a weak form or an energy, if there is one.
-    whole: Option<Way>,
+    whole: Option<RegionNotation>,
 }
 
 fn has_broken(items: &[FormItem]) -> bool {
@@ -60,7 +60,7 @@ fn has_broken(items: &[FormItem]) -> bool {
     })
 }
 
-fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &Written) {
+fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &RegionContents) {
     for (i, field) in checker.names.fields.iter().enumerate() {
         if written.fields.contains(&i) || checker.names.repeated.contains(field.name.name.as_str())
         {
@@ -72,10 +72,10 @@ fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &Written) {
                 .label(field.name.span, "nothing determines this field");
         let test = checker.names.tests.iter().find(|(_, of)| of.name == *name);
         diagnostic = match (written.whole, test) {
-            (Some(Way::Weak), Some((test, _))) => diagnostic
+            (Some(RegionNotation::Weak), Some((test, _))) => diagnostic
                 .secondary(test.span, "its test function stands in no term")
                 .help(format!("add the terms with `{}` to the residual", test.name)),
-            (Some(Way::Weak), None) => {
+            (Some(RegionNotation::Weak), None) => {
                 let free = ["v", "q", "w", "r", "s", "y", "z"];
                 let free = free.iter().find(|free| !checker.names.entries.contains_key(*free));
                 let test = free.unwrap_or(&"TEST");
@@ -83,7 +83,7 @@ fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &Written) {
                     "declare `test {test} for {name};` and add the terms with `{test}` to the residual"
                 ))
             }
-            (Some(Way::Energy), _) => {
+            (Some(RegionNotation::Energy), _) => {
                 diagnostic.help(format!("let the energy depend on `{name}`, or remove the field"))
             }
             _ => diagnostic.help(format!("write `f0[{name}] = …;` or `f1[{name}] = …;`")),
@@ -92,23 +92,25 @@ fn missing(checker: &mut Checker<'_>, form: &ast::Form, written: &Written) {
     }
 }
 
-fn missing_message(form: &ast::Form, written: &Written, name: &str) -> String {
+fn missing_message(form: &ast::Form, written: &RegionContents, name: &str) -> String {
     match written.whole {
-        Some(Way::Weak) => format!("no term of the residual has a test function of `{name}`"),
-        Some(Way::Energy) => format!("the energy does not depend on `{name}`"),
+        Some(RegionNotation::Weak) => {
+            format!("no term of the residual has a test function of `{name}`")
+        }
+        Some(RegionNotation::Energy) => format!("the energy does not depend on `{name}`"),
         _ => format!("the field `{name}` has no row in `{}`", form.name.name),
     }
 }
 
 /// The three notations of a region's physics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum RegionNotation {
     Pointwise,
     Weak,
     Energy,
 }
 
-impl Way {
+impl RegionNotation {
     fn name(self) -> &'static str {
         match self {
             Self::Pointwise => "pointwise rows (`f0`, `f1`)",
@@ -122,18 +124,18 @@ fn region(
     checker: &mut Checker<'_>,
     items: &[FormItem],
     (region, block): (Region, Option<Block>),
-    written: &mut Written,
+    written: &mut RegionContents,
 ) {
-    let mut first: Option<(Way, Span)> = None;
+    let mut first: Option<(RegionNotation, Span)> = None;
     let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
-    let mut spans: BTreeMap<(usize, ast::Row), Span> = BTreeMap::new();
-    let mut whole: Option<(Way, Span)> = None;
+    let mut spans: BTreeMap<(usize, ast::RowKind), Span> = BTreeMap::new();
+    let mut whole: Option<(RegionNotation, Span)> = None;
     let mut energy = None;
     for item in items {
         let way = match item.kind {
-            FormItemKind::Row { .. } => Way::Pointwise,
-            FormItemKind::Residual { .. } => Way::Weak,
-            FormItemKind::Energy { .. } => Way::Energy,
+            FormItemKind::Row { .. } => RegionNotation::Pointwise,
+            FormItemKind::Residual { .. } => RegionNotation::Weak,
+            FormItemKind::Energy { .. } => RegionNotation::Energy,
             _ => continue,
         };
         match first {
@@ -154,7 +156,7 @@ fn region(
         match &item.kind {
             FormItemKind::Row { row, row_span, field, value } => {
                 let tree = value;
-                let value = checker.expression(*tree, Place::region(block));
+                let value = checker.expression(*tree, ExprContext::region(block));
                 let Some(i) = checker.field(&field.name) else {
                     written.broken = true;
                     continue;
@@ -177,14 +179,14 @@ fn region(
                 if row_fits(checker, (i, *row), (*tree, value), *row_span) {
                     let entry = rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
                     match row {
-                        ast::Row::F0 => entry.f0 = Some(value),
-                        ast::Row::F1 => entry.f1 = Some(value),
+                        ast::RowKind::F0 => entry.f0 = Some(value),
+                        ast::RowKind::F1 => entry.f1 = Some(value),
                     }
                 }
             }
             FormItemKind::Residual { value } | FormItemKind::Energy { value } => {
                 if let Some((_, before)) = whole.replace((way, item.span)) {
-                    let word = if way == Way::Weak { "residual" } else { "energy" };
+                    let word = if way == RegionNotation::Weak { "residual" } else { "energy" };
                     checker.report(
                         Diagnostic::new(Code::DuplicateRow, format!("`{word}` is given twice"))
                             .label(item.span, "given again here")
@@ -194,7 +196,7 @@ fn region(
                     continue;
                 }
                 let (tree, span) = (*value, checker.span(*value));
-                let value = checker.expression(tree, Place::region(block));
+                let value = checker.expression(tree, ExprContext::region(block));
                 let Some(value) = value.filter(|&value| is_scalar(checker, way, value, span))
                 else {
                     written.broken = true;
@@ -207,7 +209,7 @@ fn region(
                 };
                 written.fields.extend(made.iter().map(|row| row.field));
                 rows.extend(made.into_iter().map(|row| (row.field, row)));
-                energy = (way == Way::Energy).then_some(value);
+                energy = (way == RegionNotation::Energy).then_some(value);
             }
             _ => {}
         }
@@ -282,17 +284,17 @@ fn data_at_points(
     }
 }
 
-fn row_name(row: ast::Row) -> &'static str {
+fn row_name(row: ast::RowKind) -> &'static str {
     match row {
-        ast::Row::F0 => "f0",
-        ast::Row::F1 => "f1",
+        ast::RowKind::F0 => "f0",
+        ast::RowKind::F1 => "f1",
     }
 }
 
 /// Checks that a row's value has the shape of its test factor, and contains no test function.
 fn row_fits(
     checker: &mut Checker<'_>,
-    (field, row): (usize, ast::Row),
+    (field, row): (usize, ast::RowKind),
     (written, value): (ast::ExprId, ExprId),
     row_span: Span,
 ) -> bool {
@@ -301,16 +303,16 @@ fn row_fits(
         return false;
     }
     let terminal = match row {
-        ast::Row::F0 => Terminal::Field(field),
-        ast::Row::F1 => Terminal::FieldGradient(field),
+        ast::RowKind::F0 => Terminal::Field(field),
+        ast::RowKind::F1 => Terminal::FieldGradient(field),
     };
     let Some(expected) = checker.form.shape_of(terminal) else { return false };
     let found = checker.form.exprs.ty(value);
     if found != Type::Tensor(expected) {
         let name = &checker.names.fields[field].name.name;
         let of = match row {
-            ast::Row::F0 => name.clone(),
-            ast::Row::F1 => format!("grad({name})"),
+            ast::RowKind::F0 => name.clone(),
+            ast::RowKind::F1 => format!("grad({name})"),
         };
         let message = format!(
             "{}[{name}] must have the shape of {of}, {expected}, but this is {found}",
@@ -327,26 +329,26 @@ fn row_fits(
     no_tests(checker, row_name(row), (written, value))
 }
 
-fn row_help(row: ast::Row, expected: Shape, found: Type) -> Option<&'static str> {
+fn row_help(row: ast::RowKind, expected: Shape, found: Type) -> Option<&'static str> {
     let Type::Tensor(found) = found else {
         return Some("`if c { 1 } else { 0 }` makes a number of a condition");
     };
     match (row, expected.rank(), found.rank()) {
-        (ast::Row::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
-        (ast::Row::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),
-        (ast::Row::F0, a, b) if b == a + 1 => {
+        (ast::RowKind::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
+        (ast::RowKind::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),
+        (ast::RowKind::F0, a, b) if b == a + 1 => {
             Some("what is tested against the gradient belongs into `f1`")
         }
         _ => None,
     }
 }
 
-fn is_scalar(checker: &mut Checker<'_>, way: Way, value: ExprId, span: Span) -> bool {
+fn is_scalar(checker: &mut Checker<'_>, way: RegionNotation, value: ExprId, span: Span) -> bool {
     let found = checker.form.exprs.ty(value);
     if found == Type::Tensor(Shape::SCALAR) {
         return true;
     }
-    let word = if way == Way::Weak { "a residual" } else { "an energy" };
+    let word = if way == RegionNotation::Weak { "a residual" } else { "an energy" };
     checker.report(
         Diagnostic::new(Code::WrongShape, format!("{word} is a scalar, but this is {found}"))
             .label(span, format!("this is {found}"))
@@ -405,25 +407,25 @@ fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Termi
 /// Computes f0 and f1 of a weak form or an energy.
 fn derived(
     checker: &mut Checker<'_>,
-    way: Way,
+    way: RegionNotation,
     (written, value): (ast::ExprId, ExprId),
     block: Option<Block>,
 ) -> Option<Vec<Row>> {
     let span = checker.span(written);
-    if way == Way::Energy && !no_tests(checker, "energy", (written, value)) {
+    if way == RegionNotation::Energy && !no_tests(checker, "energy", (written, value)) {
         return None;
     }
-    if way == Way::Energy && !no_rates(checker, (written, value)) {
+    if way == RegionNotation::Energy && !no_rates(checker, (written, value)) {
         return None;
     }
-    if way == Way::Weak && !linear_in_tests(&checker.form.exprs, value) {
+    if way == RegionNotation::Weak && !linear_in_tests(&checker.form.exprs, value) {
         for diagnostic in offences(checker, written, block) {
             checker.report(diagnostic);
         }
         return None;
     }
     let wanted = |terminal: Terminal| match way {
-        Way::Weak => matches!(terminal, Terminal::Test(_) | Terminal::TestGradient(_)),
+        RegionNotation::Weak => matches!(terminal, Terminal::Test(_) | Terminal::TestGradient(_)),
         _ => matches!(terminal, Terminal::Field(_) | Terminal::FieldGradient(_)),
     };
     let parts = match adjoint(&mut checker.form.exprs, value, wanted) {

@@ -5,8 +5,8 @@ use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{Expr, Form, Terminal};
-use crate::habits;
 use crate::point::Space;
+use crate::suggestions;
 use std::collections::BTreeSet;
 
 /// Returns a warning for each such field of a form without errors.
@@ -43,7 +43,7 @@ pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
         matches!(space, Space::L2(_)).then(|| {
             Diagnostic::warning(Code::UncoupledCells, message)
                 .label(name.span, format!("in `{space}`: {label}"))
-                .help(habits::BETWEEN_CELLS)
+                .help(suggestions::BETWEEN_CELLS)
         })
     };
     declared.enumerate().filter_map(warning).collect()

@@ -54,14 +54,14 @@ pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec
     let mut used = BTreeSet::new();
     while let Some(name) = open.pop() {
         if used.insert(name)
-            && let Some(Declared { value: Some(value), .. }) = declared.get(name)
+            && let Some(Declaration { value: Some(value), .. }) = declared.get(name)
         {
             open.extend(names(file, *value));
         }
     }
     let unused =
         || declared.values().filter(|declared| !used.contains(declared.name.name.as_str()));
-    let warning = |declared: &Declared<'_>| {
+    let warning = |declared: &Declaration<'_>| {
         let Ident { name, span } = declared.name;
         let user = unused().find(|other| {
             other.value.is_some_and(|value| names(file, value).any(|used| used == name))
@@ -79,7 +79,7 @@ pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec
 }
 
 /// A declaration that must be used.
-struct Declared<'a> {
+struct Declaration<'a> {
     name: &'a Ident,
     what: &'static str,
     /// The expression that defines it.
@@ -90,7 +90,7 @@ struct Declared<'a> {
 fn read<'a>(
     file: &'a File,
     items: &'a [FormItem],
-    declared: &mut BTreeMap<&'a str, Declared<'a>>,
+    declared: &mut BTreeMap<&'a str, Declaration<'a>>,
     used: &mut Vec<&'a str>,
 ) {
     for item in items {
@@ -114,6 +114,6 @@ fn read<'a>(
                 continue;
             }
         };
-        declared.insert(&name.name, Declared { name, what, value });
+        declared.insert(&name.name, Declaration { name, what, value });
     }
 }

@@ -2,14 +2,14 @@
 //! the form's parameters, or plain numbers.
 
 use super::expression::Checker;
-use super::names::{self, Entry, Meaning, Names, Place};
+use super::names::{self, Entry, ExprContext, Meaning, Names};
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::{gradient, rate};
 use crate::eval::tensors;
 use crate::form::{ExprId, Exprs, Form, Shape, Terminal, Type};
-use crate::manufacture::Known;
+use crate::manufacture::CoordinateFunction;
 use crate::point::scalars::Scalars;
 use crate::point::{self, scalarise};
 use crate::problem::Expression;
@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 
 /// The names that an expression may use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Allowed {
+enum AllowedNames {
     /// Coordinates, time and so on, and parameters.
     Functions,
     /// `pi`, `dim`, `I` and parameters.
@@ -38,7 +38,7 @@ pub fn expression(
     root: ast::ExprId,
     form: &Form,
 ) -> Result<Expression, Vec<Diagnostic>> {
-    let (mut form, value) = checked(file, root, form, Allowed::Functions)?;
+    let (mut form, value) = checked(file, root, form, AllowedNames::Functions)?;
     let gradient = gradient(&mut form, value).ok();
     let first = rate(&mut form, value).ok();
     let second = first.and_then(|first| rate(&mut form, first).ok());
@@ -67,7 +67,7 @@ pub fn of_numbers(
     root: ast::ExprId,
     form: &Form,
 ) -> Result<Expression, Vec<Diagnostic>> {
-    let (form, value) = checked(file, root, form, Allowed::Settled)?;
+    let (form, value) = checked(file, root, form, AllowedNames::Settled)?;
     let mut scalars = Scalars::default();
     let nodes = scalarise(&mut scalars, &form, &[value]);
     let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
@@ -80,9 +80,13 @@ pub fn of_numbers(
 /// # Errors
 ///
 /// Errors of the expression.
-pub fn known(file: &ast::File, root: ast::ExprId, form: &Form) -> Result<Known, Vec<Diagnostic>> {
-    let (form, value) = checked(file, root, form, Allowed::Functions)?;
-    Ok(Known { exprs: form.exprs, value })
+pub fn known(
+    file: &ast::File,
+    root: ast::ExprId,
+    form: &Form,
+) -> Result<CoordinateFunction, Vec<Diagnostic>> {
+    let (form, value) = checked(file, root, form, AllowedNames::Functions)?;
+    Ok(CoordinateFunction { exprs: form.exprs, value })
 }
 
 /// Evaluates an expression in numbers and parameters to a number, vector or matrix, row-major: settings, and values of
@@ -97,7 +101,7 @@ pub fn number(
     form: &Form,
     params: &[Vec<f64>],
 ) -> Result<(point::Shape, Vec<f64>), Vec<Diagnostic>> {
-    let (form, value) = checked(file, root, form, Allowed::Numbers)?;
+    let (form, value) = checked(file, root, form, AllowedNames::Numbers)?;
     let values = tensors(&form.exprs, &[value], |terminal| match terminal {
         Terminal::Param(i) => match params.get(i) {
             Some(value) => value.clone(),
@@ -137,15 +141,15 @@ fn checked(
     file: &ast::File,
     root: ast::ExprId,
     form: &Form,
-    allowed: Allowed,
+    allowed: AllowedNames,
 ) -> Result<(Form, ExprId), Vec<Diagnostic>> {
     let mut names = Names::default();
     for (i, param) in form.own_params().iter().enumerate() {
         let entry = Entry { meaning: Meaning::Param(i), region: None, span: Span::default() };
         names.entries.insert(&param.name, entry);
     }
-    let (param, settled) = (allowed != Allowed::Functions, allowed == Allowed::Settled);
-    let place = Place { param, settled, ..Place::region(None) };
+    let (param, settled) = (allowed != AllowedNames::Functions, allowed == AllowedNames::Settled);
+    let place = ExprContext { param, settled, ..ExprContext::region(None) };
     let (names, diagnostics) = names::resolve_expression(file, root, names, place);
     let diagnostics =
         diagnostics.into_iter().map(|found| known_to_form(found, file, form, allowed));
@@ -183,7 +187,7 @@ fn known_to_form(
     diagnostic: Diagnostic,
     file: &ast::File,
     form: &Form,
-    allowed: Allowed,
+    allowed: AllowedNames,
 ) -> Diagnostic {
     let Some(place) = diagnostic.primary().map(|label| label.span) else { return diagnostic };
     let name = file.exprs.iter().find_map(|expr| match &expr.kind {
@@ -194,13 +198,13 @@ fn known_to_form(
         return diagnostic;
     };
     let known = match allowed {
-        Allowed::Functions => "x, t, k, dim, pi, I and the form's parameters",
+        AllowedNames::Functions => "x, t, k, dim, pi, I and the form's parameters",
         // Generators and solvers belong to no form.
-        Allowed::Numbers if form.name.is_empty() => {
+        AllowedNames::Numbers if form.name.is_empty() => {
             "numbers, dim and pi, not the form's parameters"
         }
-        Allowed::Numbers => "numbers, dim, pi, I and the form's parameters",
-        Allowed::Settled => "numbers, t, k, dim, pi, I and the form's parameters",
+        AllowedNames::Numbers => "numbers, dim, pi, I and the form's parameters",
+        AllowedNames::Settled => "numbers, t, k, dim, pi, I and the form's parameters",
     };
     let what = if form.fields.iter().any(|field| field.name == *name) {
         "a field, which is not known before the problem is solved"

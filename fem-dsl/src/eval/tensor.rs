@@ -5,7 +5,7 @@ use crate::form::{Expr, ExprId, Exprs, MatrixFunction, Terminal};
 use std::collections::BTreeMap;
 
 /// The components of expressions, row-major.
-pub type Values = BTreeMap<ExprId, Vec<f64>>;
+pub type TensorValues = BTreeMap<ExprId, Vec<f64>>;
 
 /// Evaluates the expressions on which `roots` depend, at one point; `terminal` supplies the components of a terminal. A
 /// truth value counts as 1 or 0.
@@ -13,8 +13,8 @@ pub fn tensors(
     exprs: &Exprs,
     roots: &[ExprId],
     mut terminal: impl FnMut(Terminal) -> Vec<f64>,
-) -> Values {
-    let mut values = Values::new();
+) -> TensorValues {
+    let mut values = TensorValues::new();
     for id in exprs.reachable_in_order(roots) {
         let value = match *exprs.expr(id) {
             Expr::Terminal(which) => terminal(which),
@@ -30,7 +30,7 @@ fn truth(value: bool) -> Vec<f64> {
     vec![f64::from(u8::from(value))]
 }
 
-fn operation(exprs: &Exprs, values: &Values, expr: &Expr) -> Vec<f64> {
+fn operation(exprs: &Exprs, values: &TensorValues, expr: &Expr) -> Vec<f64> {
     let v = |a: ExprId| values[&a].as_slice();
     let map = |a: ExprId, f: &dyn Fn(f64) -> f64| v(a).iter().map(|&a| f(a)).collect();
     let zip = |a: ExprId, b: ExprId, f: &dyn Fn(f64, f64) -> f64| {

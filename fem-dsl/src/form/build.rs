@@ -90,7 +90,7 @@ fn list(indices: &[usize]) -> String {
     indices.iter().map(usize::to_string).collect::<Vec<_>>().join(", ")
 }
 
-type Built = Result<ExprId, BuildError>;
+type BuildResult = Result<ExprId, BuildError>;
 
 /// The origin of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -209,7 +209,7 @@ impl Exprs {
         self.origins[id]
     }
 
-    fn tensor(&self, operation: &'static str, expected: &'static str, a: ExprId) -> ShapeOf {
+    fn tensor(&self, operation: &'static str, expected: &'static str, a: ExprId) -> ShapeResult {
         match self.types[a] {
             Type::Tensor(shape) => Ok(shape),
             Type::Truth => Err(BuildError::Operand { operation, expected, found: Type::Truth }),
@@ -230,7 +230,7 @@ impl Exprs {
         }
     }
 
-    fn equal(&self, operation: &'static str, a: ExprId, b: ExprId) -> ShapeOf {
+    fn equal(&self, operation: &'static str, a: ExprId, b: ExprId) -> ShapeResult {
         match (self.types[a], self.types[b]) {
             (Type::Tensor(left), Type::Tensor(right)) if left == right => Ok(left),
             (left, right) => Err(BuildError::Unequal { operation, left, right }),
@@ -258,7 +258,7 @@ impl Exprs {
     }
 
     /// Returns a tensor from scalar components, row-major.
-    pub fn literal(&mut self, shape: Shape, components: Vec<ExprId>) -> Built {
+    pub fn literal(&mut self, shape: Shape, components: Vec<ExprId>) -> BuildResult {
         for &component in &components {
             self.scalar("[ ]", component)?;
         }
@@ -267,7 +267,7 @@ impl Exprs {
     }
 
     /// Returns the component with these indices.
-    pub fn index(&mut self, a: ExprId, indices: &[usize]) -> Built {
+    pub fn index(&mut self, a: ExprId, indices: &[usize]) -> BuildResult {
         let shape = self.tensor("[ ]", "a vector or matrix", a)?;
         match shape.flat(indices) {
             Some(flat) => Ok(fold::component(self, a, flat)),
@@ -287,25 +287,25 @@ impl Exprs {
     }
 
     /// Returns −a.
-    pub fn neg(&mut self, a: ExprId) -> Built {
+    pub fn neg(&mut self, a: ExprId) -> BuildResult {
         self.tensor("-", "a number, vector or matrix", a)?;
         Ok(fold::neg(self, a))
     }
 
     /// Returns a + b.
-    pub fn add(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn add(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.equal("+", a, b)?;
         Ok(fold::add(self, a, b))
     }
 
     /// Returns a − b.
-    pub fn sub(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn sub(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.equal("-", a, b)?;
         Ok(fold::sub(self, a, b))
     }
 
     /// Returns a * b as the language defines it: one is a scalar, or a matrix times a vector or matrix.
-    pub fn mul(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn mul(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         let left = self.tensor("*", "a number, vector or matrix", a)?;
         let right = self.tensor("*", "a number, vector or matrix", b)?;
         match (left.rank(), right.rank()) {
@@ -317,21 +317,21 @@ impl Exprs {
     }
 
     /// Returns a / b with a scalar b.
-    pub fn div(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn div(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.tensor("/", "a number, vector or matrix", a)?;
         self.scalar("/", b)?;
         Ok(fold::div(self, a, b))
     }
 
     /// Returns a ^ b of scalars; an integer constant exponent is repeated multiplication.
-    pub fn pow(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn pow(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.scalar("^", a)?;
         self.scalar("^", b)?;
         Ok(fold::pow(self, a, b))
     }
 
     /// Contracts the last index of a with the first of b.
-    pub fn dot(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn dot(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         let left = self.tensor("dot", "a vector or matrix", a)?;
         let right = self.tensor("dot", "a vector or matrix", b)?;
         let (p, q) = (left.rank(), right.rank());
@@ -358,19 +358,19 @@ impl Exprs {
     }
 
     /// Returns the full contraction of equal shapes.
-    pub fn inner(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn inner(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.equal("inner", a, b)?;
         Ok(fold::inner(self, a, b))
     }
 
     /// Returns √inner(a, a).
-    pub fn norm(&mut self, a: ExprId) -> Built {
+    pub fn norm(&mut self, a: ExprId) -> BuildResult {
         self.tensor("norm", "a number, vector or matrix", a)?;
         Ok(fold::norm(self, a))
     }
 
     /// Returns a_i b_j, also for tensors up to a rank of 3.
-    pub fn outer(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn outer(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         let left = self.tensor("outer", "vectors", a)?;
         let right = self.tensor("outer", "vectors", b)?;
         if left.is_scalar() || right.is_scalar() {
@@ -389,7 +389,7 @@ impl Exprs {
     }
 
     /// Returns a × b of 3-vectors.
-    pub fn cross(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn cross(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         for operand in [a, b] {
             let found = self.types[operand];
             if found != Type::Tensor(Shape::vector(3)) {
@@ -401,7 +401,7 @@ impl Exprs {
     }
 
     /// Returns ε_ikl ε_jmn A_km B_ln of 3×3 matrices.
-    pub fn tensor_cross(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn tensor_cross(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         let shape = self.equal("tensor_cross", a, b)?;
         if shape.square() != Some(3) {
             let (operation, expected) = ("tensor_cross", "3×3 matrices");
@@ -411,7 +411,7 @@ impl Exprs {
     }
 
     /// Returns a function of a matrix.
-    pub fn matrix(&mut self, function: MatrixFunction, a: ExprId) -> Built {
+    pub fn matrix(&mut self, function: MatrixFunction, a: ExprId) -> BuildResult {
         let operation = function.name();
         let shape = self.tensor(operation, "a matrix", a)?;
         let (expected, fits) = match function {
@@ -432,13 +432,13 @@ impl Exprs {
     }
 
     /// Returns a scalar function of one argument.
-    pub fn unary(&mut self, function: Unary, a: ExprId) -> Built {
+    pub fn unary(&mut self, function: Unary, a: ExprId) -> BuildResult {
         self.scalar(unary_word(function), a)?;
         Ok(fold::unary(self, function, a))
     }
 
     /// Returns a scalar function of two arguments.
-    pub fn binary(&mut self, function: Binary, a: ExprId, b: ExprId) -> Built {
+    pub fn binary(&mut self, function: Binary, a: ExprId, b: ExprId) -> BuildResult {
         let operation = match function {
             Binary::Add => return self.add(a, b),
             Binary::Sub => return self.sub(a, b),
@@ -455,38 +455,38 @@ impl Exprs {
     }
 
     /// Returns a comparison of scalars.
-    pub fn compare(&mut self, comparison: Comparison, a: ExprId, b: ExprId) -> Built {
+    pub fn compare(&mut self, comparison: Comparison, a: ExprId, b: ExprId) -> BuildResult {
         self.scalar(comparison_sign(comparison), a)?;
         self.scalar(comparison_sign(comparison), b)?;
         Ok(self.intern(Expr::Compare(comparison, a, b), Type::Truth))
     }
 
     /// Returns both conditions.
-    pub fn and(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn and(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.truth("&&", a)?;
         self.truth("&&", b)?;
         Ok(fold::and(self, a, b))
     }
 
     /// Returns either condition.
-    pub fn or(&mut self, a: ExprId, b: ExprId) -> Built {
+    pub fn or(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         self.truth("||", a)?;
         self.truth("||", b)?;
         Ok(fold::or(self, a, b))
     }
 
     /// Returns the opposite condition.
-    pub fn not(&mut self, a: ExprId) -> Built {
+    pub fn not(&mut self, a: ExprId) -> BuildResult {
         self.truth("!", a)?;
         Ok(fold::not(self, a))
     }
 
     /// Returns `if condition { a } else { b }`
-    pub fn select(&mut self, condition: ExprId, a: ExprId, b: ExprId) -> Built {
+    pub fn select(&mut self, condition: ExprId, a: ExprId, b: ExprId) -> BuildResult {
         self.truth("if", condition)?;
         self.equal("if", a, b)?;
         Ok(fold::select(self, condition, a, b))
     }
 }
 
-type ShapeOf = Result<Shape, BuildError>;
+type ShapeResult = Result<Shape, BuildError>;

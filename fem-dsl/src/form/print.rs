@@ -10,13 +10,13 @@ impl fmt::Display for Form {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "form {} in {}D", self.name, self.dim)?;
         for field in &self.fields {
-            let (name, space) = (&field.name, Printed(field.space));
+            let (name, space) = (&field.name, Notation(field.space));
             writeln!(f, "  field {name}: {:?} in {space}", super::Shape::from(field.shape))?;
         }
         for aux in &self.aux {
             write!(f, "  aux {}: {:?} on ", aux.name, super::Shape::from(aux.shape))?;
             match aux.location {
-                Location::Nodes(space) => writeln!(f, "nodes in {}", Printed(space))?,
+                Location::Nodes(space) => writeln!(f, "nodes in {}", Notation(space))?,
                 Location::Cells => writeln!(f, "cells")?,
                 Location::Points => writeln!(f, "points")?,
             }
@@ -34,7 +34,7 @@ impl fmt::Display for Form {
             }
         }
         for integral in &self.integrals {
-            writeln!(f, "  on {}", Printed(&integral.region))?;
+            writeln!(f, "  on {}", Notation(&integral.region))?;
             print_rows(f, self, "", &integral.rows)?;
             print_rows(f, self, "δ", &integral.action)?;
             if let Some(energy) = integral.energy {
@@ -57,9 +57,9 @@ fn print_rows(f: &mut fmt::Formatter<'_>, form: &Form, mark: &str, rows: &[Row])
 }
 
 /// Prints a value of another module in the notation of the language.
-struct Printed<T>(T);
+struct Notation<T>(T);
 
-impl fmt::Display for Printed<Space> {
+impl fmt::Display for Notation<Space> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (name, degree) = match self.0 {
             Space::H1(degree) => ("H1", degree),
@@ -74,7 +74,7 @@ impl fmt::Display for Printed<Space> {
     }
 }
 
-impl fmt::Display for Printed<&Region> {
+impl fmt::Display for Notation<&Region> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0 {
             Region::Cells => f.write_str("cells"),

@@ -39,18 +39,18 @@ pub(super) enum Group {
 
 /// The space before a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Before {
+enum Spacing {
     Nothing,
     Space,
     Break { space: bool, closing: bool },
 }
 
-const BREAK: Before = Before::Break { space: true, closing: false };
+const BREAK: Spacing = Spacing::Break { space: true, closing: false };
 
 /// The layout of a token.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    before: Before,
+    before: Spacing,
     /// Number of chains that begin with it.
     chains: u32,
     /// True if these chains are in a condition.
@@ -63,7 +63,7 @@ struct Entry {
 
 /// The kind of an open bracket, or the item itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum BracketKind {
     Item,
     /// Brackets that are not broken: around one expression, or indices.
     Tight,
@@ -76,7 +76,7 @@ enum Kind {
 }
 
 struct Context {
-    kind: Kind,
+    kind: BracketKind,
     /// Precedence and first token of the open chains, the loosest first.
     chains: Vec<(u8, usize)>,
     /// The first token of the current operand.
@@ -84,7 +84,7 @@ struct Context {
 }
 
 impl Context {
-    const fn new(kind: Kind) -> Self {
+    const fn new(kind: BracketKind) -> Self {
         Self { kind, chains: Vec::new(), operand: None }
     }
 }
@@ -106,16 +106,16 @@ struct Structure<'p, 'a> {
     entries: Vec<Entry>,
     contexts: Vec<Context>,
     /// The space that the previous token requires before the next one.
-    next: Before,
+    next: Spacing,
 }
 
 fn structure<'a>(tokens: &[&Piece<'a>]) -> Vec<Entry> {
-    let entry = Entry { before: Before::Nothing, chains: 0, deep: false, list: false, closes: 0 };
+    let entry = Entry { before: Spacing::Nothing, chains: 0, deep: false, list: false, closes: 0 };
     let mut structure = Structure {
         tokens,
         entries: vec![entry; tokens.len()],
-        contexts: vec![Context::new(Kind::Item)],
-        next: Before::Nothing,
+        contexts: vec![Context::new(BracketKind::Item)],
+        next: Spacing::Nothing,
     };
     let lists = lists(tokens);
     for i in 0..tokens.len() {
@@ -168,7 +168,7 @@ impl Structure<'_, '_> {
     fn context(&mut self) -> &mut Context {
         if self.contexts.is_empty() {
             // More brackets closed than opened: impossible in a text without errors.
-            self.contexts.push(Context::new(Kind::Item));
+            self.contexts.push(Context::new(BracketKind::Item));
         }
         let last = self.contexts.len() - 1;
         &mut self.contexts[last]
@@ -202,7 +202,7 @@ impl Structure<'_, '_> {
     }
 
     fn token(&mut self, i: usize, list: bool) {
-        let mut before = std::mem::replace(&mut self.next, Before::Space);
+        let mut before = std::mem::replace(&mut self.next, Spacing::Space);
         let text = self.text(i).to_owned();
         match text.as_str() {
             _ if self.tokens[i].kind != PieceKind::Token(TokenKind::Punctuation) => {
@@ -211,20 +211,20 @@ impl Structure<'_, '_> {
             "(" | "[" => before = self.opening(i, list, before),
             ")" | "]" => {
                 self.end_expression(i);
-                before = Before::Nothing;
-                if self.contexts.pop().is_some_and(|context| context.kind == Kind::List) {
-                    before = Before::Break { space: false, closing: true };
+                before = Spacing::Nothing;
+                if self.contexts.pop().is_some_and(|context| context.kind == BracketKind::List) {
+                    before = Spacing::Break { space: false, closing: true };
                     self.entries[i].closes += 1;
                 }
             }
             "{" => {
                 self.end_expression(i);
-                self.context().kind = Kind::Block;
+                self.context().kind = BracketKind::Block;
                 self.next = BREAK;
             }
             "}" => {
                 self.end_expression(i);
-                before = Before::Break { space: true, closing: true };
+                before = Spacing::Break { space: true, closing: true };
                 if self.tokens.get(i + 1).is_none_or(|next| next.text != "else") {
                     self.contexts.pop();
                     self.entries[i].closes += 1;
@@ -232,18 +232,18 @@ impl Structure<'_, '_> {
             }
             "," => {
                 self.end_expression(i);
-                before = Before::Nothing;
-                let tight = self.context().kind == Kind::Tight;
-                self.next = if tight { Before::Space } else { BREAK };
+                before = Spacing::Nothing;
+                let tight = self.context().kind == BracketKind::Tight;
+                self.next = if tight { Spacing::Space } else { BREAK };
             }
             ";" | ":" => {
                 self.end_expression(i);
-                before = Before::Nothing;
+                before = Spacing::Nothing;
             }
             "=" => self.end_expression(i),
             "^" => {
-                before = Before::Nothing;
-                self.next = Before::Nothing;
+                before = Spacing::Nothing;
+                self.next = Spacing::Nothing;
             }
             operator if self.behind_operand(i) && precedence(operator).is_some() => {
                 self.operator(i, precedence(operator).unwrap_or(0));
@@ -251,21 +251,21 @@ impl Structure<'_, '_> {
             }
             _ => {
                 self.operand(i);
-                self.next = Before::Nothing;
+                self.next = Spacing::Nothing;
             }
         }
         self.entries[i].before = before;
     }
 
     /// Processes a word, a number or a string.
-    fn word(&mut self, i: usize, text: &str, mut before: Before) -> Before {
+    fn word(&mut self, i: usize, text: &str, mut before: Spacing) -> Spacing {
         let after_else = i > 0 && self.text(i - 1) == "else";
         match text {
-            "if" if after_else => self.context().kind = Kind::Condition,
+            "if" if after_else => self.context().kind = BracketKind::Condition,
             "if" => {
                 self.operand(i);
                 self.entries[i].list = true;
-                self.contexts.push(Context::new(Kind::Condition));
+                self.contexts.push(Context::new(BracketKind::Condition));
             }
             "else" => {}
             "on" | "at" if i > 0 && self.begins_place(i) => {
@@ -277,17 +277,17 @@ impl Structure<'_, '_> {
         before
     }
 
-    fn opening(&mut self, i: usize, list: bool, before: Before) -> Before {
+    fn opening(&mut self, i: usize, list: bool, before: Spacing) -> Spacing {
         let call = self.behind_operand(i);
         if !call {
             self.operand(i);
         }
         let list = list && !(call && self.text(i) == "[");
         self.entries[i].list = list;
-        self.contexts.push(Context::new(if list { Kind::List } else { Kind::Tight }));
+        self.contexts.push(Context::new(if list { BracketKind::List } else { BracketKind::Tight }));
         self.next =
-            if list { Before::Break { space: false, closing: false } } else { Before::Nothing };
-        if call { Before::Nothing } else { before }
+            if list { Spacing::Break { space: false, closing: false } } else { Spacing::Nothing };
+        if call { Spacing::Nothing } else { before }
     }
 
     /// Processes an infix operator: ends tighter chains, and continues or begins one of its precedence.
@@ -302,7 +302,7 @@ impl Structure<'_, '_> {
             start = from;
             closed += 1;
         }
-        let deep = context.kind == Kind::Condition;
+        let deep = context.kind == BracketKind::Condition;
         if context.chains.last().is_none_or(|&(open, _)| open < level) {
             context.chains.push((level, start));
             self.entries[start].chains += 1;
@@ -342,9 +342,9 @@ fn gap<'a>(
     previous: &str,
     comments: &[Piece<'a>],
     token: &str,
-    before: Before,
+    before: Spacing,
 ) {
-    let entry = matches!(before, Before::Break { closing: false, .. })
+    let entry = matches!(before, Spacing::Break { closing: false, .. })
         && matches!(previous, "," | "(" | "[" | "{");
     let moving = comments.iter().rev().take_while(|comment| entry && !comment.last).count();
     let (staying, moving) = comments.split_at(comments.len() - moving);
@@ -363,9 +363,9 @@ fn gap<'a>(
     }
     let after_comment = !staying.is_empty();
     match before {
-        Before::Nothing if !after_comment || matches!(token, ")" | "]" | "," | ";" | ":") => {}
-        Before::Nothing | Before::Space => operations.push(Operation::Space),
-        Before::Break { space, closing } => {
+        Spacing::Nothing if !after_comment || matches!(token, ")" | "]" | "," | ";" | ":") => {}
+        Spacing::Nothing | Spacing::Space => operations.push(Operation::Space),
+        Spacing::Break { space, closing } => {
             let space = space || (after_comment && !closing);
             operations.push(Operation::Break { space, closing });
         }

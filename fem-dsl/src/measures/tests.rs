@@ -1,6 +1,6 @@
 //! Properties of the forms of errors and energies, for any form.
 
-use super::{Estimated, energy, errors, estimated};
+use super::{EstimatorForm, energy, errors, estimator_form};
 use crate::check::problem::Overrides;
 use crate::eval::eval;
 use crate::point::{Input, Part, verify_point};
@@ -38,7 +38,7 @@ fn forms_of_errors_and_energies_hold_what_forms_do() {
 
 /// Returns the factor of each component of the additional field of an integral, for given u, ∂u/∂x and ∂u/∂y of the
 /// fields' components.
-fn tested(of: &Estimated, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
+fn tested(of: &EstimatorForm, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
     let integral = &of.form.integrals[integral];
     let values = eval(&integral.graph, |input| match input {
         Input::State(slot) => {
@@ -57,11 +57,11 @@ fn tested(of: &Estimated, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
     rows
 }
 
-fn estimated_form(body: &str) -> Estimated {
+fn estimated_form(body: &str) -> EstimatorForm {
     let problem = problem(&format!(
         "form f {{ {body} }} problem p solves f {{ mesh = box(dim: 2, cells: 1); }}"
     ));
-    let made = estimated(&problem.form);
+    let made = estimator_form(&problem.form);
     verify_point(&made.form).expect("a form");
     made
 }

@@ -2,13 +2,13 @@
 //! `items`.
 
 use super::MAX_ERRORS;
-use super::expect::{self, Place};
+use super::expect::{self, ParseContext};
 use super::expression::Expressions;
 use super::items::{form_item, problem_item};
 use super::scan::{Scan, TokenKind};
 use crate::ast::{
     ExprId, ExprKind, File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItem,
-    ProblemItemKind, Row, Span, Text,
+    ProblemItemKind, RowKind, Span, Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
@@ -76,7 +76,7 @@ impl Builder<'_> {
                     "problem" => Rule::problem,
                     _ => Rule::file,
                 };
-                self.broken(at, rule, Place::File);
+                self.broken(at, rule, ParseContext::File);
             }
             _ => {}
         }
@@ -92,7 +92,11 @@ impl Builder<'_> {
                 Rule::name => name = Some(self.declared(&part)),
                 Rule::broken_head => {
                     name = self.second_word(at);
-                    self.broken(Span { end: span(&part).end, ..at }, Rule::form_start, Place::File);
+                    self.broken(
+                        Span { end: span(&part).end, ..at },
+                        Rule::form_start,
+                        ParseContext::File,
+                    );
                 }
                 Rule::open_brace | Rule::close_brace | Rule::kw_form => {}
                 _ => items.push(self.form_item(part)),
@@ -121,7 +125,7 @@ impl Builder<'_> {
                 Rule::string => tags.push(text(&part)),
                 Rule::broken_head => {
                     let head = Span { end: span(&part).end, ..at };
-                    self.broken(head, Rule::block_start, Place::Boundary);
+                    self.broken(head, Rule::block_start, ParseContext::Boundary);
                 }
                 Rule::open_brace
                 | Rule::close_brace
@@ -147,7 +151,7 @@ impl Builder<'_> {
                 Rule::broken_head => {
                     names.extend(self.second_word(at));
                     let head = Span { end: span(&part).end, ..at };
-                    self.broken(head, Rule::problem_start, Place::File);
+                    self.broken(head, Rule::problem_start, ParseContext::File);
                 }
                 Rule::open_brace | Rule::close_brace | Rule::kw_problem | Rule::kw_solves => {}
                 _ => items.push(self.problem_item(part)),
@@ -225,7 +229,7 @@ impl Builder<'_> {
     }
 
     /// Reports unreadable text that should have been `rule`, with the position and the reason.
-    fn broken(&mut self, at: Span, rule: Rule, place: Place) {
+    fn broken(&mut self, at: Span, rule: Rule, place: ParseContext) {
         if self.exprs.diagnostics.len() > MAX_ERRORS {
             return;
         }
@@ -247,7 +251,8 @@ impl Builder<'_> {
         let blanks = rest.len() - rest.trim_start().len();
         let at = at.to(Span::new(at.end as usize + blanks, at.end as usize + blanks));
         self.scan.diagnostics.retain(|diagnostic| {
-            let dependent = diagnostic.code == Code::UnmatchedBracket && place == Place::File;
+            let dependent =
+                diagnostic.code == Code::UnmatchedBracket && place == ParseContext::File;
             let inside = diagnostic.primary().is_some_and(|label| at.contains(label.span));
             !(dependent && inside)
         });
@@ -256,7 +261,7 @@ impl Builder<'_> {
     fn broken_form_item(&mut self, at: Span) -> FormItemKind {
         let first = self.first_word(at);
         let rule = expect::item_rule(&first).unwrap_or(Rule::form_item);
-        self.broken(at, rule, Place::Form);
+        self.broken(at, rule, ParseContext::Form);
         // `kappa = 3;` is an assignment in the notation of other languages.
         if let Some(name) = self.assigned(rule, at) {
             return FormItemKind::Let { name, value: self.error(at) };
@@ -293,8 +298,8 @@ impl Builder<'_> {
     /// Returns `f0[u] …` followed by unreadable text.
     fn broken_row(&mut self, first: &str, at: Span) -> Option<FormItemKind> {
         let row = match first {
-            "f0" => Row::F0,
-            "f1" => Row::F1,
+            "f0" => RowKind::F0,
+            "f1" => RowKind::F1,
             _ => return None,
         };
         let index = self.scan.token_at(at.start);
@@ -311,7 +316,7 @@ impl Builder<'_> {
     fn broken_problem_item(&mut self, at: Span) -> ProblemItemKind {
         let first = self.first_word(at);
         let rule = expect::problem_rule(&first).unwrap_or(Rule::problem_item);
-        self.broken(at, rule, Place::Problem);
+        self.broken(at, rule, ParseContext::Problem);
         ProblemItemKind::Broken
     }
 

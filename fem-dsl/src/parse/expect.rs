@@ -5,8 +5,8 @@ use super::scan::{Token, TokenKind};
 use crate::ast::Span;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::habits;
 use crate::source::shortened;
+use crate::suggestions;
 use crate::words;
 use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
@@ -14,7 +14,7 @@ use pest::error::{ErrorVariant, InputLocation};
 
 /// The context of the broken text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Place {
+pub(super) enum ParseContext {
     File,
     Form,
     Boundary,
@@ -88,7 +88,7 @@ pub(super) fn describe(
     tokens: &[Token],
     at: Span,
     failure: &Failure,
-    place: Place,
+    place: ParseContext,
 ) -> Diagnostic {
     let index = tokens.partition_point(|token| token.span.start < failure.at);
     let found = tokens.get(index);
@@ -128,7 +128,7 @@ pub(super) fn describe(
         )),
         None => habit(first, previous_text, found_text).map(str::to_owned),
     };
-    let expected = Expected::new(&failure.expected, place);
+    let expected = Expectation::new(&failure.expected, place);
     // A token missing at the end of a line is reported there, not at the beginning of the next line.
     if expected.closer.is_some()
         && habit.is_none()
@@ -136,7 +136,7 @@ pub(super) fn describe(
         && (found.is_none()
             || found_text == "}"
             || item_rule(found_text).is_some()
-            || (place == Place::Problem && problem_rule(found_text).is_some())
+            || (place == ParseContext::Problem && problem_rule(found_text).is_some())
             || text[previous.span.end as usize..found_span.start as usize].contains('\n'))
     {
         let closer = expected.closer.unwrap_or("`;`");
@@ -169,10 +169,10 @@ pub(super) fn describe(
 /// Returns the remedy for notations of other languages, or of another item.
 fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
     if matches!((first, previous), ("field" | "aux", "in")) {
-        return habits::space(found);
+        return suggestions::space(found);
     }
     Some(match (first, previous, found) {
-        ("on", "on", "interior") => habits::BETWEEN_CELLS,
+        ("on", "on", "interior") => suggestions::BETWEEN_CELLS,
         (_, "nabla", _) => "write `grad(u)`, `div(u)` or `curl(u)`",
         (_, "*", "*") => "a power is written `a^b`",
         ("dirichlet", _, "where" | "for") => "write `on \"tag\"`, or `on all`",
@@ -220,7 +220,7 @@ fn unknown_item(rule: Rule, span: Span, (found, next): (&str, &str), name: &str)
     let diagnostic =
         Diagnostic::new(Code::UnexpectedToken, format!("expected {what}, found {name}"))
             .label(span, format!("expected {what}"));
-    if let Some(known) = habits::problem_item(found).filter(|_| rule == Rule::problem_item) {
+    if let Some(known) = suggestions::problem_item(found).filter(|_| rule == Rule::problem_item) {
         return diagnostic.help(known);
     }
     let diagnostic = if rule == Rule::file {
@@ -262,7 +262,7 @@ fn describe_token(token: Option<&Token>, text: &str) -> String {
 }
 
 /// The expected tokens in words.
-struct Expected {
+struct Expectation {
     parts: Vec<&'static str>,
     words: Vec<&'static str>,
     /// True if an operand or an operator is possible.
@@ -271,8 +271,8 @@ struct Expected {
     closer: Option<&'static str>,
 }
 
-impl Expected {
-    fn new(rules: &[Rule], place: Place) -> Self {
+impl Expectation {
+    fn new(rules: &[Rule], place: ParseContext) -> Self {
         let mut expected =
             Self { parts: Vec::new(), words: Vec::new(), expression: false, closer: None };
         for &rule in rules {
@@ -290,7 +290,7 @@ impl Expected {
         expected
     }
 
-    fn add(&mut self, rule: Rule, place: Place) {
+    fn add(&mut self, rule: Rule, place: ParseContext) {
         let (part, words): (_, &'static [&'static str]) = match rule {
             Rule::expr
             | Rule::prefix
@@ -328,7 +328,9 @@ impl Expected {
             Rule::open_paren | Rule::arguments | Rule::parameters => ("`(`", &[]),
             Rule::open_bracket | Rule::component => ("`[`", &[]),
             Rule::open_brace => ("`{`", &[]),
-            Rule::name | Rule::named | Rule::argument if place == Place::Problem => ("a name", &[]),
+            Rule::name | Rule::named | Rule::argument if place == ParseContext::Problem => {
+                ("a name", &[])
+            }
             Rule::name => ("a name", &[]),
             Rule::integer => ("a whole number", &[]),
             Rule::string => ("a string", &[]),
@@ -400,27 +402,32 @@ impl Expected {
 }
 
 /// Returns the syntax of an item.
-fn usage(first: &str, place: Place) -> Option<&'static str> {
+fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
     Some(match (place, first) {
-        (Place::File, "form") => "a form is written `form NAME { … }`",
-        (Place::File, "problem") => "a problem is written `problem NAME solves FORM { … }`",
-        (Place::Problem, "mesh") => {
+        (ParseContext::File, "form") => "a form is written `form NAME { … }`",
+        (ParseContext::File, "problem") => "a problem is written `problem NAME solves FORM { … }`",
+        (ParseContext::Problem, "mesh") => {
             "write `mesh = ball(dim: 3, refine: 3);` or `mesh = \"part.msh\";`"
         }
-        (Place::Problem, "degree" | "quadrature" | "refine" | "t") => "write `NAME = VALUE;`",
-        (Place::Problem, "eigen") => "write `eigen = smallest(5);`",
-        (Place::Problem, "time") => "write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`",
-        (Place::Problem, "mass") => "write `mass = FORM;`",
-        (Place::Problem, "param" | "aux" | "exact" | "manufactured" | "mean" | "initial") => {
-            "write the name and its value, `param c = 1;`"
+        (ParseContext::Problem, "degree" | "quadrature" | "refine" | "t") => {
+            "write `NAME = VALUE;`"
         }
-        (Place::Problem, "dirichlet") => {
+        (ParseContext::Problem, "eigen") => "write `eigen = smallest(5);`",
+        (ParseContext::Problem, "time") => {
+            "write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`"
+        }
+        (ParseContext::Problem, "mass") => "write `mass = FORM;`",
+        (
+            ParseContext::Problem,
+            "param" | "aux" | "exact" | "manufactured" | "mean" | "initial",
+        ) => "write the name and its value, `param c = 1;`",
+        (ParseContext::Problem, "dirichlet") => {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
-        (Place::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
-        (Place::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
-        (Place::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
-        (Place::Problem, "report") => "write `report NAME = integral(u);`",
+        (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
+        (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
+        (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
+        (ParseContext::Problem, "report") => "write `report NAME = integral(u);`",
         (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",
         (_, "aux") => "write `aux a: scalar on cells;`, or `on nodes`, or `on points`",
         (_, "param") => "write `param c = 1;` or `param c: vector = [0, 0, 1];`",

@@ -2,8 +2,9 @@
 
 use super::build::{Builder, ident, span, text};
 use crate::ast::{
-    Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, Named, Place, PlaceKind,
-    PlaceSpec, ProblemItemKind, Row, ShapeKind, ShapeSpec, SpaceSpec, Span, Text,
+    Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
+    LocationSpec, NamedCall, ProblemItemKind, RowKind, ShapeKind, ShapeSpec, SpaceSpec, Span,
+    SupportSpec, Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -12,25 +13,25 @@ use pest::iterators::Pair;
 
 /// The parts of an item in the fixed order of the grammar, taken by rule.
 #[derive(Default)]
-struct Parts {
+struct ItemParts {
     names: Vec<Ident>,
     exprs: Vec<ExprId>,
     strings: Vec<Text>,
     shape: Option<ShapeSpec>,
     space: Option<SpaceSpec>,
-    place: Option<PlaceSpec>,
+    place: Option<LocationSpec>,
     component: Option<ExprId>,
     normal: Option<[Ident; 2]>,
     rate: bool,
-    where_: Option<Place>,
-    named: Option<Named>,
+    where_: Option<SupportSpec>,
+    named: Option<NamedCall>,
     arguments: Vec<Argument>,
     word: Option<Ident>,
 }
 
-fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
+fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
     let whole = span(&pair);
-    let mut parts = Parts::default();
+    let mut parts = ItemParts::default();
     for part in pair.into_inner() {
         match part.as_rule() {
             Rule::name => parts.names.push(ident(&part)),
@@ -56,7 +57,7 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Parts {
             Rule::where_ => parts.where_ = Some(where_(part)),
             Rule::vertex => {
                 let point = part.into_inner().find(|inner| inner.as_rule() == Rule::expr);
-                parts.where_ = point.map(|point| Place::At(builder.exprs.build(point)));
+                parts.where_ = point.map(|point| SupportSpec::At(builder.exprs.build(point)));
             }
             Rule::named => parts.named = Some(named(builder, part)),
             Rule::arguments => parts.arguments = arguments(builder, part),
@@ -101,7 +102,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
     {
         builder.declared(&name);
     }
-    let Parts { names, exprs, shape, space, place, word, .. } = parts(builder, pair);
+    let ItemParts { names, exprs, shape, space, place, word, .. } = parts(builder, pair);
     let (mut names, mut exprs) = (names.into_iter(), exprs.into_iter());
     match rule {
         Rule::field => FormItemKind::Field { name: next(&mut names), shape, space },
@@ -118,7 +119,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
         Rule::row => {
             let word = next(&mut word.into_iter());
             FormItemKind::Row {
-                row: if word.name == "f0" { Row::F0 } else { Row::F1 },
+                row: if word.name == "f0" { RowKind::F0 } else { RowKind::F1 },
                 row_span: word.span,
                 field: next(&mut names),
                 value: next(&mut exprs),
@@ -238,33 +239,33 @@ fn degree(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> DegreeSpec {
     }
 }
 
-fn place(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> PlaceSpec {
+fn place(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> LocationSpec {
     let at = span(&pair);
-    let mut kind = PlaceKind::Nodes(None);
+    let mut kind = LocationKind::Nodes(None);
     for part in pair.into_inner() {
         match part.as_rule() {
-            Rule::kw_cells => kind = PlaceKind::Cells,
-            Rule::kw_points => kind = PlaceKind::Points,
-            Rule::space => kind = PlaceKind::Nodes(Some(space(builder, part))),
+            Rule::kw_cells => kind = LocationKind::Cells,
+            Rule::kw_points => kind = LocationKind::Points,
+            Rule::space => kind = LocationKind::Nodes(Some(space(builder, part))),
             _ => {}
         }
     }
-    PlaceSpec { kind, span: at }
+    LocationSpec { kind, span: at }
 }
 
-fn where_(pair: Pair<'_, Rule>) -> Place {
+fn where_(pair: Pair<'_, Rule>) -> SupportSpec {
     let mut tags = Vec::new();
     for part in pair.into_inner() {
         match part.as_rule() {
-            Rule::kw_all => return Place::All(span(&part)),
+            Rule::kw_all => return SupportSpec::All(span(&part)),
             Rule::string => tags.push(text(&part)),
             _ => {}
         }
     }
-    Place::Tags(tags)
+    SupportSpec::Tags(tags)
 }
 
-fn named(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Named {
+fn named(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> NamedCall {
     let at = span(&pair);
     let mut name = Ident { name: String::new(), span: Span { end: at.start, ..at } };
     let mut list = Vec::new();
@@ -275,7 +276,7 @@ fn named(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Named {
             _ => {}
         }
     }
-    Named { name, arguments: list, span: at }
+    NamedCall { name, arguments: list, span: at }
 }
 
 fn arguments(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Vec<Argument> {

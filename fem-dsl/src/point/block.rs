@@ -67,12 +67,12 @@ fn of_integral(from: &Integral, field: usize, entries: Vec<Coefficient>) -> Inte
 }
 
 /// Rows of the residual and of the action, and entries of the Jacobian.
-type Lists = (Vec<(Slot, NodeId)>, Vec<(Slot, NodeId)>, Vec<Coefficient>);
+type IntegralRows = (Vec<(Slot, NodeId)>, Vec<(Slot, NodeId)>, Vec<Coefficient>);
 
 /// Copies some rows and entries of an integral with other inputs, without those that become 0.
 pub(super) fn mapped(
     from: &Integral,
-    (residual, action, entries): Lists,
+    (residual, action, entries): IntegralRows,
     input: impl Fn(&mut Scalars, Input) -> NodeId,
 ) -> Integral {
     let mut scalars = Scalars::default();

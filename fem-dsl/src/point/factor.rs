@@ -13,7 +13,7 @@ use crate::arena::IdMap;
 use std::collections::BTreeMap;
 
 /// The same values with fewer operations, and the new roots.
-pub(super) struct Factored {
+pub(super) struct FactoredGraph {
     pub(super) scalars: Scalars,
     pub(super) moved: IdMap<NodeId, NodeId>,
 }
@@ -25,11 +25,11 @@ const ROUNDS: usize = 6;
 const NODES: usize = 60_000;
 
 /// Factors the sums on which `roots` depend.
-pub(super) fn factor(scalars: &Scalars, roots: &[NodeId]) -> Factored {
+pub(super) fn factor(scalars: &Scalars, roots: &[NodeId]) -> FactoredGraph {
     let order = reachable(&scalars.graph, roots);
     let rounds = (NODES / order.len().max(1)).clamp(1, ROUNDS);
     let identity = order.into_iter().map(|id| (id, id)).collect();
-    let mut best = Factored { scalars: scalars.clone(), moved: identity };
+    let mut best = FactoredGraph { scalars: scalars.clone(), moved: identity };
     let mut roots = roots.to_vec();
     let mut weight = operation_count(&best.scalars.graph, &roots).weight();
     for _ in 0..rounds {
@@ -159,8 +159,8 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
     rest.iter().for_each(|term| counts.add(new, term));
     while let Some(common) = most_common(new, &rest, &counts) {
         let has = |term: &Term| match common {
-            Common::Factor(factor) => term.factors.contains(&factor),
-            Common::Constant(c) => constant(new, term) == Some(c),
+            CommonFactor::Factor(factor) => term.factors.contains(&factor),
+            CommonFactor::Constant(c) => constant(new, term) == Some(c),
         };
         let (inside, outside): (Vec<_>, Vec<_>) =
             std::mem::take(&mut rest).into_iter().enumerate().partition(|(_, term)| has(term));
@@ -170,7 +170,7 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
         let (mut factors, mut coefficient) = (Vec::new(), 1.0);
         match common {
             // With all further factors common to the same terms.
-            Common::Factor(factor) => {
+            CommonFactor::Factor(factor) => {
                 let mut next = Some(factor);
                 while let Some(factor) = next {
                     factors.push(factor);
@@ -179,7 +179,7 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
                     next = of_first.find(|f| inside.iter().all(|term| term.factors.contains(f)));
                 }
             }
-            Common::Constant(c) => {
+            CommonFactor::Constant(c) => {
                 coefficient = c;
                 inside.iter_mut().for_each(|term| term.coefficient = term.coefficient.signum());
             }
@@ -196,7 +196,7 @@ fn sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {
 }
 
 #[derive(Clone, Copy)]
-enum Common {
+enum CommonFactor {
     Factor(NodeId),
     Constant(f64),
 }
@@ -257,16 +257,16 @@ fn each_factor(new: &Scalars, term: &Term, mut each: impl FnMut(NodeId)) {
 }
 
 /// Returns the factor common to most terms, if at least two have it; a factor before a constant.
-fn most_common(new: &Scalars, terms: &[Term], counts: &Counts) -> Option<Common> {
+fn most_common(new: &Scalars, terms: &[Term], counts: &Counts) -> Option<CommonFactor> {
     if let Some(factor) = counts.most() {
-        return Some(Common::Factor(factor));
+        return Some(CommonFactor::Factor(factor));
     }
     let mut magnitudes: BTreeMap<u64, usize> = BTreeMap::new();
     for c in terms.iter().filter_map(|term| constant(new, term)) {
         *magnitudes.entry(c.to_bits()).or_insert(0) += 1;
     }
     let twice = |c: &f64| magnitudes.get(&c.to_bits()).is_some_and(|&count| count > 1);
-    terms.iter().filter_map(|term| constant(new, term)).find(twice).map(Common::Constant)
+    terms.iter().filter_map(|term| constant(new, term)).find(twice).map(CommonFactor::Constant)
 }
 
 fn plain_sum(new: &mut Scalars, terms: Vec<Term>) -> NodeId {

@@ -3,7 +3,7 @@
 use super::canonical::canonical;
 use super::count::operation_count;
 use super::eval::eval;
-use super::factor::{Factored, factor};
+use super::factor::{FactoredGraph, factor};
 use super::optimise::Level;
 use super::polynomial::Expansion;
 use super::prepare::{distribute, prepare};
@@ -207,22 +207,22 @@ fn cheapest(
     scalars: &Scalars,
     roots: &[NodeId],
     level: impl Fn(Input) -> Level + Copy,
-) -> Factored {
+) -> FactoredGraph {
     let (prepared, first) = prepare(scalars, roots);
     let inner: Vec<NodeId> = roots.iter().map(|root| first[root]).collect();
     // Through both maps, from the original graph.
-    let through = |factored: Factored, between: Option<&IdMap<NodeId, NodeId>>| {
+    let through = |factored: FactoredGraph, between: Option<&IdMap<NodeId, NodeId>>| {
         let steps = first.iter().filter_map(|(from, prepared)| {
             let to = between.map_or(Some(prepared), |between| between.get(prepared))?;
             Some((from, *factored.moved.get(to)?))
         });
-        Factored { moved: steps.collect(), scalars: factored.scalars }
+        FactoredGraph { moved: steps.collect(), scalars: factored.scalars }
     };
     let plain = through(factor(&prepared, &inner), None);
     let Some((opened, second)) = distribute(&prepared, &inner) else { return plain };
     let inner: Vec<NodeId> = inner.iter().map(|root| second[root]).collect();
     let open = through(factor(&opened, &inner), Some(&second));
-    let cost = |factored: &Factored| {
+    let cost = |factored: &FactoredGraph| {
         let inner: Vec<NodeId> = roots.iter().map(|root| factored.moved[root]).collect();
         let mut graph = Graph::new();
         let moved = optimise::arrange(&factored.scalars, &inner, level, &mut graph);
@@ -248,7 +248,7 @@ impl Views<'_> {
         let level = |input| optimise::level(input, per_cell);
         let (ordered, place) = canonical(self.scalars, roots);
         let roots: Vec<NodeId> = roots.iter().map(|root| place[root]).collect();
-        let Factored { scalars, moved: factored } = cheapest(&ordered, &roots, level);
+        let FactoredGraph { scalars, moved: factored } = cheapest(&ordered, &roots, level);
         let inner: Vec<NodeId> = roots.iter().map(|root| factored[root]).collect();
         let moved = optimise::arrange(&scalars, &inner, level, &mut self.graph);
         for (from, name) in &self.called {

@@ -7,7 +7,7 @@
 //! products. A sign is applied to the least variable operand.
 
 use super::canonical::ranks;
-use super::products::{Factor, Facts, Product, Products};
+use super::products::{Factor, NodeProperties, Product, Products};
 use super::scalars::Scalars;
 use super::{Binary, Graph, Input, Node, NodeId, Number, Unary};
 use crate::arena::IdMap;
@@ -74,13 +74,13 @@ pub(super) fn arrange(
             *quotients.get_or_insert(b, 0) += 1;
         }
     }
-    let facts = Facts { scalars, uses: &uses, levels: &levels, quotients: &quotients };
+    let facts = NodeProperties { scalars, uses: &uses, levels: &levels, quotients: &quotients };
     let products = Products::new(&facts, &order, roots);
     let pairs = vec![None; products.pairs.len()];
     let ranks = ranks(scalars, &order);
     let needed = products.needed.clone();
     let mut arranged =
-        Arranged { scalars, uses, levels, ranks, products, pairs, target, moved: IdMap::new() };
+        Arranger { scalars, uses, levels, ranks, products, pairs, target, moved: IdMap::new() };
     for &id in order.iter().filter(|id| needed.contains(id)) {
         let new = arranged.node(id);
         arranged.moved.insert(id, new);
@@ -93,7 +93,7 @@ pub(super) fn arrange(
     arranged.moved
 }
 
-struct Arranged<'a> {
+struct Arranger<'a> {
     scalars: &'a Scalars,
     uses: IdMap<NodeId, usize>,
     levels: IdMap<NodeId, Level>,
@@ -106,7 +106,7 @@ struct Arranged<'a> {
     moved: IdMap<NodeId, NodeId>,
 }
 
-impl Arranged<'_> {
+impl Arranger<'_> {
     fn node(&mut self, id: NodeId) -> NodeId {
         if let Some(product) = self.products.products.get(&id) {
             let product = product.clone();

@@ -21,10 +21,10 @@ use std::collections::{BTreeMap, BTreeSet};
 const MOST_POWERS: usize = 32;
 
 /// A graph, and the map from the nodes of another.
-pub(super) type Prepared = (Scalars, IdMap<NodeId, NodeId>);
+pub(super) type PreparedGraph = (Scalars, IdMap<NodeId, NodeId>);
 
 /// Applies the first two rules.
-pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
+pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> PreparedGraph {
     let smaller = smaller_powers(old, roots);
     let order = reachable(&old.graph, roots);
     let shared = shared_denominators(old, &order);
@@ -49,7 +49,7 @@ pub(super) fn prepare(old: &Scalars, roots: &[NodeId]) -> Prepared {
 }
 
 /// Applies the last rule, if possible.
-pub(super) fn distribute(old: &Scalars, roots: &[NodeId]) -> Option<Prepared> {
+pub(super) fn distribute(old: &Scalars, roots: &[NodeId]) -> Option<PreparedGraph> {
     let order = reachable(&old.graph, roots);
     let uses = uses(&old.graph, &order, roots);
     let mut new = Scalars::default();

@@ -55,7 +55,7 @@ pub(super) struct Products {
 }
 
 /// Properties of the nodes of a graph.
-pub(super) struct Facts<'a> {
+pub(super) struct NodeProperties<'a> {
     pub(super) scalars: &'a Scalars,
     /// The number of uses of each node.
     pub(super) uses: &'a IdMap<NodeId, usize>,
@@ -67,7 +67,7 @@ pub(super) struct Facts<'a> {
 impl Products {
     /// Returns the products among `order`, which has operands first. Products within several others are expanded in
     /// each, or not, whichever needs fewer multiplications.
-    pub(super) fn new(facts: &Facts<'_>, order: &[NodeId], roots: &[NodeId]) -> Self {
+    pub(super) fn new(facts: &NodeProperties<'_>, order: &[NodeId], roots: &[NodeId]) -> Self {
         let [whole, apart] = [false, true].map(|deep| {
             let mut products = Self::collect(facts, order, roots, deep);
             Pairing::new(facts, &mut products).run();
@@ -76,7 +76,7 @@ impl Products {
         if apart.cost(facts) < whole.cost(facts) { apart } else { whole }
     }
 
-    fn collect(facts: &Facts<'_>, order: &[NodeId], roots: &[NodeId], deep: bool) -> Self {
+    fn collect(facts: &NodeProperties<'_>, order: &[NodeId], roots: &[NodeId], deep: bool) -> Self {
         let mut products = Self { needed: roots.iter().copied().collect(), ..Self::default() };
         for &id in order.iter().rev() {
             if !products.needed.contains(&id) {
@@ -97,7 +97,7 @@ impl Products {
     }
 
     /// Returns the number of multiplications and divisions, and their total variability.
-    fn cost(&self, facts: &Facts<'_>) -> (usize, usize) {
+    fn cost(&self, facts: &NodeProperties<'_>) -> (usize, usize) {
         let (mut count, mut varies) = (0, 0);
         for product in self.products.values() {
             let own = product.factors.iter().map(|&factor| facts.level(&self.made, factor));
@@ -121,7 +121,7 @@ impl Products {
     }
 }
 
-impl Facts<'_> {
+impl NodeProperties<'_> {
     /// Returns the level of a factor.
     fn level(&self, pairs: &[Level], factor: Factor) -> Level {
         match factor {
@@ -195,7 +195,7 @@ type Pair = (Factor, Factor);
 
 /// The search for pairs.
 struct Pairing<'p, 'a> {
-    facts: &'p Facts<'a>,
+    facts: &'p NodeProperties<'a>,
     products: &'p mut Products,
     /// The products that contain a pair.
     places: BTreeMap<Pair, BTreeSet<NodeId>>,
@@ -204,7 +204,7 @@ struct Pairing<'p, 'a> {
 }
 
 impl<'p, 'a> Pairing<'p, 'a> {
-    fn new(facts: &'p Facts<'a>, products: &'p mut Products) -> Self {
+    fn new(facts: &'p NodeProperties<'a>, products: &'p mut Products) -> Self {
         let (places, queue) = (BTreeMap::new(), BTreeSet::new());
         Self { facts, products, places, queue }
     }

@@ -270,12 +270,12 @@ impl SolverSettings {
 }
 
 /// A word with its settings, in the order in which they are given.
-struct Made {
+struct KeywordCall {
     word: &'static str,
     settings: Vec<(String, String)>,
 }
 
-impl Made {
+impl KeywordCall {
     fn new(word: &'static str) -> Self {
         Self { word, settings: Vec::new() }
     }
@@ -290,7 +290,7 @@ impl Made {
     }
 }
 
-impl fmt::Display for Made {
+impl fmt::Display for KeywordCall {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.word)?;
         if self.settings.is_empty() {
@@ -303,7 +303,7 @@ impl fmt::Display for Made {
 
 impl fmt::Display for MultigridSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Made::new(if self.is_algebraic { "algebraic" } else { "multigrid" })
+        KeywordCall::new(if self.is_algebraic { "algebraic" } else { "multigrid" })
             .with("smoother", self.smoother.map(Smoother::word))
             .with("degree", self.degree)
             .fmt(f)
@@ -313,11 +313,11 @@ impl fmt::Display for MultigridSettings {
 impl fmt::Display for PreconditionerSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let made = match self {
-            Self::None => Made::new("none"),
-            Self::Jacobi => Made::new("jacobi"),
+            Self::None => KeywordCall::new("none"),
+            Self::Jacobi => KeywordCall::new("jacobi"),
             Self::Multigrid(settings) => return settings.fmt(f),
             Self::Block(fields) => {
-                fields.iter().fold(Made::new("block"), |made, (field, of)| match of {
+                fields.iter().fold(KeywordCall::new("block"), |made, (field, of)| match of {
                     BlockSettings::Multigrid(settings) => made.with(field, Some(settings)),
                     BlockSettings::Mass => made.with(field, Some("mass")),
                 })
@@ -330,7 +330,7 @@ impl fmt::Display for PreconditionerSettings {
 impl fmt::Display for SolverSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [rtol, atol] = self.tolerances();
-        let made = Made::new(self.word())
+        let made = KeywordCall::new(self.word())
             .number("rtol", rtol)
             .number("atol", atol)
             .with("max_iterations", self.max_iterations());

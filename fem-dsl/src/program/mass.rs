@@ -5,20 +5,20 @@
 //! additional declarations of the mass.
 
 use super::{CheckedForm, Program};
-use crate::ast::{self, ExprKind, FormItem, FormItemKind, Ident, ProblemItemKind, Row};
+use crate::ast::{self, ExprKind, FormItem, FormItemKind, Ident, ProblemItemKind, RowKind};
 use crate::check::problem::{Piece, Statement};
 use crate::check::{check, check_dimensions};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
-use crate::point::{PointForm, beside, point};
+use crate::point::{PointForm, embed, point};
 use crate::simplify::simplify;
 use crate::source::Span;
 use std::borrow::Cow;
 
 /// The form that the statements of a problem refer to.
-pub(super) struct Joined<'a> {
+pub(super) struct FormWithMass<'a> {
     /// The problem's form, with the parameters and the data of its mass.
     pub(super) form: Cow<'a, CheckedForm>,
     /// The form that is its mass, and the location of its name.
@@ -66,8 +66,8 @@ impl Program {
         &'a self,
         form: &'a CheckedForm,
         statements: &[Statement<'a>],
-    ) -> (Joined<'a>, Vec<Diagnostic>) {
-        let alone = Joined { form: Cow::Borrowed(form), mass: None };
+    ) -> (FormWithMass<'a>, Vec<Diagnostic>) {
+        let alone = FormWithMass { form: Cow::Borrowed(form), mass: None };
         let Some((piece, span, name)) = named(statements) else { return (alone, Vec::new()) };
         let found = name.and_then(|name| self.form(name));
         let Some(mass) = found else {
@@ -98,7 +98,7 @@ impl Program {
             }
             Cow::Owned(CheckedForm { dimensions, ..form.clone() })
         };
-        (Joined { form, mass: Some((mass, piece, span)) }, Vec::new())
+        (FormWithMass { form, mass: Some((mass, piece, span)) }, Vec::new())
     }
 
     /// Returns the mass of the eigenvalue problem of `form`, which is `joined` in this dimension.
@@ -108,7 +108,7 @@ impl Program {
     /// A form that is no mass of this one.
     pub(super) fn mass_of(
         &self,
-        joined: &Joined<'_>,
+        joined: &FormWithMass<'_>,
         form: &PointForm,
         set: &[usize],
     ) -> Result<PointForm, Vec<Diagnostic>> {
@@ -161,7 +161,7 @@ impl Program {
             let label = "its derivative depends on the fields, or is not symmetric";
             return wrong(message, label, "a mass is linear and symmetric, as `f0[u] = rho * u`");
         }
-        match beside(&own, form) {
+        match embed(&own, form) {
             Some(made) => Ok(made),
             None => wrong(
                 format!("`{}` cannot stand beside `{}`", mass.name, form.name),
@@ -184,7 +184,7 @@ impl Program {
             let FormItemKind::Field { name, .. } = &item.kind else { continue };
             let Ident { name: of, span } = name.clone();
             let value = file.exprs.push(ast::Expr { kind: ExprKind::Name(of.clone()), span });
-            let (row, field) = (Row::F0, Ident { name: of, span });
+            let (row, field) = (RowKind::F0, Ident { name: of, span });
             let kind = FormItemKind::Row { row, row_span: span, field, value };
             items.push(item.clone());
             items.push(FormItem { doc: String::new(), kind, span });

@@ -2,7 +2,7 @@
 //! the file. `wf verify` derives its overrides from it.
 
 use super::{CheckedForm, Program};
-use crate::ast::{Place, ProblemItemKind};
+use crate::ast::{ProblemItemKind, SupportSpec};
 use crate::check::problem::{Overrides, Statement};
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
@@ -84,14 +84,14 @@ impl Program {
                 let index = component
                     .map(|at| format!("[{}]", self.source.slice(self.piece.file.exprs[at].span)));
                 let place = match place {
-                    Some(Place::Tags(tags)) => {
+                    Some(SupportSpec::Tags(tags)) => {
                         let tags = tags.iter().map(|tag| format!("\"{}\"", tag.text));
                         format!(" on {}", tags.collect::<Vec<_>>().join(", "))
                     }
-                    Some(Place::At(point)) => {
+                    Some(SupportSpec::At(point)) => {
                         format!(" at {}", self.source.slice(self.piece.file.exprs[*point].span))
                     }
-                    Some(Place::All(_)) | None => String::new(),
+                    Some(SupportSpec::All(_)) | None => String::new(),
                 };
                 Some(format!("{of}{}{place}", index.unwrap_or_default()))
             }

@@ -1,6 +1,6 @@
 //! Solver settings that a program gives: checked as if they were written in a problem of the form.
 
-use super::{Program, suited, wrong_dimension};
+use super::{Program, suitability, wrong_dimension};
 use crate::check::problem::{Statement, content, solver_piece};
 use crate::diagnostic::Diagnostic;
 use crate::point::PointForm;
@@ -27,7 +27,8 @@ impl Program {
         if !found.is_empty() {
             return Err(found);
         }
-        if let Some(found) = suited::unsuited_statement(&statements, point, content.solver.as_ref())
+        if let Some(found) =
+            suitability::unsuited_statement(&statements, point, content.solver.as_ref())
         {
             return Err(vec![found]);
         }

@@ -18,7 +18,7 @@ pub struct Regions {
 
 /// The notation of a region.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Way {
+enum RegionNotation {
     Pointwise,
     Weak,
     Energy,
@@ -150,12 +150,13 @@ impl Writer {
         }
     }
 
-    fn way(&mut self, energy: bool) -> Way {
+    fn way(&mut self, energy: bool) -> RegionNotation {
         match self.below(3) {
-            _ if energy => Way::Energy,
-            0 => Way::Pointwise,
-            1 => Way::Weak,
-            _ => [Way::Pointwise, Way::Weak, Way::Energy][self.below(3)],
+            _ if energy => RegionNotation::Energy,
+            0 => RegionNotation::Pointwise,
+            1 => RegionNotation::Weak,
+            _ => [RegionNotation::Pointwise, RegionNotation::Weak, RegionNotation::Energy]
+                [self.below(3)],
         }
     }
 
@@ -188,12 +189,12 @@ impl Writer {
     }
 
     /// Writes the physics of a region, with rows for some of the fields.
-    fn region(&mut self, way: Way, fields: &[usize], (indent, depth): (usize, usize)) {
+    fn region(&mut self, way: RegionNotation, fields: &[usize], (indent, depth): (usize, usize)) {
         self.generator.options.depth = depth;
         match way {
-            Way::Pointwise => self.rows(fields, indent),
-            Way::Weak => self.weak(fields, indent),
-            Way::Energy => self.energy(fields, indent),
+            RegionNotation::Pointwise => self.rows(fields, indent),
+            RegionNotation::Weak => self.weak(fields, indent),
+            RegionNotation::Energy => self.energy(fields, indent),
         }
     }
 

@@ -3,12 +3,12 @@
 
 use fem_dsl::check;
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::eval::{Values, tensors};
+use fem_dsl::eval::{TensorValues, tensors};
 use fem_dsl::form::{ExprId, Form, Terminal};
 use fem_dsl::parse::parse;
 use fem_dsl::point::{Input, Part, Slot};
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options, Other, random_form};
+use fem_dsl::testing::{FieldShape, Options, SecondField, random_form};
 use std::collections::BTreeMap;
 
 /// The corpus: texts with at least one form each.
@@ -73,7 +73,7 @@ fn random_forms() -> impl Iterator<Item = (String, Form)> {
                 shape,
                 linear,
                 kinks,
-                other: (seed % 3 == 2).then_some(Other { shape, offset: -1 }),
+                other: (seed % 3 == 2).then_some(SecondField { shape, offset: -1 }),
                 depth: 2 + seed as usize % 2,
                 ..Options::default()
             };
@@ -174,7 +174,7 @@ impl Sample {
 }
 
 /// Returns the tensors on which `roots` depend at a sample.
-pub(crate) fn values(form: &Form, roots: &[ExprId], sample: &Sample) -> Values {
+pub(crate) fn values(form: &Form, roots: &[ExprId], sample: &Sample) -> TensorValues {
     tensors(&form.exprs, roots, |terminal| sample.terminal(terminal))
 }
 

@@ -2,7 +2,7 @@
 extern crate self as weakform;
 
 pub struct Form;
-pub struct Written;
+pub struct DataValues;
 pub struct Function<V>(pub V);
 
 pub trait Value {
@@ -32,22 +32,22 @@ pub trait Params {
 }
 
 pub trait Data {
-    fn visit(self, each: &mut dyn FnMut(&'static str, Written));
+    fn visit(self, each: &mut dyn FnMut(&'static str, DataValues));
 }
 
 pub trait FieldName {
     fn name(&self) -> &str;
 }
 
-pub trait FieldOf<V>: FieldName {}
+pub trait TypedField<V>: FieldName {}
 
 impl<V> Function<V> {
-    pub fn written(self, _: &str) -> Written {
-        Written
+    pub fn written(self, _: &str) -> DataValues {
+        DataValues
     }
 }
 
-fn condition<V>(_: impl FieldOf<V>, _: V) {}
+fn condition<V>(_: impl TypedField<V>, _: V) {}
 
 pub mod embedded {
     pub struct Linked;

@@ -9,7 +9,7 @@ mod facade {
     pub trait FieldName {
         fn name(&self) -> &str;
     }
-    pub trait FieldOf<V> {}
+    pub trait TypedField<V> {}
     pub trait Params {
         fn visit(&self, each: &mut dyn FnMut(&'static str, &[f64]));
     }

@@ -1,9 +1,9 @@
 //! Candidate plans of a kernel → their costs and predicted times.
 //!
-//! A candidate is requested by [`Wishes`] and planned like any kernel, so that the comparison applies to the kernels
-//! that run. For a form with several cell integrals, the first is examined.
+//! A candidate is requested by [`PlanOverrides`] and planned like any kernel, so that the comparison applies to the
+//! kernels that run. For a form with several cell integrals, the first is examined.
 
-use super::{MeshFacts, Wishes, choose, choose_for_threads, own_geometry};
+use super::{MeshFacts, PlanOverrides, choose, choose_for_threads, own_geometry};
 use crate::abi::registers;
 use crate::cost::{Cost, Machine, Times, count};
 use crate::dialect::rust::Isa;
@@ -16,7 +16,7 @@ use fem_dsl::point::PointForm;
 
 /// The target of kernels.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Aim {
+pub enum KernelTarget {
     /// Vectors of a CPU.
     Vectors(Isa),
     /// Threads of a GPU.
@@ -27,7 +27,7 @@ pub enum Aim {
 #[derive(Clone, Debug)]
 pub struct Candidate {
     /// The overrides that request it.
-    pub wishes: Wishes,
+    pub overrides: PlanOverrides,
     /// The plan.
     pub plan: Plan,
     /// Cost per cell.
@@ -52,22 +52,22 @@ impl Candidate {
     fn new(
         form: &PointForm,
         elements: &Elements,
-        (wishes, plan): (Wishes, Plan),
-        aim: Aim,
+        (overrides, plan): (PlanOverrides, Plan),
+        aim: KernelTarget,
         machine: &Machine,
     ) -> Result<Self, PlanError> {
         let (kernel, abi) = lower(form, elements, &plan)?;
         let cost = count(&kernel, &abi, elements);
         let share = match aim {
-            Aim::Vectors(isa) => share(isa, &plan),
-            Aim::Threads => 1.0,
+            KernelTarget::Vectors(isa) => share(isa, &plan),
+            KernelTarget::Threads => 1.0,
         };
         let numbers: usize = kernel.shared.iter().map(|array| array.length).sum();
         // With one cell per thread, the kernel's text describes one cell.
         let threads = match aim {
-            Aim::Vectors(_) => 0,
-            Aim::Threads if kernel.threads == 0 => plan.lanes,
-            Aim::Threads => kernel.threads,
+            KernelTarget::Vectors(_) => 0,
+            KernelTarget::Threads if kernel.threads == 0 => plan.lanes,
+            KernelTarget::Threads => kernel.threads,
         };
         let bounded = if threads == 0 { 0 } else { registers(threads, plan.residency) };
         Ok(Self {
@@ -77,7 +77,7 @@ impl Candidate {
             times: cost.times(machine, share),
             seconds: cost.time(machine, share),
             floor: cost.floor(machine, share),
-            wishes,
+            overrides,
             plan,
             cost,
             share,
@@ -108,8 +108,7 @@ pub struct Candidates {
     pub chosen: usize,
 }
 
-/// Returns the candidates of a task under the overrides `wishes`. Candidates that a strategy does not support are
-/// omitted.
+/// Returns the candidates of a task under `overrides`. Candidates that a strategy does not support are omitted.
 ///
 /// # Errors
 ///
@@ -119,23 +118,27 @@ pub fn candidates(
     elements: &Elements,
     facts: &MeshFacts,
     task: Task,
-    (aim, precision): (Aim, Precision),
-    wishes: &Wishes,
+    (aim, precision): (KernelTarget, Precision),
+    overrides: &PlanOverrides,
     machine: &Machine,
 ) -> Result<Candidates, PlanError> {
-    let planned = |wishes: &Wishes| -> Result<Plan, PlanError> {
+    let planned = |overrides: &PlanOverrides| -> Result<Plan, PlanError> {
         let plans = match aim {
-            Aim::Vectors(isa) => choose(form, elements, facts, &[task], isa, precision, wishes),
-            Aim::Threads => choose_for_threads(form, elements, facts, &[task], precision, wishes),
+            KernelTarget::Vectors(isa) => {
+                choose(form, elements, facts, &[task], isa, precision, overrides)
+            }
+            KernelTarget::Threads => {
+                choose_for_threads(form, elements, facts, &[task], precision, overrides)
+            }
         }?;
         plans
             .into_iter()
             .find(|plan| plan.task == task)
             .ok_or_else(|| PlanError::Unsupported("nothing to compute".to_owned()))
     };
-    let first = planned(wishes)?;
-    let mut found: Vec<(Wishes, Plan)> = vec![(*wishes, first.clone())];
-    for wish in variants(elements, facts, aim, task, wishes) {
+    let first = planned(overrides)?;
+    let mut found: Vec<(PlanOverrides, Plan)> = vec![(*overrides, first.clone())];
+    for wish in variants(elements, facts, aim, task, overrides) {
         // The fallback to another strategy is no candidate of this one.
         let asked = |plan: &Plan| {
             let same = wish.strategy.is_none_or(|asked| {
@@ -158,19 +161,19 @@ pub fn candidates(
     Ok(Candidates { all, chosen })
 }
 
-/// Returns the variants of the overrides: every combination that `wishes` leaves open.
+/// Returns the variants of `overrides`: every combination that it leaves open.
 fn variants(
     elements: &Elements,
     facts: &MeshFacts,
-    aim: Aim,
+    aim: KernelTarget,
     task: Task,
-    wishes: &Wishes,
-) -> Vec<Wishes> {
+    overrides: &PlanOverrides,
+) -> Vec<PlanOverrides> {
     let own = own_geometry(elements, facts);
-    let map = |geometry: Option<Geometry>, linearisation: Linearisation| Wishes {
-        geometry: wishes.geometry.or(geometry),
-        linearisation: wishes.linearisation.or(Some(linearisation)),
-        ..*wishes
+    let map = |geometry: Option<Geometry>, linearisation: Linearisation| PlanOverrides {
+        geometry: overrides.geometry.or(geometry),
+        linearisation: overrides.linearisation.or(Some(linearisation)),
+        ..*overrides
     };
     let again = Linearisation::Recompute;
     let mut maps = vec![
@@ -181,10 +184,10 @@ fn variants(
     if task == Task::Action {
         maps.push(map(None, Linearisation::Stored));
     }
-    if let Aim::Vectors(_) = aim {
+    if let KernelTarget::Vectors(_) = aim {
         return maps;
     }
-    let strategies = wishes.strategy.map_or_else(
+    let strategies = overrides.strategy.map_or_else(
         || {
             vec![
                 Strategy::CellPerLane,
@@ -195,7 +198,7 @@ fn variants(
         },
         |strategy| vec![strategy],
     );
-    let scatters = match wishes.scatter {
+    let scatters = match overrides.scatter {
         Some(scatter) => vec![scatter],
         None => vec![Scatter::Atomic, Scatter::Block],
     };
@@ -203,7 +206,11 @@ fn variants(
     for wish in maps {
         for &strategy in &strategies {
             for &scatter in &scatters {
-                all.push(Wishes { strategy: Some(strategy), scatter: Some(scatter), ..wish });
+                all.push(PlanOverrides {
+                    strategy: Some(strategy),
+                    scatter: Some(scatter),
+                    ..wish
+                });
             }
         }
     }
@@ -256,18 +263,18 @@ mod tests {
         for (cell, degree) in [(Cell::Hexahedron, 3), (Cell::Tetrahedron, 1)] {
             let elements = elements(&form, cell, degree, 1, None).expect("elements");
             for (aim, machine, least) in [
-                (Aim::Vectors(Isa::Avx512), Machine::SERVER_CORE, 2),
-                (Aim::Threads, Machine::H200, 4),
+                (KernelTarget::Vectors(Isa::Avx512), Machine::SERVER_CORE, 2),
+                (KernelTarget::Threads, Machine::H200, 4),
             ] {
-                let (facts, wishes) = (MeshFacts::default(), Wishes::default());
+                let (facts, overrides) = (MeshFacts::default(), PlanOverrides::default());
                 let on = (aim, Precision::F64);
                 let found =
-                    candidates(&form, &elements, &facts, Task::Action, on, &wishes, &machine)
+                    candidates(&form, &elements, &facts, Task::Action, on, &overrides, &machine)
                         .expect("candidates");
                 assert!(found.all.len() >= least, "{:?}", found.all.len());
                 let sorted = found.all.windows(2).all(|two| two[0].seconds <= two[1].seconds);
                 assert!(sorted && found.all.iter().all(|one| one.floor <= one.seconds));
-                if let Aim::Vectors(_) = aim {
+                if let KernelTarget::Vectors(_) = aim {
                     // The CPU's plan is the one of least predicted time.
                     assert_eq!(found.chosen, 0);
                 }

@@ -1,15 +1,15 @@
 //! Plan selection for GPUs: properties of a mesh and a GPU → the plans of an operator's kernels.
 
 use super::slots::summing;
-use super::tuning::{HOPPER, Sizes, Sloped};
+use super::tuning::{HOPPER, LineSizes, Sizes};
 use super::{
-    MeshFacts, Wishes, action_candidates, by_unknowns, cheapest, corners, over_facets,
+    MeshFacts, PlanOverrides, action_candidates, by_unknowns, cheapest, corners, over_facets,
     own_geometry, region_by_region, transposed, with_hanging_nodes,
 };
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
 use crate::kir::Precision;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::stored::blocks;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
@@ -26,11 +26,11 @@ pub fn choose_for_threads(
     facts: &MeshFacts,
     tasks: &[Task],
     precision: Precision,
-    wishes: &Wishes,
+    overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
     // If the cells of one kernel are coloured, those of all kernels are.
-    let coloured = wishes.matrix == Some(Scatter::Coloured) && tasks.contains(&Task::Matrix);
-    let wishes = &match (coloured, wishes.scatter) {
+    let coloured = overrides.matrix == Some(Scatter::Coloured) && tasks.contains(&Task::Matrix);
+    let overrides = &match (coloured, overrides.scatter) {
         (true, Some(Scatter::Block)) => {
             return Err(PlanError::Unsupported(
                 "cells that sum batch by batch have no colours, by which their matrices are added"
@@ -38,19 +38,19 @@ pub fn choose_for_threads(
             ));
         }
         (true, None | Some(Scatter::Atomic)) => {
-            Wishes { scatter: Some(Scatter::Coloured), ..*wishes }
+            PlanOverrides { scatter: Some(Scatter::Coloured), ..*overrides }
         }
-        _ => *wishes,
+        _ => *overrides,
     };
     let plans = region_by_region(form, tasks, |form, tasks, of_facets| {
-        of_region(form, elements, facts, (tasks, of_facets), precision, wishes)
+        of_region(form, elements, facts, (tasks, of_facets), precision, overrides)
     })?;
     let adds = |plan: &Plan| {
         let of_cells = form.integrals[plan.integral].region.is_of_cells();
         of_cells && !plan.task.stores() && !plan.task.is_of_matrices()
     };
     let other = |plan: &Plan| adds(plan) && plan.scatter != Scatter::Block;
-    if wishes.scatter == Some(Scatter::Block) && plans.iter().any(other) {
+    if overrides.scatter == Some(Scatter::Block) && plans.iter().any(other) {
         return Err(PlanError::Unsupported(
             "cells sum batch by batch with 32 threads and more that have a cell each, or by thread transposition"
                 .to_owned(),
@@ -69,69 +69,71 @@ fn of_region(
     facts: &MeshFacts,
     (tasks, of_facets): (&[Task], &[Task]),
     precision: Precision,
-    wishes: &Wishes,
+    overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(elements, facts);
     // Summation batch by batch is decided once the threads of a group are known.
-    let scatter = wishes.scatter.filter(|&scatter| scatter != Scatter::Block).unwrap_or_default();
+    let scatter =
+        overrides.scatter.filter(|&scatter| scatter != Scatter::Block).unwrap_or_default();
     let components = form.fields.first().map_or(1, |field| field.shape.components());
     let (gpu, sizes) = (&HOPPER, Sizes::new(form, elements));
     let base = |task: Task| {
-        let geometry = wishes.geometry.filter(|&wish| wish != Geometry::Stored || !task.stores());
+        let geometry =
+            overrides.geometry.filter(|&wish| wish != Geometry::Stored || !task.stores());
         // If fields share a vector, an index is the offset of a node's entries.
-        let tiles = wishes.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
+        let tiles = overrides.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
         let matrix = task.is_of_matrices();
-        let of_matrix = || wishes.matrix.unwrap_or(Scatter::Owner);
+        let of_matrix = || overrides.matrix.unwrap_or(Scatter::Owner);
         Plan {
             tiles,
             scatter: if task == Task::Matrix { of_matrix() } else { scatter },
             edges: !matrix && gpu.edges.at(&sizes),
             unroll: gpu.unroll,
-            residency: match wishes.residency {
+            residency: match overrides.residency {
                 _ if matrix => 1,
                 wish => wish.unwrap_or_else(|| gpu.residency.at(&sizes)),
             },
-            in_order: !matrix && wishes.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
-            shared_bytes: wishes.shared_bytes.unwrap_or(SHARED_BYTES),
+            in_order: !matrix && overrides.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
+            shared_bytes: overrides.shared_bytes.unwrap_or(SHARED_BYTES),
             even_odd: EvenOdd::Always,
             linearisation: match task {
-                Task::Action => wishes.linearisation.unwrap_or(Linearisation::Recompute),
+                Task::Action => overrides.linearisation.unwrap_or(Linearisation::Recompute),
                 _ => Linearisation::Recompute,
             },
             ..Plan::new(
                 Target::Threads,
                 task,
-                wishes.lanes.unwrap_or(gpu.threads),
+                overrides.lanes.unwrap_or(gpu.threads),
                 precision,
                 geometry.unwrap_or(own),
             )
         }
     };
     let by_lines = |plan: &Plan| {
-        let wanted = wishes.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane)
-            && wishes.scatter != Some(Scatter::Block);
-        if wanted { lines(form, elements, plan, wishes) } else { None }
+        let wanted = overrides.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane)
+            && overrides.scatter != Some(Scatter::Block);
+        if wanted { lines(form, elements, plan, overrides) } else { None }
     };
     let place = |plan: Plan| {
         let line = by_lines(&plan);
         let roomy = !plan.tiles || components >= form.dim;
-        let corners = || corners(&plan, elements, facts, wishes).filter(|_| roomy);
+        let corners = || corners(&plan, elements, facts, overrides).filter(|_| roomy);
         line.or_else(corners).unwrap_or(plan)
     };
     let here = matches!(
-        wishes.strategy,
+        overrides.strategy,
         None | Some(Strategy::CellPerLane | Strategy::ThreadPerLine { .. })
     );
     let curved = matches!(own, Geometry::Nodes(_)) && elements.cell.is_tensor() && here;
     let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
     let one_number = form.integrals.iter().all(|integral| numbers(integral) == 1);
-    let wished = (wishes.linearisation, wishes.geometry);
+    let wished = (overrides.linearisation, overrides.geometry);
     let mut plans = Vec::new();
     for &task in tasks {
         let plan = base(task);
         plans.push(match task {
             Task::Action if curved => {
-                let candidates = action_candidates(&plan, wishes);
+                let candidates = action_candidates(&plan, overrides);
                 let placed: Vec<Plan> = candidates.into_iter().map(place).collect();
                 // Cells that are too large for one thread are shared by many.
                 let by_line = |plan: &Plan| matches!(plan.strategy, Strategy::ThreadPerLine { .. });
@@ -152,7 +154,7 @@ fn of_region(
     }
     let sum = |plan: Plan| {
         if !plan.task.stores() && !plan.task.is_of_matrices() {
-            summing(form, elements, plan, wishes)
+            summing(form, elements, plan, overrides)
         } else {
             plan
         }
@@ -188,7 +190,7 @@ fn of_region(
     // Data stored for other kernels than these has its own batches.
     let apart = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
     let (apart, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(apart);
-    let mut plans = transposed::transpose(form, elements, plans, wishes)?;
+    let mut plans = transposed::transpose(form, elements, plans, overrides)?;
     plans.extend(apart);
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
@@ -214,11 +216,16 @@ fn readers(plans: &[Plan]) -> Vec<(Task, Plan)> {
 }
 
 /// Returns the plan with a thread per line, if it is possible and there are more than a few lines per cell.
-fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) -> Option<Plan> {
+fn lines(
+    form: &PointForm,
+    elements: &Elements,
+    plan: &Plan,
+    overrides: &PlanOverrides,
+) -> Option<Plan> {
     let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
     let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
     let even_odd = if q >= lines.even_odd { EvenOdd::Always } else { EvenOdd::Never };
-    let sloped = Sloped::new(&sizes, &Facts::new(form, elements, plan));
+    let sloped = LineSizes::new(&sizes, &KernelFacts::new(form, elements, plan));
     let (in_order, in_place) = lines.in_order_in_place(&sloped);
     let wanted = match plan.task {
         Task::Diagonal => lines.diagonal,
@@ -232,19 +239,19 @@ fn lines(form: &PointForm, elements: &Elements, plan: &Plan, wishes: &Wishes) ->
         let residency =
             || (1..=32).rev().find(|&groups| registers(threads, groups) >= wanted).unwrap_or(1);
         Plan {
-            residency: wishes.residency.unwrap_or_else(residency),
-            in_order: wishes.in_order.unwrap_or(in_order),
-            in_place: wishes.in_place.unwrap_or(in_place),
+            residency: overrides.residency.unwrap_or_else(residency),
+            in_order: overrides.in_order.unwrap_or(in_order),
+            in_place: overrides.in_place.unwrap_or(in_place),
             stores_inside: lines.stores_inside.at(&sizes),
             recomputed: lines.recomputed.at(&sizes),
             ..plan
         }
     };
-    let forced = matches!(wishes.strategy, Some(Strategy::ThreadPerLine { .. }));
+    let forced = matches!(overrides.strategy, Some(Strategy::ThreadPerLine { .. }));
     let many = lines.pay.at(&sizes) || (forced && elements.largest() >= 2 && q >= 3);
     // As many cells per group as fit into the shared memory that every device has. If not even one fits: one in the
     // shared memory of this device, and finally one with derivatives that overwrite values.
-    let most = wishes.cells.unwrap_or(if dim == 2 {
+    let most = overrides.cells.unwrap_or(if dim == 2 {
         (lines.threads / q).max(1)
     } else {
         lines.cells.at(&sizes)
@@ -346,7 +353,7 @@ mod tests {
                     &facts,
                     &tasks,
                     Precision::F64,
-                    &Wishes::default(),
+                    &PlanOverrides::default(),
                 );
                 let plans = plans.expect("plans");
                 assert_eq!(plans.len(), 6, "{plans:?}");
@@ -372,10 +379,16 @@ mod tests {
             for degree in [1, 2, 4, 7] {
                 let form = form(text, dim);
                 let elements = on(&form, degree, Some(0));
-                let wishes = Wishes::default();
-                let plans =
-                    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes)
-                        .expect("supported");
+                let overrides = PlanOverrides::default();
+                let plans = choose_for_threads(
+                    &form,
+                    &elements,
+                    &facts,
+                    &tasks,
+                    Precision::F64,
+                    &overrides,
+                )
+                .expect("supported");
                 for task in tasks {
                     let of = |hanging: bool| {
                         let same = |plan: &&Plan| plan.task == task && plan.hanging == hanging;
@@ -406,10 +419,10 @@ mod tests {
             for degree in 1..=4 {
                 let elements = crate::generate::elements(&form, cell, degree, 1, None);
                 let elements = elements.expect("elements");
-                let choose = |wishes: &Wishes| {
-                    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, wishes)
+                let choose = |overrides: &PlanOverrides| {
+                    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, overrides)
                 };
-                for plan in choose(&Wishes::default()).expect("plans") {
+                for plan in choose(&PlanOverrides::default()).expect("plans") {
                     let sums = plan.scatter == Scatter::Block;
                     assert_eq!(sums, degree <= most, "{text} degree {degree}: {plan:?}");
                     // Every node of a cell may have its own slot.
@@ -417,11 +430,13 @@ mod tests {
                     assert!(plan.slots.iter().all(|slots| slots.count >= nodes), "{plan:?}");
                     assert_eq!(plan.slots.len(), usize::from(sums));
                 }
-                let atomic = Wishes { scatter: Some(Scatter::Atomic), ..Wishes::default() };
+                let atomic =
+                    PlanOverrides { scatter: Some(Scatter::Atomic), ..PlanOverrides::default() };
                 let plans = choose(&atomic).expect("plans");
                 assert!(plans.iter().all(|plan| plan.scatter == Scatter::Atomic));
                 // A kernel that stores data for others uses their batches.
-                let stored = Wishes { geometry: Some(Geometry::Stored), ..Wishes::default() };
+                let stored =
+                    PlanOverrides { geometry: Some(Geometry::Stored), ..PlanOverrides::default() };
                 let plans = choose(&stored).expect("plans");
                 let metric = plans.iter().filter(|plan| plan.task == Task::Metric);
                 let batches = |plan: &Plan| (plan.lanes, plan.slots.clone());
@@ -441,9 +456,16 @@ mod tests {
         for degree in 6..=9 {
             let elements = on(&form, degree, None);
             for bytes in [SHARED_BYTES, 227 << 10] {
-                let wishes = Wishes { shared_bytes: Some(bytes), ..Wishes::default() };
-                let plans =
-                    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+                let overrides =
+                    PlanOverrides { shared_bytes: Some(bytes), ..PlanOverrides::default() };
+                let plans = choose_for_threads(
+                    &form,
+                    &elements,
+                    &facts,
+                    &tasks,
+                    Precision::F64,
+                    &overrides,
+                );
                 for plan in plans.expect("plans") {
                     let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
                     seen.push((degree, plan.task == Task::Action, bytes, lines, plan.in_place));
@@ -481,16 +503,17 @@ mod tests {
         ] {
             let form = form(text, 3);
             let elements = on(&form, degree, Some(1));
-            let choose = |wishes: &Wishes| {
-                choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, wishes)
+            let choose = |overrides: &PlanOverrides| {
+                choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, overrides)
                     .expect("plans")
             };
-            let plans = choose(&Wishes::default());
+            let plans = choose(&PlanOverrides::default());
             let linearisation =
                 if stored { Linearisation::Stored } else { Linearisation::Recompute };
             assert_eq!(plans[1].linearisation, linearisation, "{text}, degree {degree}");
             assert_eq!(plans.iter().any(|plan| plan.task == Task::Linearise), stored);
-            let fly = Wishes { geometry: Some(Geometry::Vertices), ..Wishes::default() };
+            let fly =
+                PlanOverrides { geometry: Some(Geometry::Vertices), ..PlanOverrides::default() };
             assert_eq!(choose(&fly)[1].linearisation, Linearisation::Recompute);
         }
     }
@@ -505,9 +528,10 @@ mod tests {
         {
             let form = form(text, 3);
             let elements = on(&form, degree, Some(1));
-            let wishes = Wishes { shared_bytes: Some(220 << 10), ..Wishes::default() };
+            let overrides =
+                PlanOverrides { shared_bytes: Some(220 << 10), ..PlanOverrides::default() };
             let plans =
-                choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+                choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &overrides);
             let plans = plans.expect("plans");
             for (task, reader) in readers(&plans) {
                 stored += 1;

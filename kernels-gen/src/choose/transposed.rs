@@ -1,11 +1,11 @@
 //! Selection of thread transposition (threads first own points, then basis functions) or of a thread per node: plans →
 //! the same with these strategies.
 
-use super::Wishes;
+use super::PlanOverrides;
 use super::slots::{sums_first, with_slots};
 use super::tuning::{HOPPER, Sizes};
 use crate::abi::SHARED_BYTES;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
 use crate::strategy::check;
 use crate::strategy::thread_transposition::{Layout, bytes_of_cell};
@@ -17,11 +17,11 @@ pub(super) fn transpose(
     form: &PointForm,
     elements: &Elements,
     plans: Vec<Plan>,
-    wishes: &Wishes,
+    overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
-    let (most, batches, forced) = match wishes.strategy {
+    let (most, batches, forced) = match overrides.strategy {
         Some(Strategy::ThreadTransposition { blocks, batches }) => (blocks, batches, true),
-        Some(Strategy::ThreadPerDof) => return with_nodes(form, elements, plans, wishes),
+        Some(Strategy::ThreadPerDof) => return with_nodes(form, elements, plans, overrides),
         Some(_) => return Ok(plans),
         None => (0, 0, false),
     };
@@ -35,12 +35,12 @@ pub(super) fn transpose(
     let with = |blocks: usize, room: usize, first: bool| -> Vec<Vec<Plan>> {
         let plans: Vec<Plan> = plans.iter().map(|plan| own(within(plan, room), first)).collect();
         let best = || cells_of_points(form, elements, &plans, blocks);
-        let numbers = wishes.lanes.map_or_else(|| numbers_of_cells(best(), first), |n| vec![n]);
+        let numbers = overrides.lanes.map_or_else(|| numbers_of_cells(best(), first), |n| vec![n]);
         // The register bound of a thread per cell does not apply to these.
-        let residency = wishes.residency.unwrap_or(1);
+        let residency = overrides.residency.unwrap_or(1);
         let one = |plan: &Plan, cells: usize| {
-            let plan = with_slots(transposed(plan, blocks, batches, cells), elements, wishes);
-            Plan { residency, in_order: wishes.in_order.unwrap_or(false), ..plan }
+            let plan = with_slots(transposed(plan, blocks, batches, cells), elements, overrides);
+            Plan { residency, in_order: overrides.in_order.unwrap_or(false), ..plan }
         };
         let all = |cells: usize| plans.iter().map(|plan| one(plan, cells)).collect();
         numbers.into_iter().map(all).collect()
@@ -50,11 +50,12 @@ pub(super) fn transpose(
     let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
     let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
     let candidates: Vec<(usize, usize)> = usual.chain([(*numbers.start(), usize::MAX)]).collect();
-    let first = sums_first(form, elements, wishes);
+    let first = sums_first(form, elements, overrides);
     let mut refused = None;
     // If cells sum first: the best number of such cells, or else the most that fit. If none fit and it was not
     // requested, they do not sum first.
-    for first in if first && wishes.scatter.is_none() { vec![true, false] } else { vec![first] } {
+    for first in if first && overrides.scatter.is_none() { vec![true, false] } else { vec![first] }
+    {
         for &(blocks, room) in &candidates {
             for candidate in with(blocks, room, first) {
                 match possible(&candidate) {
@@ -110,11 +111,11 @@ fn with_nodes(
     form: &PointForm,
     elements: &Elements,
     plans: Vec<Plan>,
-    wishes: &Wishes,
+    overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
     let with = |plan: &Plan, cells: usize| {
-        let residency = wishes.residency.unwrap_or(1);
-        let in_order = wishes.in_order.unwrap_or(false);
+        let residency = overrides.residency.unwrap_or(1);
+        let in_order = overrides.in_order.unwrap_or(false);
         let plan = Plan { residency, in_order, ..per_dof(plan, cells) };
         let usual = within(&plan, SHARED_BYTES);
         let able = check(form, elements, &usual).map(|()| usual);
@@ -127,7 +128,7 @@ fn with_nodes(
         return Err(refused);
     }
     let cells = cells_of_nodes(form, elements, &able);
-    let cells = wishes.lanes.unwrap_or(cells);
+    let cells = overrides.lanes.unwrap_or(cells);
     let one = |plan: Plan| match (with(&plan, cells), plan.task) {
         (Ok(able), _) => able,
         (Err(_), Task::Linearise | Task::Metric) => Plan { lanes: cells, ..plan },
@@ -169,8 +170,9 @@ pub fn cells_of_points(
     plans: &[Plan],
     blocks: usize,
 ) -> usize {
-    let room =
-        |plan: &Plan| plan.shared_bytes / bytes_of_cell(&Facts::new(form, elements, plan)).max(1);
+    let room = |plan: &Plan| {
+        plan.shared_bytes / bytes_of_cell(&KernelFacts::new(form, elements, plan)).max(1)
+    };
     let most = plans.iter().map(room).min().unwrap_or(1);
     Layout::new(form, elements, blocks, 1).best_cells(most.max(1))
 }

@@ -1,8 +1,8 @@
 //! Kernels in the C family: an abstract thread of the kernel IR is a thread of a group.
 //!
-//! CUDA and OpenCL differ in vocabulary only, which [`Words`] contains. A kernel takes the first batch, the end of the
-//! batches and its arrays; group g processes batches from `first + g · block` on. Local arrays are private to a thread,
-//! and all loops over them must be unrolled, so that the arrays become registers.
+//! CUDA and OpenCL differ in vocabulary only, which [`Vocabulary`] contains. A kernel takes the first batch, the end of
+//! the batches and its arrays; group g processes batches from `first + g · block` on. Local arrays are private to a
+//! thread, and all loops over them must be unrolled, so that the arrays become registers.
 
 pub mod rows;
 pub mod slices;
@@ -10,15 +10,15 @@ mod statement;
 pub mod sum;
 
 use super::comment::comment;
-use super::{Generated, Language, SourceFile};
-use crate::abi::{Argument, KernelAbi, Reach, Role, SHARED_BYTES};
+use super::{GeneratedSource, Language, SourceFile};
+use crate::abi::{Argument, IndirectAccess, KernelAbi, Role, SHARED_BYTES};
 use crate::kir::{Element, Entries, Kernel, Precision, Thread};
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
 /// The vocabulary of a dialect.
 #[derive(Clone, Copy, Debug)]
-pub struct Words {
+pub struct Vocabulary {
     /// The language.
     pub language: Language,
     /// Prefix of a kernel's name, with `$THREADS` for the number of threads.
@@ -29,7 +29,7 @@ pub struct Words {
     pub shared: &'static str,
     /// Declaration of the dynamic shared memory `asked_for` of a launch; `None` if the dialect has none.
     pub asked_for: Option<&'static str>,
-    /// Alternative to [`Words::kernel`] if a compiler option sets the registers of a file's kernels.
+    /// Alternative to [`Vocabulary::kernel`] if a compiler option sets the registers of a file's kernels.
     pub by_registers: Option<&'static str>,
     /// Group barrier.
     pub barrier: &'static str,
@@ -71,7 +71,7 @@ pub(crate) struct Item<'a> {
 }
 
 /// Prints kernels of one precision as one file. `title` is the form's text.
-pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Words) -> Generated {
+pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Vocabulary) -> GeneratedSource {
     let own = |item: &Item<'_>| {
         let mut text = "\n".to_owned();
         kernel(&mut text, item, words);
@@ -89,7 +89,7 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], words: &Words) -> Generated
         source.text.push_str(text);
         source.kernels.push(item.abi.clone());
     }
-    Generated::new(source, None)
+    GeneratedSource::new(source, None)
 }
 
 /// Returns the text without trailing spaces.
@@ -104,10 +104,10 @@ fn by_hand(
     text: &str,
     (name, threads): (&str, usize),
     further: &[(&str, usize)],
-    words: &Words,
+    words: &Vocabulary,
     precision: Precision,
-    (arguments, reaches): (Vec<Argument>, Vec<Reach>),
-) -> Generated {
+    (arguments, reaches): (Vec<Argument>, Vec<IndirectAccess>),
+) -> GeneratedSource {
     let (kernel, count) = (words.kernel.replace("$GROUPS", "1"), threads.to_string());
     let thread = format!("({})", words.thread);
     let marks = [
@@ -133,7 +133,7 @@ fn by_hand(
         ..KernelAbi::by_hand(name, precision, threads, arguments)
     };
     let (starts, kernels, language) = (vec![head.len()], vec![abi], words.language);
-    Generated::new(SourceFile { text: head + &own, language, kernels, starts }, None)
+    GeneratedSource::new(SourceFile { text: head + &own, language, kernels, starts }, None)
 }
 
 /// Returns an argument of such a kernel; only results are written.
@@ -143,12 +143,12 @@ fn argument(role: Role, name: &str, extent: usize) -> Argument {
 }
 
 /// Returns hand-written kernels after the types and helper functions that they call.
-pub fn with_preamble(words: &Words, precision: Precision, kernels: &str) -> String {
+pub fn with_preamble(words: &Vocabulary, precision: Precision, kernels: &str) -> String {
     format!("{}\n{kernels}", preamble(words, precision, kernels))
 }
 
 /// Returns the text before the first kernel: types, and the helper functions that kernels call.
-fn preamble(words: &Words, precision: Precision, kernels: &str) -> String {
+fn preamble(words: &Vocabulary, precision: Precision, kernels: &str) -> String {
     let words_of_type = match precision {
         Precision::F64 => {
             let reciprocal = include_str!("preamble/reciprocal_f64.c");
@@ -197,7 +197,7 @@ fn declared(block: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
+fn kernel(text: &mut String, item: &Item<'_>, words: &Vocabulary) {
     let kernel = &statement::folded(item.kernel, words);
     item.header.iter().for_each(|line| comment(text, "", line));
     let beside = !words.tables_within && kernel.tables_read(false).iter().any(|read| *read);
@@ -272,7 +272,7 @@ fn kernel(text: &mut String, item: &Item<'_>, words: &Words) {
 }
 
 /// Prints the tables that a kernel reads.
-fn tables(text: &mut String, kernel: &Kernel, words: &Words) {
+fn tables(text: &mut String, kernel: &Kernel, words: &Vocabulary) {
     let read = kernel.tables_read(false);
     for (id, table) in kernel.tables.iter_enumerated() {
         if !read[id] {
@@ -309,7 +309,7 @@ fn listed(text: &mut String, entries: &[String], indent: &str) {
 }
 
 /// Prints the thread indices of a group and its shared arrays.
-fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
+fn threads(text: &mut String, kernel: &Kernel, words: &Vocabulary) {
     let _ = writeln!(text, "    const int thread = {};", words.thread);
     for (id, var) in kernel.vars.iter_enumerated() {
         let name = statement::var_name(kernel, id);
@@ -342,7 +342,7 @@ fn threads(text: &mut String, kernel: &Kernel, words: &Words) {
 
 /// Prints the shared arrays of a group separately. They are parts of one array if they exceed the memory of every
 /// device and the launch has to request it.
-fn shared(text: &mut String, kernel: &Kernel, words: &Words) {
+fn shared(text: &mut String, kernel: &Kernel, words: &Vocabulary) {
     // Each begins at an even offset.
     let even = kernel.shared.iter().map(|array| array.length.next_multiple_of(2));
     let large = even.sum::<usize>() * kernel.precision.bytes() > SHARED_BYTES;
@@ -362,7 +362,7 @@ fn shared(text: &mut String, kernel: &Kernel, words: &Words) {
 
 /// Prints the thread's batch, clamped to the last one. A group without any batch returns as a whole, so that in all
 /// others every thread reaches the barriers.
-fn own_batch(text: &mut String, kernel: &Kernel, words: &Words, depth: usize) {
+fn own_batch(text: &mut String, kernel: &Kernel, words: &Vocabulary, depth: usize) {
     let (size, group, indent) = (words.size, kernel.group, "    ".repeat(depth));
     let mut turn = format!("({size}){}", words.group);
     if kernel.series > 1 {

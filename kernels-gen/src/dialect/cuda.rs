@@ -1,10 +1,10 @@
 //! CUDA C++, for NVRTC: compiled without any header.
 
 use super::Language;
-use super::c::Words;
+use super::c::Vocabulary;
 
 /// The vocabulary of CUDA.
-pub const CUDA: Words = Words {
+pub const CUDA: Vocabulary = Vocabulary {
     language: Language::Cuda,
     kernel: "extern \"C\" __global__ void __launch_bounds__($THREADS, $GROUPS)",
     global: "",

@@ -18,7 +18,7 @@ const WIDTH: usize = 100;
 
 /// Binding strength of an expression, from loose to tight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Binding {
+pub(super) enum Precedence {
     /// A conditional expression.
     Choice,
     /// `||`.
@@ -41,26 +41,26 @@ pub(super) enum Binding {
 #[derive(Clone, Debug)]
 pub(super) struct Expression {
     pub(super) text: String,
-    binding: Binding,
+    binding: Precedence,
 }
 
 impl Expression {
-    pub(super) fn new(binding: Binding, text: impl Into<String>) -> Self {
+    pub(super) fn new(binding: Precedence, text: impl Into<String>) -> Self {
         Self { text: text.into(), binding }
     }
 
     /// Returns a name, a number, a call or an element.
     pub(super) fn primary(text: impl Into<String>) -> Self {
-        Self::new(Binding::Primary, text)
+        Self::new(Precedence::Primary, text)
     }
 
     /// Returns the expression as an operand of an operator with this binding; in parentheses if its own is looser.
-    pub(super) fn within(&self, binding: Binding) -> String {
+    pub(super) fn within(&self, binding: Precedence) -> String {
         if self.binding < binding { format!("({})", self.text) } else { self.text.clone() }
     }
 
     /// Returns the expression as the right operand of a non-associative operator: a − (b − c), a · (b · c).
-    pub(super) fn behind(&self, binding: Binding) -> String {
+    pub(super) fn behind(&self, binding: Precedence) -> String {
         if self.binding <= binding { format!("({})", self.text) } else { self.text.clone() }
     }
 }
@@ -78,13 +78,13 @@ pub(super) struct Style {
 }
 
 /// A kernel with the classification of its values: folded or with their own line.
-pub(super) struct Folded {
+pub(super) struct FoldedKernel {
     kernel: Kernel,
     pub(super) style: Style,
     folded: IndexVec<ValueId, bool>,
 }
 
-impl Deref for Folded {
+impl Deref for FoldedKernel {
     type Target = Kernel;
 
     fn deref(&self) -> &Kernel {
@@ -92,7 +92,7 @@ impl Deref for Folded {
     }
 }
 
-impl Folded {
+impl FoldedKernel {
     /// Determines the folded values; `length` is that of a value's expression, if a line defines it.
     pub(super) fn new(
         kernel: Kernel,
@@ -102,11 +102,12 @@ impl Folded {
         let defined = kernel.values.iter().map(|_| None).collect();
         let used = kernel.values.iter().map(|_| None).collect();
         let scatters = style.scatters;
-        let mut uses = Uses { kernel: &kernel, scatters, blocks: 0, defined, used };
+        let mut uses = UseCounter { kernel: &kernel, scatters, blocks: 0, defined, used };
         uses.block(&kernel.body);
         let (defined, used) = (uses.defined, uses.used);
         let once = |id: ValueId| {
-            let here = matches!(used[id], Some(Used::Once(block)) if Some(block) == defined[id]);
+            let here =
+                matches!(used[id], Some(UseCount::Once(block)) if Some(block) == defined[id]);
             here && kernel.values[id].name.is_none()
         };
         let folded = kernel.values.iter().map(|_| false).collect();
@@ -130,7 +131,7 @@ impl Folded {
         length: &impl Fn(&Self, ValueId) -> Option<usize>,
     ) {
         // Foldable values that have not been used so far, and the position of their evaluation.
-        let mut waiting: Vec<(ValueId, Reads, usize)> = Vec::new();
+        let mut waiting: Vec<(ValueId, ReadSet, usize)> = Vec::new();
         for (now, statement) in body.iter().enumerate() {
             let (used, own) = match statement {
                 Statement::Comment(_) => continue,
@@ -150,7 +151,7 @@ impl Folded {
                 continue;
             }
             if own.is_none() {
-                let stays = |(_, reads, _): &(_, Reads, _)| reads.pass(statement);
+                let stays = |(_, reads, _): &(_, ReadSet, _)| reads.pass(statement);
                 waiting
                     .extract_if(.., |own| !stays(own))
                     .for_each(|(id, ..)| self.folded[id] = false);
@@ -165,11 +166,11 @@ impl Folded {
     /// waited for too long gets its own line.
     fn take(
         &mut self,
-        waiting: &mut Vec<(ValueId, Reads, usize)>,
+        waiting: &mut Vec<(ValueId, ReadSet, usize)>,
         used: &[ValueId],
         now: usize,
-    ) -> Reads {
-        let mut joined = Reads::default();
+    ) -> ReadSet {
+        let mut joined = ReadSet::default();
         for (id, reads, then) in waiting.extract_if(.., |(id, ..)| used.contains(id)) {
             if now - then <= self.style.within {
                 joined.join(&reads);
@@ -183,13 +184,13 @@ impl Folded {
 
 /// Writable memory that an expression reads.
 #[derive(Clone, Debug, Default, PartialEq)]
-struct Reads {
+struct ReadSet {
     locals: Vec<LocalId>,
     shared: Vec<SharedId>,
     global: bool,
 }
 
-impl Reads {
+impl ReadSet {
     fn join(&mut self, other: &Self) {
         self.locals.extend(&other.locals);
         self.shared.extend(&other.shared);
@@ -230,23 +231,23 @@ impl Reads {
 
 /// The number of uses of a value.
 #[derive(Clone, Copy)]
-enum Used {
+enum UseCount {
     /// Once, in this block.
     Once(usize),
     /// More than once.
     Often,
 }
 
-struct Uses<'k> {
+struct UseCounter<'k> {
     kernel: &'k Kernel,
     scatters: bool,
     blocks: usize,
     /// The block in which each value is evaluated.
     defined: IndexVec<ValueId, Option<usize>>,
-    used: IndexVec<ValueId, Option<Used>>,
+    used: IndexVec<ValueId, Option<UseCount>>,
 }
 
-impl Uses<'_> {
+impl UseCounter<'_> {
     fn block(&mut self, body: &[Statement]) {
         let block = self.blocks;
         self.blocks += 1;
@@ -271,7 +272,8 @@ impl Uses<'_> {
 
     fn used(&mut self, id: ValueId, block: usize) {
         let before = self.used[id];
-        self.used[id] = Some(if before.is_some() { Used::Often } else { Used::Once(block) });
+        self.used[id] =
+            Some(if before.is_some() { UseCount::Often } else { UseCount::Once(block) });
     }
 }
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Reserved names of a language.
 #[derive(Debug)]
-pub(super) struct Words {
+pub(super) struct ReservedNames {
     /// Keywords of the language; functions that kernels call; types, variables and macros of the preamble.
     taken: &'static str,
     /// Types with vector variants: their name followed by a number.
@@ -21,12 +21,12 @@ pub(super) struct Words {
 }
 
 /// Reserved names of C, C++, OpenCL and CUDA.
-pub(super) const C: Words =
-    Words { taken: TAKEN_IN_C, types: TYPES_OF_C, prefixes: &["__"], macros: true };
+pub(super) const C: ReservedNames =
+    ReservedNames { taken: TAKEN_IN_C, types: TYPES_OF_C, prefixes: &["__"], macros: true };
 
 /// Reserved names of Rust 2024, and the functions on vectors.
-pub(super) const RUST: Words =
-    Words { taken: TAKEN_IN_RUST, types: "", prefixes: &[], macros: false };
+pub(super) const RUST: ReservedNames =
+    ReservedNames { taken: TAKEN_IN_RUST, types: "", prefixes: &[], macros: false };
 
 const TAKEN_IN_C: &str = "
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -67,10 +67,10 @@ const TAKEN_IN_RUST: &str = "
 
 /// Returns the kernel with valid, distinct names for every named argument, table, array, variable and value. Loop
 /// variables share a name unless their loops are nested.
-pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
+pub(super) fn rename(kernel: &Kernel, words: &ReservedNames) -> Kernel {
     let mut kernel = kernel.clone();
     let used = BTreeSet::from([kernel.name.clone()]);
-    let mut names = Names { words, used, numbers: BTreeMap::new() };
+    let mut names = NameTable { words, used, numbers: BTreeMap::new() };
     for argument in kernel.arguments.iter_mut() {
         argument.name = names.of_argument(&argument.name);
     }
@@ -105,14 +105,14 @@ pub(super) fn rename(kernel: &Kernel, words: &Words) -> Kernel {
 }
 
 /// The names in use.
-struct Names<'w> {
-    words: &'w Words,
+struct NameTable<'w> {
+    words: &'w ReservedNames,
     used: BTreeSet<String>,
     /// The next number for each name; lower ones are in use.
     numbers: BTreeMap<String, usize>,
 }
 
-impl Names<'_> {
+impl NameTable<'_> {
     /// Returns an argument's name: that of the form, with an underscore if it is reserved.
     fn of_argument(&mut self, name: &str) -> String {
         let mut own = self.words.own(name);
@@ -156,7 +156,7 @@ impl Names<'_> {
     }
 }
 
-impl Words {
+impl ReservedNames {
     /// Returns whether a name may belong to the compiler or to a header.
     fn is_foreign(&self, name: &str) -> bool {
         let capitals = name.contains('_') && !name.contains(|c: char| c.is_ascii_lowercase());
@@ -187,7 +187,7 @@ fn is_one(words: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{C, RUST, Words, rename};
+    use super::{C, RUST, ReservedNames, rename};
     use crate::dialect::rust::{Isa, words_of_vectors};
     use crate::kir::build::Builder;
     use crate::kir::{Element, Index, Precision};
@@ -222,7 +222,7 @@ mod tests {
         assert_eq!(vars, ["batch", "cell_1", "t", "q", "q_1", "q", "q_1"]);
     }
 
-    fn renamed(names: &[&str], words: &Words) -> Vec<String> {
+    fn renamed(names: &[&str], words: &ReservedNames) -> Vec<String> {
         let mut b = Builder::new("f", Precision::F64, 1);
         for name in names {
             b.argument(name, Element::Real, false);

@@ -1,10 +1,10 @@
 //! OpenCL C 1.2 with `cl_khr_fp64`.
 
 use super::Language;
-use super::c::Words;
+use super::c::Vocabulary;
 
 /// The vocabulary of OpenCL.
-pub const OPENCL: Words = Words {
+pub const OPENCL: Vocabulary = Vocabulary {
     language: Language::OpenCl,
     kernel: "__kernel __attribute__((reqd_work_group_size($THREADS, 1, 1))) void",
     global: "__global ",

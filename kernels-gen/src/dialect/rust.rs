@@ -13,8 +13,8 @@ pub use isa::Isa;
 pub use nested::print_nested;
 
 use super::comment::comment;
-use super::fold::Folded;
-use super::{Generated, Language, SourceFile};
+use super::fold::FoldedKernel;
+use super::{GeneratedSource, Language, SourceFile};
 use crate::abi::KernelAbi;
 use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
 use std::collections::BTreeSet;
@@ -31,7 +31,7 @@ pub(crate) struct Item<'a> {
 }
 
 /// Prints kernels as one file. `title` is the form's text.
-pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> Generated {
+pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> GeneratedSource {
     let mut text = String::new();
     comment(&mut text, "", title);
     text.push_str("\n#![allow(unused, non_snake_case, non_upper_case_globals, clippy::all)]\n");
@@ -49,7 +49,7 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> Generated {
     }
     let kernels = items.iter().map(|item| item.abi.clone()).collect();
     let file = SourceFile { text, kernels, starts, language: Language::Rust };
-    Generated::new(file, Some(isa))
+    GeneratedSource::new(file, Some(isa))
 }
 
 fn trim_lines(text: &str) -> String {
@@ -149,7 +149,7 @@ pub(crate) fn number(value: f64) -> String {
 /// whole loop nest for each of its loops: with a single batch loop around many others they take minutes.
 const LOOPS: usize = 40;
 
-fn function(text: &mut String, kernel: &Folded, isa: Isa) {
+fn function(text: &mut String, kernel: &FoldedKernel, isa: Isa) {
     let stages: Vec<&[Statement]> =
         kernel.body.split(|statement| matches!(statement, Statement::Stage)).collect();
     let many = statement::loops(&kernel.body) > LOOPS;
@@ -199,7 +199,7 @@ fn function(text: &mut String, kernel: &Folded, isa: Isa) {
 
 /// The stages of a kernel.
 struct Stages<'k> {
-    kernel: &'k Folded,
+    kernel: &'k FoldedKernel,
     bodies: Vec<&'k [Statement]>,
     /// The private arrays in use and the stages that use them. An array shared by several stages exists once for each
     /// batch of a block.
@@ -207,7 +207,7 @@ struct Stages<'k> {
 }
 
 impl<'k> Stages<'k> {
-    fn new(kernel: &'k Folded, bodies: Vec<&'k [Statement]>) -> Self {
+    fn new(kernel: &'k FoldedKernel, bodies: Vec<&'k [Statement]>) -> Self {
         let users = |id| {
             let uses = |&stage: &usize| kernel.uses_local(bodies[stage], id);
             (0..bodies.len()).filter(uses).collect::<Vec<usize>>()

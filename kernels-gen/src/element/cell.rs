@@ -34,19 +34,19 @@ pub enum Cell {
     Hexahedron,
 }
 
-type Table = &'static [&'static [usize]];
+type TopologyTable = &'static [&'static [usize]];
 
-const VERTICES: Table = &[&[0], &[1], &[2], &[3], &[4], &[5], &[6], &[7]];
-const INTERVAL: Table = &[&[0, 1]];
-const TRIANGLE: Table = &[&[0, 1, 2]];
-const TRIANGLE_EDGES: Table = &[&[1, 2], &[0, 2], &[0, 1]];
-const QUADRILATERAL: Table = &[&[0, 1, 2, 3]];
-const QUADRILATERAL_EDGES: Table = &[&[0, 2], &[1, 3], &[0, 1], &[2, 3]];
-const TETRAHEDRON: Table = &[&[0, 1, 2, 3]];
-const TETRAHEDRON_EDGES: Table = &[&[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1, 3], &[2, 3]];
-const TETRAHEDRON_FACES: Table = &[&[1, 2, 3], &[0, 2, 3], &[0, 1, 3], &[0, 1, 2]];
-const HEXAHEDRON: Table = &[&[0, 1, 2, 3, 4, 5, 6, 7]];
-const HEXAHEDRON_EDGES: Table = &[
+const VERTICES: TopologyTable = &[&[0], &[1], &[2], &[3], &[4], &[5], &[6], &[7]];
+const INTERVAL: TopologyTable = &[&[0, 1]];
+const TRIANGLE: TopologyTable = &[&[0, 1, 2]];
+const TRIANGLE_EDGES: TopologyTable = &[&[1, 2], &[0, 2], &[0, 1]];
+const QUADRILATERAL: TopologyTable = &[&[0, 1, 2, 3]];
+const QUADRILATERAL_EDGES: TopologyTable = &[&[0, 2], &[1, 3], &[0, 1], &[2, 3]];
+const TETRAHEDRON: TopologyTable = &[&[0, 1, 2, 3]];
+const TETRAHEDRON_EDGES: TopologyTable = &[&[0, 1], &[0, 2], &[0, 3], &[1, 2], &[1, 3], &[2, 3]];
+const TETRAHEDRON_FACES: TopologyTable = &[&[1, 2, 3], &[0, 2, 3], &[0, 1, 3], &[0, 1, 2]];
+const HEXAHEDRON: TopologyTable = &[&[0, 1, 2, 3, 4, 5, 6, 7]];
+const HEXAHEDRON_EDGES: TopologyTable = &[
     &[0, 1],
     &[2, 3],
     &[4, 5],
@@ -60,7 +60,7 @@ const HEXAHEDRON_EDGES: Table = &[
     &[2, 6],
     &[3, 7],
 ];
-const HEXAHEDRON_FACES: Table =
+const HEXAHEDRON_FACES: TopologyTable =
     &[&[0, 2, 4, 6], &[1, 3, 5, 7], &[0, 1, 4, 5], &[2, 3, 6, 7], &[0, 1, 2, 3], &[4, 5, 6, 7]];
 
 impl Cell {

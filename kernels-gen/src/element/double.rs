@@ -10,12 +10,12 @@ use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
 /// hi + lo with |lo| at most half a unit in the last place of hi.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct Double {
+pub(super) struct DoubleDouble {
     hi: f64,
     lo: f64,
 }
 
-impl Double {
+impl DoubleDouble {
     pub(super) const ZERO: Self = Self { hi: 0.0, lo: 0.0 };
     pub(super) const ONE: Self = Self { hi: 1.0, lo: 0.0 };
 
@@ -44,14 +44,14 @@ impl Double {
     }
 }
 
-impl From<f64> for Double {
+impl From<f64> for DoubleDouble {
     #[inline]
     fn from(value: f64) -> Self {
         Self { hi: value, lo: 0.0 }
     }
 }
 
-impl From<usize> for Double {
+impl From<usize> for DoubleDouble {
     #[inline]
     fn from(value: usize) -> Self {
         Self::from(value as f64)
@@ -66,7 +66,7 @@ fn two_sum(a: f64, b: f64) -> (f64, f64) {
     (sum, (a - (sum - part)) + (b - part))
 }
 
-impl Add for Double {
+impl Add for DoubleDouble {
     type Output = Self;
     #[inline]
     fn add(self, other: Self) -> Self {
@@ -77,14 +77,14 @@ impl Add for Double {
     }
 }
 
-impl AddAssign for Double {
+impl AddAssign for DoubleDouble {
     #[inline]
     fn add_assign(&mut self, other: Self) {
         *self = *self + other;
     }
 }
 
-impl Neg for Double {
+impl Neg for DoubleDouble {
     type Output = Self;
     #[inline]
     fn neg(self) -> Self {
@@ -92,7 +92,7 @@ impl Neg for Double {
     }
 }
 
-impl Sub for Double {
+impl Sub for DoubleDouble {
     type Output = Self;
     #[inline]
     fn sub(self, other: Self) -> Self {
@@ -100,7 +100,7 @@ impl Sub for Double {
     }
 }
 
-impl Mul for Double {
+impl Mul for DoubleDouble {
     type Output = Self;
     #[inline]
     fn mul(self, other: Self) -> Self {
@@ -110,7 +110,7 @@ impl Mul for Double {
     }
 }
 
-impl Div for Double {
+impl Div for DoubleDouble {
     type Output = Self;
     #[inline]
     fn div(self, other: Self) -> Self {
@@ -128,12 +128,12 @@ mod tests {
 
     #[test]
     fn thirty_digits() {
-        let third = Double::ONE / Double::from(3usize);
-        let error = (third * Double::from(3usize) - Double::ONE).round();
+        let third = DoubleDouble::ONE / DoubleDouble::from(3usize);
+        let error = (third * DoubleDouble::from(3usize) - DoubleDouble::ONE).round();
         assert!(error.abs() < 1.0e-31, "{error}");
-        let tenth = Double::ONE / Double::from(10usize);
-        let sum = (0..10).fold(Double::ZERO, |sum, _| sum + tenth);
-        assert!((sum - Double::ONE).round().abs() < 1.0e-30);
+        let tenth = DoubleDouble::ONE / DoubleDouble::from(10usize);
+        let sum = (0..10).fold(DoubleDouble::ZERO, |sum, _| sum + tenth);
+        assert!((sum - DoubleDouble::ONE).round().abs() < 1.0e-30);
         assert!(third.lo != 0.0);
     }
 }

@@ -12,16 +12,16 @@
 //! ℓ_i(x) = w_i Π_{j≠i} (x − x_j) (J.-P. Berrut and L. N. Trefethen, "Barycentric Lagrange interpolation", SIAM Review
 //! 46 (2004)); the product form has no special case at a node and its derivative follows by the product rule.
 
-use super::double::Double;
+use super::double::DoubleDouble;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
 /// Cache of computed results: arithmetic with 32 digits costs more than printing a kernel.
-type Known<K, V> = Mutex<BTreeMap<K, V>>;
+type LineCache<K, V> = Mutex<BTreeMap<K, V>>;
 
 /// Returns the cached value of a function that depends on `key` alone.
-fn once<K: Ord, V: Clone>(known: &Known<K, V>, key: K, compute: impl FnOnce() -> V) -> V {
+fn once<K: Ord, V: Clone>(known: &LineCache<K, V>, key: K, compute: impl FnOnce() -> V) -> V {
     let lock = || known.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(value) = lock().get(&key) {
         return value.clone();
@@ -55,13 +55,13 @@ impl LinePoints {
 
     /// Returns the points in [0, 1], ascending.
     pub fn points(self) -> Vec<f64> {
-        let half = Double::from(0.5);
+        let half = DoubleDouble::from(0.5);
         self.reference().iter().map(|&x| (half + half * x).round()).collect()
     }
 
     /// Returns the interpolatory weights on [0, 1]; they sum to 1.
     pub fn weights(self) -> Vec<f64> {
-        static KNOWN: Known<LinePoints, Vec<f64>> = Mutex::new(BTreeMap::new());
+        static KNOWN: LineCache<LinePoints, Vec<f64>> = Mutex::new(BTreeMap::new());
         once(&KNOWN, self, || self.compute_weights())
     }
 
@@ -72,9 +72,9 @@ impl LinePoints {
             Self::Gauss(n) => points.iter().map(|&x| gauss_weight(n, 0, x).round()).collect(),
             Self::GaussLobatto(n) => {
                 let m = n - 1;
-                let weight = |&x: &Double| {
+                let weight = |&x: &DoubleDouble| {
                     let p = legendre(m, x).0;
-                    (Double::ONE / (Double::from(m * n) * p * p)).round()
+                    (DoubleDouble::ONE / (DoubleDouble::from(m * n) * p * p)).round()
                 };
                 points.iter().map(weight).collect()
             }
@@ -114,12 +114,12 @@ impl LinePoints {
     }
 
     /// Returns the points on [−1, 1], exactly antisymmetric.
-    fn reference(self) -> Vec<Double> {
-        static KNOWN: Known<LinePoints, Vec<Double>> = Mutex::new(BTreeMap::new());
+    fn reference(self) -> Vec<DoubleDouble> {
+        static KNOWN: LineCache<LinePoints, Vec<DoubleDouble>> = Mutex::new(BTreeMap::new());
         once(&KNOWN, self, || self.compute_reference())
     }
 
-    fn compute_reference(self) -> Vec<Double> {
+    fn compute_reference(self) -> Vec<DoubleDouble> {
         let n = self.count();
         let mut points = match self {
             Self::Gauss(n) => {
@@ -132,13 +132,13 @@ impl LinePoints {
             }
             Self::Equispaced(n) => {
                 assert!(n >= 2, "equispaced points should have both ends");
-                let step = Double::from(2usize) / Double::from(n - 1);
-                (0..n).map(|i| step * Double::from(i) - Double::ONE).collect()
+                let step = DoubleDouble::from(2usize) / DoubleDouble::from(n - 1);
+                (0..n).map(|i| step * DoubleDouble::from(i) - DoubleDouble::ONE).collect()
             }
             Self::Halves(half) => {
-                let (own, by) = (Self::GaussLobatto(half).reference(), Double::from(0.5));
-                let left = own.iter().map(|&x| by * (x - Double::ONE));
-                let right = own.iter().skip(1).map(|&x| by * (x + Double::ONE));
+                let (own, by) = (Self::GaussLobatto(half).reference(), DoubleDouble::from(0.5));
+                let left = own.iter().map(|&x| by * (x - DoubleDouble::ONE));
+                let right = own.iter().skip(1).map(|&x| by * (x + DoubleDouble::ONE));
                 left.chain(right).collect()
             }
         };
@@ -146,7 +146,7 @@ impl LinePoints {
             points[n - 1 - i] = -points[i];
         }
         if n % 2 == 1 {
-            points[n / 2] = Double::ZERO;
+            points[n / 2] = DoubleDouble::ZERO;
         }
         points
     }
@@ -164,26 +164,26 @@ impl fmt::Display for LinePoints {
 }
 
 /// Returns P_n(x) and P_{n−1}(x), for n ≥ 1.
-fn legendre(n: usize, x: Double) -> (Double, Double) {
-    let (mut previous, mut current) = (Double::ONE, x);
+fn legendre(n: usize, x: DoubleDouble) -> (DoubleDouble, DoubleDouble) {
+    let (mut previous, mut current) = (DoubleDouble::ONE, x);
     for m in 1..n {
-        let next = (Double::from(2 * m + 1) * x * current - Double::from(m) * previous)
-            / Double::from(m + 1);
+        let next = (DoubleDouble::from(2 * m + 1) * x * current - DoubleDouble::from(m) * previous)
+            / DoubleDouble::from(m + 1);
         (previous, current) = (current, next);
     }
     (current, previous)
 }
 
 /// Returns the i-th of n Gauss-Lobatto points on [−1, 1]: Newton's method on (1 − x²) P'_{n−1}.
-fn lobatto_point(n: usize, i: usize) -> Double {
+fn lobatto_point(n: usize, i: usize) -> DoubleDouble {
     if i == 0 || i == n - 1 {
-        return if i == 0 { -Double::ONE } else { Double::ONE };
+        return if i == 0 { -DoubleDouble::ONE } else { DoubleDouble::ONE };
     }
     let angle = std::f64::consts::PI * i as f64 / (n - 1) as f64;
-    let mut x = Double::from(-libm::cos(angle));
+    let mut x = DoubleDouble::from(-libm::cos(angle));
     for _ in 0..50 {
         let (p, previous) = legendre(n - 1, x);
-        let step = (x * p - previous) / (Double::from(n) * p);
+        let step = (x * p - previous) / (DoubleDouble::from(n) * p);
         x = x - step;
         if step.round().abs() < 1.0e-28 {
             break;
@@ -193,20 +193,20 @@ fn lobatto_point(n: usize, i: usize) -> Double {
 }
 
 /// Returns the Jacobi polynomial P_n^{(a, 0)}(x) and its derivative, by the three-term recurrence.
-fn jacobi(n: usize, a: usize, x: Double) -> (Double, Double) {
-    let half = Double::from(0.5);
-    let slope = Double::from(a + 2) * half;
-    let mut previous = (Double::ONE, Double::ZERO);
+fn jacobi(n: usize, a: usize, x: DoubleDouble) -> (DoubleDouble, DoubleDouble) {
+    let half = DoubleDouble::from(0.5);
+    let slope = DoubleDouble::from(a + 2) * half;
+    let mut previous = (DoubleDouble::ONE, DoubleDouble::ZERO);
     if n == 0 {
         return previous;
     }
-    let mut current = (slope * x + Double::from(a) * half, slope);
+    let mut current = (slope * x + DoubleDouble::from(a) * half, slope);
     for m in 1..n {
         let s = 2 * m + a;
-        let scale = Double::from(2 * (m + 1) * (m + a + 1) * s);
-        let linear = Double::from((s + 1) * (s + 2) * s) / scale;
-        let constant = Double::from((s + 1) * a * a) / scale;
-        let back = Double::from(2 * (m + a) * m * (s + 2)) / scale;
+        let scale = DoubleDouble::from(2 * (m + 1) * (m + a + 1) * s);
+        let linear = DoubleDouble::from((s + 1) * (s + 2) * s) / scale;
+        let constant = DoubleDouble::from((s + 1) * a * a) / scale;
+        let back = DoubleDouble::from(2 * (m + a) * m * (s + 2)) / scale;
         let factor = linear * x + constant;
         let value = factor * current.0 - back * previous.0;
         let derivative = linear * current.0 + factor * current.1 - back * previous.1;
@@ -216,18 +216,19 @@ fn jacobi(n: usize, a: usize, x: Double) -> (Double, Double) {
 }
 
 /// Returns the zeros of P_n^{(a, 0)} in ascending order, by Newton's method with deflation of the zeros found.
-fn gauss_jacobi_points(n: usize, a: usize) -> Vec<Double> {
-    let mut zeros: Vec<Double> = Vec::with_capacity(n);
+fn gauss_jacobi_points(n: usize, a: usize) -> Vec<DoubleDouble> {
+    let mut zeros: Vec<DoubleDouble> = Vec::with_capacity(n);
     for k in 0..n {
         let angle = std::f64::consts::PI * (2 * k + 1) as f64 / (2 * n) as f64;
-        let mut x = Double::from(-libm::cos(angle));
+        let mut x = DoubleDouble::from(-libm::cos(angle));
         if let Some(&last) = zeros.last() {
-            x = (x + last) * Double::from(0.5);
+            x = (x + last) * DoubleDouble::from(0.5);
         }
         for _ in 0..100 {
             let (value, derivative) = jacobi(n, a, x);
-            let found =
-                zeros.iter().fold(Double::ZERO, |sum, &zero| sum + Double::ONE / (x - zero));
+            let found = zeros
+                .iter()
+                .fold(DoubleDouble::ZERO, |sum, &zero| sum + DoubleDouble::ONE / (x - zero));
             let step = value / (derivative - found * value);
             x = x - step;
             if step.round().abs() < 1.0e-29 {
@@ -240,14 +241,14 @@ fn gauss_jacobi_points(n: usize, a: usize) -> Vec<Double> {
 }
 
 /// Returns the weight of the zero x of P_n^{(a, 0)} for ∫_0^1 (1 − s)^a f(s) ds, s = (1 + x)/2.
-fn gauss_weight(n: usize, a: usize, x: Double) -> Double {
+fn gauss_weight(n: usize, a: usize, x: DoubleDouble) -> DoubleDouble {
     let slope = jacobi(n, a, x).1;
-    Double::ONE / ((Double::ONE - x * x) * slope * slope)
+    DoubleDouble::ONE / ((DoubleDouble::ONE - x * x) * slope * slope)
 }
 
 /// Returns points and weights of n-point Gauss-Jacobi quadrature for ∫_0^1 (1 − s)^a f(s) ds.
 pub(super) fn gauss_jacobi(n: usize, a: usize) -> Vec<(f64, f64)> {
-    let half = Double::from(0.5);
+    let half = DoubleDouble::from(0.5);
     gauss_jacobi_points(n, a)
         .into_iter()
         .map(|x| ((half + half * x).round(), gauss_weight(n, a, x).round()))
@@ -271,7 +272,7 @@ impl LineTable {
     /// Returns the table from the family `nodes` to the family `points`, centro-symmetric bit for bit. With
     /// `nodes == points` the derivatives are the collocation derivative D.
     pub fn new(nodes: LinePoints, points: LinePoints) -> Self {
-        static KNOWN: Known<(LinePoints, LinePoints), LineTable> = Mutex::new(BTreeMap::new());
+        static KNOWN: LineCache<(LinePoints, LinePoints), LineTable> = Mutex::new(BTreeMap::new());
         once(&KNOWN, (nodes, points), || {
             let mut table = Self::at_reference(&nodes.reference(), &points.reference());
             table.mirror();
@@ -282,11 +283,11 @@ impl LineTable {
     /// Returns the table from the family `nodes` to any points. A point within rounding of a node is taken as the node.
     pub fn at(nodes: LinePoints, points: &[f64]) -> Self {
         let reference = nodes.reference();
-        let snapped: Vec<Double> = points
+        let snapped: Vec<DoubleDouble> = points
             .iter()
             .map(|&point| {
-                let x = Double::from(2.0 * point) - Double::ONE;
-                let near = |&&node: &&Double| (x - node).round().abs() < 4.0 * f64::EPSILON;
+                let x = DoubleDouble::from(2.0 * point) - DoubleDouble::ONE;
+                let near = |&&node: &&DoubleDouble| (x - node).round().abs() < 4.0 * f64::EPSILON;
                 reference.iter().find(near).copied().unwrap_or(x)
             })
             .collect();
@@ -304,15 +305,15 @@ impl LineTable {
     }
 
     /// Returns the table on [−1, 1], its derivatives scaled to [0, 1].
-    fn at_reference(nodes: &[Double], points: &[Double]) -> Self {
+    fn at_reference(nodes: &[DoubleDouble], points: &[DoubleDouble]) -> Self {
         let n = nodes.len();
         let mut values = Vec::with_capacity(points.len() * n);
         let mut derivatives = Vec::with_capacity(points.len() * n);
         for &x in points {
             for i in 0..n {
-                let (mut value, mut derivative) = (Double::ONE, Double::ZERO);
+                let (mut value, mut derivative) = (DoubleDouble::ONE, DoubleDouble::ZERO);
                 for j in (0..n).filter(|&j| j != i) {
-                    let scale = Double::ONE / (nodes[i] - nodes[j]);
+                    let scale = DoubleDouble::ONE / (nodes[i] - nodes[j]);
                     let factor = (x - nodes[j]) * scale;
                     derivative = derivative * factor + value * scale;
                     value = value * factor;

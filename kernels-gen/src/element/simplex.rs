@@ -12,27 +12,27 @@
 //! division. The coefficients of the Lagrange basis are the inverse of the matrix of the orthogonal basis at the nodes,
 //! computed with 32 digits and rounded once.
 
-use super::double::Double;
+use super::double::DoubleDouble;
 
 /// A number with its gradient in reference coordinates.
 #[derive(Clone, Copy)]
 struct Dual {
-    value: Double,
-    gradient: [Double; 3],
+    value: DoubleDouble,
+    gradient: [DoubleDouble; 3],
 }
 
 impl Dual {
-    const ONE: Self = Self { value: Double::ONE, gradient: [Double::ZERO; 3] };
+    const ONE: Self = Self { value: DoubleDouble::ONE, gradient: [DoubleDouble::ZERO; 3] };
 
     fn plus(self, other: Self) -> Self {
-        self.combine(Double::ONE, other, Double::ONE)
+        self.combine(DoubleDouble::ONE, other, DoubleDouble::ONE)
     }
 
     fn minus(self, other: Self) -> Self {
-        self.combine(Double::ONE, other, -Double::ONE)
+        self.combine(DoubleDouble::ONE, other, -DoubleDouble::ONE)
     }
 
-    fn combine(self, a: Double, other: Self, b: Double) -> Self {
+    fn combine(self, a: DoubleDouble, other: Self, b: DoubleDouble) -> Self {
         let gradient = [0, 1, 2].map(|c| a * self.gradient[c] + b * other.gradient[c]);
         Self { value: a * self.value + b * other.value, gradient }
     }
@@ -46,7 +46,7 @@ impl Dual {
 
 /// Returns the homogenised Jacobi polynomials tⁿ P_n^{(a, 0)}(x/t) for n = 0, …, top.
 fn jacobi(top: usize, a: usize, x: Dual, t: Dual) -> Vec<Dual> {
-    let ratio = |p: usize, q: usize| Double::from(p) / Double::from(q);
+    let ratio = |p: usize, q: usize| DoubleDouble::from(p) / DoubleDouble::from(q);
     let mut all = vec![Dual::ONE];
     if top > 0 {
         all.push(x.combine(ratio(a + 2, 2), t, ratio(a, 2)));
@@ -57,7 +57,8 @@ fn jacobi(top: usize, a: usize, x: Dual, t: Dual) -> Vec<Dual> {
         let factor =
             x.combine(ratio((s + 1) * (s + 2) * s, scale), t, ratio((s + 1) * a * a, scale));
         let back = ratio(2 * (n + a) * n * (s + 2), scale);
-        let next = factor.times(all[n]).combine(Double::ONE, t.times(t).times(all[n - 1]), -back);
+        let next =
+            factor.times(all[n]).combine(DoubleDouble::ONE, t.times(t).times(all[n - 1]), -back);
         all.push(next);
     }
     all
@@ -68,9 +69,9 @@ fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
     let mut rest = Dual::ONE;
     let mut lambda = [Dual::ONE; 4];
     for axis in 0..dim {
-        let mut gradient = [Double::ZERO; 3];
-        gradient[axis] = Double::ONE;
-        lambda[axis + 1] = Dual { value: Double::from(point[axis]), gradient };
+        let mut gradient = [DoubleDouble::ZERO; 3];
+        gradient[axis] = DoubleDouble::ONE;
+        lambda[axis + 1] = Dual { value: DoubleDouble::from(point[axis]), gradient };
         rest = rest.minus(lambda[axis + 1]);
     }
     lambda[0] = rest;
@@ -99,13 +100,13 @@ pub(super) struct SimplexBasis {
     dim: usize,
     degree: usize,
     /// Coefficient of orthogonal function m in Lagrange function i at `[m][i]`.
-    coefficients: Vec<Vec<Double>>,
+    coefficients: Vec<Vec<DoubleDouble>>,
 }
 
 impl SimplexBasis {
     /// Returns the basis dual to evaluation at `nodes`, which must be unisolvent.
     pub(super) fn new(dim: usize, degree: usize, nodes: &[[f64; 3]]) -> Self {
-        let matrix: Vec<Vec<Double>> = nodes
+        let matrix: Vec<Vec<DoubleDouble>> = nodes
             .iter()
             .map(|&node| orthogonal(dim, degree, node).iter().map(|b| b.value).collect())
             .collect();
@@ -117,33 +118,33 @@ impl SimplexBasis {
         let basis = orthogonal(self.dim, self.degree, point);
         (0..basis.len())
             .map(|i| {
-                let mut value = Double::ZERO;
-                let mut gradient = [Double::ZERO; 3];
+                let mut value = DoubleDouble::ZERO;
+                let mut gradient = [DoubleDouble::ZERO; 3];
                 for (b, row) in basis.iter().zip(&self.coefficients) {
                     value += b.value * row[i];
                     for c in 0..self.dim {
                         gradient[c] += b.gradient[c] * row[i];
                     }
                 }
-                (value.round_or_zero(), gradient.map(Double::round_or_zero))
+                (value.round_or_zero(), gradient.map(DoubleDouble::round_or_zero))
             })
             .collect()
     }
 }
 
 /// Returns the inverse by Gauss-Jordan elimination with row pivoting.
-fn inverse(mut a: Vec<Vec<Double>>) -> Vec<Vec<Double>> {
+fn inverse(mut a: Vec<Vec<DoubleDouble>>) -> Vec<Vec<DoubleDouble>> {
     let n = a.len();
     for (i, row) in a.iter_mut().enumerate() {
-        row.resize(2 * n, Double::ZERO);
-        row[n + i] = Double::ONE;
+        row.resize(2 * n, DoubleDouble::ZERO);
+        row[n + i] = DoubleDouble::ONE;
     }
     for k in 0..n {
-        let size = |row: &[Double]| row[k].abs().round();
+        let size = |row: &[DoubleDouble]| row[k].abs().round();
         let pivot = (k..n).fold(k, |best, i| if size(&a[i]) > size(&a[best]) { i } else { best });
         assert!(size(&a[pivot]) > 0.0, "the nodes should be unisolvent");
         a.swap(k, pivot);
-        let scale = Double::ONE / a[k][k];
+        let scale = DoubleDouble::ONE / a[k][k];
         for entry in &mut a[k] {
             *entry = *entry * scale;
         }

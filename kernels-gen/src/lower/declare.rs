@@ -1,6 +1,6 @@
 //! Declaration of a kernel's arguments, in order, with their extents.
 
-use super::facts::Source;
+use super::facts::QuantitySource;
 use super::lowering::Lowering;
 use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
@@ -28,7 +28,7 @@ impl Lowering<'_> {
             self.argument(Role::Params, "params", Element::Real, count, false);
         }
         for quantity in &self.facts.quantities {
-            if quantity.source != Source::Position {
+            if quantity.source != QuantitySource::Position {
                 let role = quantity.source.role();
                 self.argument(role, &quantity.name, Element::Real, 0, false);
             }
@@ -89,7 +89,7 @@ impl Lowering<'_> {
             _ => {}
         }
         for quantity in &self.facts.quantities {
-            if quantity.source != Source::Position {
+            if quantity.source != QuantitySource::Position {
                 self.declare_map(quantity.source);
             }
         }
@@ -104,7 +104,7 @@ impl Lowering<'_> {
             for field in self.facts.trial_fields() {
                 let name = self.facts.multiplied(field).name;
                 self.argument(Role::Direction(field), &name, Element::Real, 0, false);
-                self.declare_map(Source::Direction(field));
+                self.declare_map(QuantitySource::Direction(field));
             }
         }
         if matches!(self.facts.plan.task, Task::Matrix | Task::StoredProduct) {
@@ -128,7 +128,7 @@ impl Lowering<'_> {
         let facts = self.facts;
         let written = facts.plan.task == Task::Matrix;
         if written && facts.plan.geometry == Geometry::Corners {
-            self.declare_map(Source::Direction(0));
+            self.declare_map(QuantitySource::Direction(0));
         }
         let matrix = CellMatrix::new(facts.form, facts.elements, facts.plan.integral);
         let extent = matrix.entries * facts.plan.lanes;
@@ -150,7 +150,7 @@ impl Lowering<'_> {
         let corners = self.facts.plan.geometry == Geometry::Corners;
         if self.facts.plan.scatter == Scatter::Owner {
             if corners {
-                self.declare_map(Source::Direction(0));
+                self.declare_map(QuantitySource::Direction(0));
             }
             for field in results {
                 let nodes = self.facts.elements.fields[field].count();
@@ -162,9 +162,9 @@ impl Lowering<'_> {
             return;
         }
         if corners && !results.contains(&0) {
-            self.declare_map(Source::Direction(0));
+            self.declare_map(QuantitySource::Direction(0));
         }
-        results.iter().for_each(|&field| self.declare_map(Source::Direction(field)));
+        results.iter().for_each(|&field| self.declare_map(QuantitySource::Direction(field)));
         self.argument(Role::Active, "active", Element::U32, 1, false);
         let active = self.arguments[&Role::Active];
         self.b.set_active(active);
@@ -174,7 +174,7 @@ impl Lowering<'_> {
         }
     }
 
-    fn declare_map(&mut self, source: Source) {
+    fn declare_map(&mut self, source: QuantitySource) {
         let owner = source.owner();
         let indices = self.facts.indices_of(source);
         if let Some(field) = self.facts.slotted(source) {

@@ -8,11 +8,11 @@
 //! On tensor cells the diagonal is integrated product by product. Each product of two factors is one of 1D tables, in
 //! every direction φ², φ φ' or φ'²; coefficients of equal products are added before integration.
 
-use super::facts::Facts;
-use super::jacobian::AtPoint;
+use super::facts::KernelFacts;
+use super::jacobian::PointGeometry;
 use super::lowering::Lowering;
 use super::point::{Evaluate, pulled_blocks};
-use super::stored::{Block, Blocks, Pulled, Tested, act};
+use super::stored::{Block, Blocks, PulledBlock, TestFactors, act};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Index, ValueId};
@@ -21,7 +21,7 @@ use crate::plan::Task;
 use fem_dsl::point::Part;
 
 /// Returns the tested values at a point: the component, among those of all fields, and the part of each.
-pub(crate) fn tested_parts(facts: &Facts<'_>) -> Vec<(usize, Part)> {
+pub(crate) fn tested_parts(facts: &KernelFacts<'_>) -> Vec<(usize, Part)> {
     let mut numbers = Vec::new();
     if !matches!(facts.plan.task, Task::Residual | Task::Action | Task::Restrict) {
         return numbers;
@@ -35,7 +35,7 @@ pub(crate) fn tested_parts(facts: &Facts<'_>) -> Vec<(usize, Part)> {
     numbers
 }
 
-impl Tested {
+impl TestFactors {
     /// Returns the factor of a part of a basis function, if any.
     pub(crate) fn part(&self, part: Part) -> Option<ValueId> {
         match part {
@@ -67,11 +67,11 @@ impl Tested {
 /// Computes `onto` plus a basis function's diagonal entry, from one block of coefficients.
 pub(crate) fn squared(
     b: &mut Builder,
-    pulled: &Pulled,
+    pulled: &PulledBlock,
     (value, gradient): (ValueId, &[ValueId]),
     onto: ValueId,
 ) -> ValueId {
-    let mut tested = Tested::default();
+    let mut tested = TestFactors::default();
     act(b, pulled, Some(value), gradient, &mut tested);
     let mut sum = onto;
     if let Some(flux) = tested.value {
@@ -85,7 +85,11 @@ pub(crate) fn squared(
 
 impl Blocks {
     /// Rereads a block; `read` takes the index of a value among those of a point.
-    pub(crate) fn reread(&self, block: usize, mut read: impl FnMut(usize) -> ValueId) -> Pulled {
+    pub(crate) fn reread(
+        &self,
+        block: usize,
+        mut read: impl FnMut(usize) -> ValueId,
+    ) -> PulledBlock {
         let (block, first) = &self.blocks[block];
         let mut next = *first;
         self.of_numbers(block, || {
@@ -114,7 +118,7 @@ impl Product {
     }
 
     /// Computes its coefficient.
-    fn of(self, s: &mut Lowering<'_>, pulled: &Pulled) -> ValueId {
+    fn of(self, s: &mut Lowering<'_>, pulled: &PulledBlock) -> ValueId {
         let zero = s.b.constant(0.0);
         match self {
             Self(Some(a), Some(b)) if pulled.gg.is_empty() || a == b => {
@@ -142,7 +146,7 @@ pub(crate) fn products(blocks: &Blocks, dim: usize) -> Vec<Product> {
 pub(crate) fn coefficients(
     s: &mut Lowering<'_>,
     products: &[Product],
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     evaluate: &mut Evaluate<'_>,
 ) -> Vec<Vec<ValueId>> {

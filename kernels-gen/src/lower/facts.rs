@@ -1,5 +1,5 @@
-//! [`Facts`]: the evaluations, reads and writes of a kernel, derived from its form, its elements and its plan before
-//! code generation.
+//! [`KernelFacts`]: the evaluations, reads and writes of a kernel, derived from its form, its elements and its plan
+//! before code generation.
 
 use crate::abi::{Indices, Owner, Role};
 use crate::element::Lagrange;
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The source of a quantity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Source {
+pub(crate) enum QuantitySource {
     State(usize),
     Direction(usize),
     Aux(usize),
@@ -22,7 +22,7 @@ pub(crate) enum Source {
     Position,
 }
 
-impl Source {
+impl QuantitySource {
     /// Returns the owner of its index array.
     pub(crate) fn owner(self) -> Owner {
         match self {
@@ -46,7 +46,7 @@ impl Source {
 /// A nodal quantity that is evaluated at the points.
 #[derive(Clone, Debug)]
 pub(crate) struct Quantity {
-    pub(crate) source: Source,
+    pub(crate) source: QuantitySource,
     pub(crate) name: String,
     pub(crate) components: usize,
     pub(crate) element: Lagrange,
@@ -55,7 +55,7 @@ pub(crate) struct Quantity {
 }
 
 /// Constant properties of a kernel during its construction.
-pub(crate) struct Facts<'a> {
+pub(crate) struct KernelFacts<'a> {
     pub(crate) form: &'a PointForm,
     pub(crate) integral: &'a Integral,
     pub(crate) elements: &'a Elements,
@@ -77,7 +77,7 @@ pub(crate) struct Facts<'a> {
     points: usize,
 }
 
-impl<'a> Facts<'a> {
+impl<'a> KernelFacts<'a> {
     /// Returns the trip count up to which loops are unrolled, for a thread or lane per cell.
     pub(crate) fn unroll(&self) -> usize {
         let many = self.stored_numbers() > STORED;
@@ -166,11 +166,11 @@ impl<'a> Facts<'a> {
 
     /// Returns the properties of the columns of an element matrix, one per trial component with coefficients. They are
     /// actions that take their coefficients from the kernel of `self`.
-    pub(crate) fn columns<'c>(&'c self, plan: &'c Plan) -> Vec<Facts<'c>> {
+    pub(crate) fn columns<'c>(&'c self, plan: &'c Plan) -> Vec<KernelFacts<'c>> {
         let column = |trial: usize| {
             let mut blocks = self.blocks.clone();
             blocks.pairs.retain(|pair| pair.1 == trial);
-            let mut column = Facts {
+            let mut column = KernelFacts {
                 form: self.form,
                 integral: self.integral,
                 elements: self.elements,
@@ -280,7 +280,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the quantity with this source, if it is evaluated.
-    pub(crate) fn quantity(&self, source: Source) -> Option<usize> {
+    pub(crate) fn quantity(&self, source: QuantitySource) -> Option<usize> {
         self.quantities.iter().position(|quantity| quantity.source == source)
     }
 
@@ -324,7 +324,7 @@ impl<'a> Facts<'a> {
     pub(crate) fn multiplied(&self, field: usize) -> Quantity {
         let name = format!("delta_{}", self.form.fields[field].name);
         let (components, element) = (self.components(field), self.elements.fields[field]);
-        let source = Source::Direction(field);
+        let source = QuantitySource::Direction(field);
         Quantity { source, name, components, element, value: true, gradient: false }
     }
 
@@ -355,10 +355,10 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the addressing of a source's DoFs.
-    pub(crate) fn indices_of(&self, source: Source) -> Indices {
+    pub(crate) fn indices_of(&self, source: QuantitySource) -> Indices {
         match (source, self.plan.indices) {
-            (Source::Aux(_), _) => Indices::Nodes,
-            (Source::State(_), Indices::Dofs) | (_, Indices::Nodes) => self.by_node(),
+            (QuantitySource::Aux(_), _) => Indices::Nodes,
+            (QuantitySource::State(_), Indices::Dofs) | (_, Indices::Nodes) => self.by_node(),
             (_, indices) => indices,
         }
     }
@@ -408,7 +408,7 @@ impl<'a> Facts<'a> {
 
     /// Returns the same for one field: no gradient of its state or direction is read, and none is tested.
     pub(crate) fn is_flat_field(&self, field: usize) -> bool {
-        let own = [Source::State(field), Source::Direction(field)];
+        let own = [QuantitySource::State(field), QuantitySource::Direction(field)];
         let own = own.into_iter().filter_map(|source| self.quantity(source));
         let mut read = own.map(|own| self.quantities[own].gradient);
         !read.any(|gradient| gradient) && !self.rows_of(field).any(|row| self.tested(row).1)
@@ -437,17 +437,17 @@ impl<'a> Facts<'a> {
 
     /// Returns whether the map of a cell is evaluated as a quantity.
     pub(crate) fn is_curved(&self) -> bool {
-        self.quantity(Source::Position).is_some()
+        self.quantity(QuantitySource::Position).is_some()
     }
 
     fn find_quantities(&mut self) {
-        let mut found = BTreeMap::<Source, (bool, bool)>::new();
+        let mut found = BTreeMap::<QuantitySource, (bool, bool)>::new();
         for input in &self.inputs {
             let (source, slot) = match input {
-                Input::State(slot) => (Source::State(slot.field), slot),
-                Input::Direction(slot) => (Source::Direction(slot.field), slot),
+                Input::State(slot) => (QuantitySource::State(slot.field), slot),
+                Input::Direction(slot) => (QuantitySource::Direction(slot.field), slot),
                 Input::Aux(slot) => match self.form.aux[slot.field].location {
-                    Location::Nodes(_) => (Source::Aux(slot.field), slot),
+                    Location::Nodes(_) => (QuantitySource::Aux(slot.field), slot),
                     Location::Cells | Location::Points => continue,
                 },
                 _ => continue,
@@ -470,12 +470,12 @@ impl<'a> Facts<'a> {
                     )
                 });
                 if parts != (false, false) {
-                    found.insert(Source::Direction(field), parts);
+                    found.insert(QuantitySource::Direction(field), parts);
                 }
             }
         } else if let (Geometry::Nodes(order), true) = (self.plan.geometry, self.needs_geometry()) {
             self.quantities.push(Quantity {
-                source: Source::Position,
+                source: QuantitySource::Position,
                 name: "x".to_owned(),
                 components: self.form.dim,
                 element: geometry_element(self.elements, order),
@@ -485,21 +485,21 @@ impl<'a> Facts<'a> {
         }
         for (source, (value, gradient)) in found {
             let (name, shape, element) = match source {
-                Source::State(f) => (
+                QuantitySource::State(f) => (
                     self.form.fields[f].name.clone(),
                     self.form.fields[f].shape,
                     self.elements.fields[f],
                 ),
-                Source::Direction(f) => (
+                QuantitySource::Direction(f) => (
                     format!("delta_{}", self.form.fields[f].name),
                     self.form.fields[f].shape,
                     self.elements.fields[f],
                 ),
-                Source::Aux(i) => {
+                QuantitySource::Aux(i) => {
                     let element = self.elements.aux[i].expect("a nodal aux should have an element");
                     (self.form.aux[i].name.clone(), self.form.aux[i].shape, element)
                 }
-                Source::Position => continue,
+                QuantitySource::Position => continue,
             };
             let components = shape.components();
             self.quantities.push(Quantity { source, name, components, element, value, gradient });
@@ -513,9 +513,13 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the field whose slots contain a source, if its values are read from slots.
-    pub(crate) fn slotted(&self, source: Source) -> Option<usize> {
+    pub(crate) fn slotted(&self, source: QuantitySource) -> Option<usize> {
         match source {
-            Source::State(field) | Source::Direction(field) if self.sums_first() => Some(field),
+            QuantitySource::State(field) | QuantitySource::Direction(field)
+                if self.sums_first() =>
+            {
+                Some(field)
+            }
             _ => None,
         }
     }
@@ -526,7 +530,7 @@ impl<'a> Facts<'a> {
     }
 
     /// Returns the index array of a source.
-    pub(crate) fn map_of(&self, source: Source) -> Role {
+    pub(crate) fn map_of(&self, source: QuantitySource) -> Role {
         let (owner, indices) = (source.owner(), self.indices_of(source));
         match self.slowest_axis(source) {
             Some(axis) => Role::Lines(owner, indices, axis),
@@ -536,9 +540,11 @@ impl<'a> Facts<'a> {
 
     /// Returns the slowest axis of a source's index array, if it differs from the node order. It is the axis along
     /// which threads gather, unless that is the last.
-    pub(crate) fn slowest_axis(&self, source: Source) -> Option<usize> {
+    pub(crate) fn slowest_axis(&self, source: QuantitySource) -> Option<usize> {
         let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
-        let (Source::State(field) | Source::Direction(field)) = source else { return None };
+        let (QuantitySource::State(field) | QuantitySource::Direction(field)) = source else {
+            return None;
+        };
         let (dim, element) = (self.form.dim, self.elements.fields[field]);
         let collocated = self.elements.collocated(element);
         if self.hangs(source, element) {

@@ -3,12 +3,12 @@
 //! Quantities that are constant on a cell are computed by [`cell_geometry`] or [`affine_map`]; the others at each
 //! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
 
-use super::facts::{Source, geometry_element};
+use super::facts::{QuantitySource, geometry_element};
 use super::lowering::Lowering;
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{ArgumentId, Binary, Entries, Index, Run, Statement, Unary, ValueId};
 use crate::lower::jacobian::{
-    AtPoint, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
+    PointGeometry, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
 };
 use crate::plan::Geometry;
 use fem_dsl::point::Part;
@@ -59,14 +59,14 @@ impl Affine {
         s: &mut Lowering<'_>,
         weight: ValueId,
         reference: impl FnOnce(&mut Lowering<'_>) -> Vec<ValueId>,
-    ) -> AtPoint {
+    ) -> PointGeometry {
         let weight = s.b.mul(weight, self.det);
         let mut x = Vec::new();
         if s.facts.needs_x {
             let coordinates = reference(s);
             x = self.image(s, &coordinates);
         }
-        AtPoint { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
+        PointGeometry { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
     }
 
     /// Computes x = origin + Σ_a ξ_a J_a.
@@ -100,18 +100,18 @@ pub(crate) fn cell_geometry(s: &mut Lowering<'_>) -> CellGeometry {
         _ => return CellGeometry::Varying,
     }
     let given = s.affine.take();
-    let Given { origin, jacobian } = given.unwrap_or_else(|| load_affine(s));
+    let AffineMap { origin, jacobian } = given.unwrap_or_else(|| load_affine(s));
     CellGeometry::Affine(Affine::new(s, origin, jacobian))
 }
 
 /// The stored map of an affine cell.
-pub(crate) struct Given {
+pub(crate) struct AffineMap {
     origin: Vec<ValueId>,
     jacobian: Vec<Vec<ValueId>>,
 }
 
 /// Loads the stored map of an affine cell.
-pub(crate) fn load_affine(s: &mut Lowering<'_>) -> Given {
+pub(crate) fn load_affine(s: &mut Lowering<'_>) -> AffineMap {
     let dim = s.facts.form.dim;
     let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
     let argument = s.arguments[&Role::Geometry];
@@ -123,7 +123,7 @@ pub(crate) fn load_affine(s: &mut Lowering<'_>) -> Given {
             (0..dim).map(|i| s.b.load_lanes(argument, entry(i))).collect()
         })
         .collect();
-    Given { origin, jacobian }
+    AffineMap { origin, jacobian }
 }
 
 fn minus(s: &mut Lowering<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
@@ -198,7 +198,7 @@ fn modes(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
 }
 
 /// Returns the geometry at a point if it is not needed or was stored.
-pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<AtPoint> {
+pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<PointGeometry> {
     if !s.facts.needs_geometry() {
         return Some(unread(s));
     }
@@ -206,13 +206,13 @@ pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<AtPoint> {
 }
 
 /// Returns placeholder geometry that is not read.
-pub(crate) fn unread(s: &mut Lowering<'_>) -> AtPoint {
+pub(crate) fn unread(s: &mut Lowering<'_>) -> PointGeometry {
     let (k, x, normal) = (Vec::new(), Vec::new(), Vec::new());
-    AtPoint { k, det: None, weight: s.b.constant(0.0), x, normal }
+    PointGeometry { k, det: None, weight: s.b.constant(0.0), x, normal }
 }
 
 /// Loads geometry that was stored at a point.
-fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
+fn stored(s: &mut Lowering<'_>, point: &Index) -> PointGeometry {
     let dim = s.facts.elements.cell.dim();
     let numbers = s.facts.geometry_numbers();
     let argument = s.arguments[&Role::Geometry];
@@ -225,7 +225,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> AtPoint {
     let (weight, rest) = (loaded[0], &loaded[1..]);
     let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
     let x = rest[dim * dim..].to_vec();
-    AtPoint { k, det: None, weight, x, normal: Vec::new() }
+    PointGeometry { k, det: None, weight, x, normal: Vec::new() }
 }
 
 /// Returns the weight of a point of the rule.
@@ -249,7 +249,7 @@ pub(crate) fn reference_point(s: &mut Lowering<'_>, point: &Index) -> Vec<ValueI
 }
 
 /// Computes the geometry at a point of a cell with straight edges, from the coefficients of its map.
-fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> AtPoint {
+fn multilinear(s: &mut Lowering<'_>, point: &Index, weight: ValueId) -> PointGeometry {
     let dim = s.facts.form.dim;
     let at = reference_point(s, point);
     let base = Index::from(s.b.batch()).times(s.facts.geometry_numbers());
@@ -268,7 +268,7 @@ pub(crate) fn curved(
     s: &mut Lowering<'_>,
     weight: ValueId,
     mut position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
-) -> AtPoint {
+) -> PointGeometry {
     let dim = s.facts.form.dim;
     let mut part = |s: &mut Lowering<'_>, part: Part| -> Vec<ValueId> {
         (0..dim).map(|i| position(s, i, part)).collect()
@@ -276,7 +276,7 @@ pub(crate) fn curved(
     let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
     let x = if s.facts.needs_x { part(s, Part::Value) } else { Vec::new() };
     let (k, det) = cofactors(&mut s.b, &columns);
-    AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
+    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() }
 }
 
 /// Computes the geometry at a point of the rule: `map` supplies the map of an affine cell, `position` component i of a
@@ -286,7 +286,7 @@ pub(crate) fn geometry_at(
     point: &Index,
     map: impl FnOnce(&mut Lowering<'_>) -> Affine,
     position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
-) -> AtPoint {
+) -> PointGeometry {
     if let Some(known) = given(s, point) {
         return known;
     }
@@ -304,7 +304,7 @@ pub(crate) fn geometry_at(
 /// ```text
 /// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
 /// ```
-fn on_facet(s: &mut Lowering<'_>, at: AtPoint) -> AtPoint {
+fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let det = at.det.expect("a facet's cell should be given by its nodes");
     let first = at.k[0].clone();
     let square = s.b.mul(first[0], first[0]);
@@ -323,10 +323,10 @@ fn on_facet(s: &mut Lowering<'_>, at: AtPoint) -> AtPoint {
     } else {
         Vec::new()
     };
-    AtPoint { k, det: None, weight, normal, ..at }
+    PointGeometry { k, det: None, weight, normal, ..at }
 }
 
 /// Returns the quantity of a curved cell's map.
 pub(crate) fn position(s: &Lowering<'_>) -> usize {
-    s.facts.quantity(Source::Position).expect("curved geometry should be evaluated")
+    s.facts.quantity(QuantitySource::Position).expect("curved geometry should be evaluated")
 }

@@ -7,11 +7,11 @@ use fem_dsl::point::{Binary, Graph, Input, Node, NodeId, Unary};
 
 /// Values of the graph nodes lowered so far.
 #[derive(Clone)]
-pub(crate) struct Lowered {
+pub(crate) struct LoweredValues {
     values: IndexVec<NodeId, Option<ValueId>>,
 }
 
-impl Lowered {
+impl LoweredValues {
     /// Creates an empty map.
     pub(crate) fn new(graph: &Graph) -> Self {
         Self { values: graph.nodes().iter().map(|_| None).collect() }

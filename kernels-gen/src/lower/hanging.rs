@@ -10,7 +10,7 @@
 pub(crate) mod lines;
 pub(crate) mod zones;
 
-use super::facts::{Facts, Source};
+use super::facts::{KernelFacts, QuantitySource};
 use super::lowering::Lowering;
 use crate::abi::Role;
 use crate::abi::hanging::{corner, lower, others, side, upper};
@@ -25,7 +25,7 @@ use crate::plan::Task;
 /// Largest number of rows of unrolled matrices.
 const WRITTEN_OUT: usize = 4;
 
-impl Facts<'_> {
+impl KernelFacts<'_> {
     /// Returns whether hanging nodes occur in anything that is read or written.
     pub(crate) fn anything_hangs(&self) -> bool {
         let read = self.quantities.iter().any(|own| self.hangs(own.source, own.element));
@@ -36,13 +36,13 @@ impl Facts<'_> {
 
     /// Returns whether a field can have hanging nodes.
     pub(crate) fn result_hangs(&self, field: usize) -> bool {
-        self.hangs(Source::Direction(field), self.elements.fields[field])
+        self.hangs(QuantitySource::Direction(field), self.elements.fields[field])
     }
 
     /// Returns whether a quantity can have hanging nodes: DoFs of continuous elements can; data has values at all
     /// nodes.
-    pub(crate) fn hangs(&self, source: Source, element: Lagrange) -> bool {
-        let unknown = matches!(source, Source::State(_) | Source::Direction(_));
+    pub(crate) fn hangs(&self, source: QuantitySource, element: Lagrange) -> bool {
+        let unknown = matches!(source, QuantitySource::State(_) | QuantitySource::Direction(_));
         let resolves = self.plan.hanging && self.plan.task != Task::StoredProduct;
         resolves && unknown && element.is_continuous()
     }
@@ -69,13 +69,13 @@ pub(crate) struct Nodes {
 
 /// The hanging-node words of the current batch.
 #[derive(Clone, Copy)]
-pub(crate) struct Words {
+pub(crate) struct HangingFlags {
     masks: ArgumentId,
     /// The word of the whole batch.
     pub(crate) all: VarId,
 }
 
-impl Words {
+impl HangingFlags {
     pub(crate) fn new(s: &mut Lowering<'_>) -> Self {
         let (masks, all) = (s.arguments[&Role::Hanging], s.arguments[&Role::Hang]);
         let batch = Index::from(s.b.batch());
@@ -99,7 +99,7 @@ impl Words {
 }
 
 /// Parallel lines of nodes that hang together.
-struct Lines {
+struct ParallelLines {
     bit: u32,
     /// The first node of the first line, and the stride between lines.
     start: usize,
@@ -109,7 +109,7 @@ struct Lines {
 
 impl Nodes {
     /// Returns all lines along an axis that may hang.
-    fn lines(&self, axis: usize) -> Vec<Lines> {
+    fn lines(&self, axis: usize) -> Vec<ParallelLines> {
         let (n, last) = (self.line.count(), self.line.count() - 1);
         let mut lines = Vec::new();
         let others: Vec<usize> = others(axis, self.dim).collect();
@@ -120,14 +120,14 @@ impl Nodes {
             };
             for up in (0..2).filter(|_| count > 0) {
                 let start = up * last * self.strides[other] + step;
-                lines.push(Lines { bit: side(axis, number, up), start, step, count });
+                lines.push(ParallelLines { bit: side(axis, number, up), start, step, count });
             }
         }
         if let [first, second] = others[..] {
             for ends in 0..4 {
                 let (a, b) = (ends & 1, ends >> 1);
                 let start = last * (a * self.strides[first] + b * self.strides[second]);
-                lines.push(Lines { bit: corner(axis, a, b), start, step: 0, count: 1 });
+                lines.push(ParallelLines { bit: corner(axis, a, b), start, step: 0, count: 1 });
             }
         }
         lines
@@ -141,7 +141,7 @@ impl Nodes {
 
     /// Interpolates the parent's values to the hanging nodes, or with `back` adds their results to the parent's.
     pub(crate) fn resolve(&self, s: &mut Lowering<'_>, back: bool) {
-        let words = Words::new(s);
+        let words = HangingFlags::new(s);
         let tables = [false, true].map(|up| self.table(&mut s.b, up, back));
         let unroll = self.length <= s.facts.unroll();
         for (axis, up) in (0..self.dim).flat_map(|axis| [(axis, false), (axis, true)]) {

@@ -9,7 +9,7 @@ use crate::kir::build::Builder;
 
 /// Geometry at a point: the pull-back of gradients, and the weight of the point.
 #[derive(Clone, Debug)]
-pub(crate) struct AtPoint {
+pub(crate) struct PointGeometry {
     /// `k[i][j]` = ∂ξ_i/∂x_j, times det J if `det` is present.
     pub(crate) k: Vec<Vec<ValueId>>,
     /// det J, if `k` contains cofactors.
@@ -210,7 +210,7 @@ pub(crate) fn multilinear_point(
     row: &MultilinearRow,
     xi: ValueId,
     weight: ValueId,
-) -> AtPoint {
+) -> PointGeometry {
     let x = if row.x.is_empty() { Vec::new() } else { line(b, &row.x, &row.a, xi) };
     named(b, &x, |i| format!("x{i}"));
     if let Some(Polynomials { first, second, third, det }) = &row.polynomials {
@@ -223,12 +223,12 @@ pub(crate) fn multilinear_point(
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
         named_adjugate(b, &k, det, row.first);
-        return AtPoint { k, det: Some(det), weight, x, normal: Vec::new() };
+        return PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() };
     }
     let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
     if let Some([start, slope]) = &row.c {
         columns.push(line(b, start, slope, xi));
     }
     let (k, det) = cofactors_from(b, &columns, row.first);
-    AtPoint { k, det: Some(det), weight, x, normal: Vec::new() }
+    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() }
 }

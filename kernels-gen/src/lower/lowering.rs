@@ -1,9 +1,9 @@
 //! [`Lowering`]: a kernel under construction, with its properties and its arguments.
 
-use super::facts::Facts;
-use super::geometry::Given;
-use super::graph::Lowered;
-use super::slots::Terms;
+use super::facts::KernelFacts;
+use super::geometry::AffineMap;
+use super::graph::LoweredValues;
+use super::slots::SlotTerms;
 use crate::abi::{Argument, Indices, KernelAbi, Role};
 use crate::kir::build::Builder;
 pub(crate) use crate::kir::build::repeat;
@@ -17,10 +17,10 @@ use std::collections::BTreeMap;
 
 /// A kernel under construction.
 pub(crate) struct Lowering<'a> {
-    pub(crate) facts: &'a Facts<'a>,
+    pub(crate) facts: &'a KernelFacts<'a>,
     pub(crate) b: Builder,
     /// Graph nodes that are constant on a cell.
-    pub(crate) hoisted: Lowered,
+    pub(crate) hoisted: LoweredValues,
     pub(crate) arguments: BTreeMap<Role, ArgumentId>,
     /// Private array for the coefficients of the diagonal.
     coefficients: Option<LocalId>,
@@ -30,9 +30,9 @@ pub(crate) struct Lowering<'a> {
     /// The shared arrays with the slots of vectors, results and coordinates, if cells sum first.
     pub(crate) slots: BTreeMap<Role, SharedId>,
     /// The loaded terms of these slots, by field.
-    pub(crate) terms: BTreeMap<usize, Terms>,
+    pub(crate) terms: BTreeMap<usize, SlotTerms>,
     /// The stored map of an affine cell, if it was read ahead of its use.
-    pub(crate) affine: Option<Given>,
+    pub(crate) affine: Option<AffineMap>,
     /// The private array of gathered corners.
     pub(crate) corners: Option<LocalId>,
 }
@@ -45,12 +45,12 @@ impl AsMut<Builder> for Lowering<'_> {
 
 impl<'a> Lowering<'a> {
     /// Creates a kernel with its arguments and no statements.
-    pub(crate) fn new(facts: &'a Facts<'a>) -> Self {
-        let Facts { form, elements, plan, integral, .. } = *facts;
+    pub(crate) fn new(facts: &'a KernelFacts<'a>) -> Self {
+        let KernelFacts { form, elements, plan, integral, .. } = *facts;
         let mut lowering = Self {
             facts,
             b: Builder::new(&kernel_name(form, elements, plan), plan.precision, plan.lanes),
-            hoisted: Lowered::new(&integral.graph),
+            hoisted: LoweredValues::new(&integral.graph),
             arguments: BTreeMap::new(),
             coefficients: None,
             known: (Index::default(), Vec::new()),
@@ -150,7 +150,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Names values as in the form.
-    pub(crate) fn name_nodes(&mut self, lowered: &Lowered) {
+    pub(crate) fn name_nodes(&mut self, lowered: &LoweredValues) {
         for (&node, name) in &self.facts.integral.names {
             if let Some(value) = lowered.get(node) {
                 self.b.name(value, name);

@@ -6,13 +6,13 @@
 //!
 //! A strategy evaluates quantities with its own algorithm, passed as [`Evaluate`].
 
-use super::facts::Source;
+use super::facts::QuantitySource;
 use super::lowering::Lowering;
 use super::transfer;
 use crate::abi::Role;
 use crate::kir::{Index, Unary, ValueId};
-use crate::lower::jacobian::AtPoint;
-use crate::lower::stored::{Pulled, Tested, act};
+use crate::lower::jacobian::PointGeometry;
+use crate::lower::stored::{PulledBlock, TestFactors, act};
 use crate::plan::{self, Linearisation, Task};
 use fem_dsl::point::{Input, NodeId, Part, Slot};
 use std::collections::BTreeMap;
@@ -23,10 +23,10 @@ pub(crate) type Evaluate<'e> = dyn FnMut(&mut Lowering<'_>, usize, usize, Part) 
 /// Returns the factors of the test functions for each component at a point; none if the task stores instead.
 pub(crate) fn at_point(
     s: &mut Lowering<'_>,
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     evaluate: &mut Evaluate<'_>,
-) -> Vec<Tested> {
+) -> Vec<TestFactors> {
     match (s.facts.plan.task, s.facts.plan.linearisation) {
         (Task::Metric, _) => {
             store_metric(s, at, point);
@@ -70,7 +70,7 @@ pub(crate) fn at_point(
 /// point after another, for the diagonal on simplices and facets only this point.
 fn keep_coefficients(
     s: &mut Lowering<'_>,
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     evaluate: &mut Evaluate<'_>,
 ) {
@@ -88,7 +88,7 @@ fn keep_coefficients(
     }
 }
 
-fn store_metric(s: &mut Lowering<'_>, at: &AtPoint, point: &Index) {
+fn store_metric(s: &mut Lowering<'_>, at: &PointGeometry, point: &Index) {
     let (k, weight) = match at.det {
         None => (at.k.clone(), at.weight),
         Some(det) => {
@@ -124,14 +124,18 @@ fn reference_gradient(
     (0..dim).map(|a| evaluate(s, quantity, component, Part::Derivative(a))).collect()
 }
 
-fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) -> Vec<Tested> {
+fn act_stored(
+    s: &mut Lowering<'_>,
+    point: &Index,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<TestFactors> {
     let numbers = s.facts.blocks.numbers;
     let blocks = &s.facts.blocks;
     let own = s.facts.trial.map(|_| s.coefficients(s.facts.points()));
-    let loaded: Vec<Pulled> = (0..blocks.blocks.len())
+    let loaded: Vec<PulledBlock> = (0..blocks.blocks.len())
         .map(|block| {
             if !blocks.pairs.iter().any(|pair| pair.2 == block) {
-                return Pulled::default();
+                return PulledBlock::default();
             }
             blocks.reread(block, |number| match own {
                 Some(own) => s.b.load(own, point.plus(number * s.facts.points())),
@@ -144,7 +148,7 @@ fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) 
         .collect();
     let mut inputs = Vec::new();
     for field in 0..s.facts.form.fields.len() {
-        let quantity = s.facts.quantity(Source::Direction(field));
+        let quantity = s.facts.quantity(QuantitySource::Direction(field));
         for component in 0..s.facts.components(field) {
             let row = s.facts.row(field, component);
             let read = s.facts.trial.is_none_or(|trial| trial == row);
@@ -163,7 +167,7 @@ fn act_stored(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) 
             inputs.push((value, gradient));
         }
     }
-    let mut tested = vec![Tested::default(); s.facts.rows()];
+    let mut tested = vec![TestFactors::default(); s.facts.rows()];
     for &(test, trial, block) in &blocks.pairs {
         let (value, gradient) = &inputs[trial];
         act(&mut s.b, &loaded[block], *value, gradient, &mut tested[test]);
@@ -184,7 +188,7 @@ struct Factors {
 impl Factors {
     /// Computes the factors. `merged`: the point function is linear in the gradient of the direction and yields fluxes
     /// only, so that both factors 1/det J merge into one.
-    fn new(s: &mut Lowering<'_>, at: &AtPoint, merged: bool) -> Self {
+    fn new(s: &mut Lowering<'_>, at: &PointGeometry, merged: bool) -> Self {
         let Some(det) = at.det else {
             return Self { gradient: None, value: at.weight, flux: at.weight };
         };
@@ -207,7 +211,7 @@ impl Factors {
 /// Supplies an input of the point function.
 fn supply(
     s: &mut Lowering<'_>,
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     gradient_factor: Option<ValueId>,
     gradients: &mut BTreeMap<(usize, usize), Vec<ValueId>>,
@@ -218,9 +222,9 @@ fn supply(
         return s.b.constant(0.0);
     }
     let (source, slot) = match input {
-        Input::State(slot) => (Source::State(slot.field), slot),
-        Input::Direction(slot) => (Source::Direction(slot.field), slot),
-        Input::Aux(slot) => (Source::Aux(slot.field), slot),
+        Input::State(slot) => (QuantitySource::State(slot.field), slot),
+        Input::Direction(slot) => (QuantitySource::Direction(slot.field), slot),
+        Input::Aux(slot) => (QuantitySource::Aux(slot.field), slot),
         Input::Coordinate(axis) => return at.x[axis],
         Input::Normal(axis) => return at.normal[axis],
         _ => unreachable!("what is constant on a cell should have been lowered before"),
@@ -269,12 +273,12 @@ fn supply(
 /// Lowers the graph nodes `outputs` at the point.
 fn lower_graph(
     s: &mut Lowering<'_>,
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     gradient_factor: Option<ValueId>,
     outputs: &[NodeId],
     evaluate: &mut Evaluate<'_>,
-) -> crate::lower::graph::Lowered {
+) -> crate::lower::graph::LoweredValues {
     let mut lowered = s.hoisted.clone();
     let mut gradients = BTreeMap::new();
     let integral = s.facts.integral;
@@ -287,10 +291,10 @@ fn lower_graph(
 
 pub(crate) fn pulled_blocks(
     s: &mut Lowering<'_>,
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     evaluate: &mut Evaluate<'_>,
-) -> Vec<Pulled> {
+) -> Vec<PulledBlock> {
     let nodes = s.facts.blocks.nodes();
     let factor = at.det.filter(|_| s.facts.reads_gradients).map(|det| s.b.reciprocal(det));
     let lowered = lower_graph(s, at, point, factor, &nodes, evaluate);
@@ -300,17 +304,17 @@ pub(crate) fn pulled_blocks(
 
 fn physics(
     s: &mut Lowering<'_>,
-    at: &AtPoint,
+    at: &PointGeometry,
     point: &Index,
     evaluate: &mut Evaluate<'_>,
-) -> Vec<Tested> {
+) -> Vec<TestFactors> {
     let dim = s.facts.elements.cell.dim();
     let merged = s.facts.merged();
     let factors = Factors::new(s, at, merged);
     let outputs = &s.facts.outputs;
     let nodes: Vec<_> = outputs.iter().map(|(_, node)| *node).collect();
     let lowered = lower_graph(s, at, point, factors.gradient, &nodes, evaluate);
-    let mut tested = vec![Tested::default(); s.facts.rows()];
+    let mut tested = vec![TestFactors::default(); s.facts.rows()];
     let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
     for &(Slot { field, component, part }, node) in outputs {
         let value = lowered.get(node).expect("an output should be lowered");
@@ -337,7 +341,7 @@ fn physics(
 }
 
 /// The value and derivatives of a quantity at a point.
-pub(crate) struct Interpolated {
+pub(crate) struct PointValues {
     /// The parts of a component, in the order of `values`.
     pub(crate) parts: Vec<Part>,
     /// `[component][part]`
@@ -346,7 +350,7 @@ pub(crate) struct Interpolated {
     pub(crate) slopes: Vec<Vec<ValueId>>,
 }
 
-impl Interpolated {
+impl PointValues {
     pub(crate) fn get(&self, c: usize, part: Part) -> ValueId {
         if let (Part::Derivative(a), Some(slopes)) = (part, self.slopes.get(c)) {
             return slopes[a];

@@ -3,9 +3,9 @@
 //! Runs of DoFs move many at once and are implemented by the strategy that stores them
 //! (`cell_per_lane/tensor/transfer.rs`).
 
-use super::facts::{Quantity, Source};
+use super::facts::{Quantity, QuantitySource};
 use super::lowering::Lowering;
-use super::slots::Place;
+use super::slots::SlotLocation;
 use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Index, Indexed, Statement, ValueId, VarId, Write};
@@ -13,7 +13,7 @@ use crate::plan::Scatter;
 
 /// The location of the nodal values of a quantity, or of the result.
 #[derive(Clone, Copy)]
-pub(crate) struct Nodal {
+pub(crate) struct NodalLocation {
     /// The vector; the coordinates of curved cells are stored cell by cell and need no map.
     array: ArgumentId,
     /// The index array and its kind of indices.
@@ -22,15 +22,15 @@ pub(crate) struct Nodal {
     /// The write mode of the result.
     write: Write,
     /// The location in the slots of the batch, if any.
-    slots: Option<Place>,
+    slots: Option<SlotLocation>,
 }
 
-impl Nodal {
+impl NodalLocation {
     /// Returns the location of a gathered quantity.
     pub(crate) fn of(s: &Lowering<'_>, quantity: &Quantity) -> Self {
         let role = quantity.source.role();
         let slots = s.facts.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
-        let by_map = quantity.source != Source::Position && slots.is_none();
+        let by_map = quantity.source != QuantitySource::Position && slots.is_none();
         let map = by_map.then(|| map_of(s, quantity.source));
         let (array, components) = (s.arguments[&role], quantity.components);
         Self { array, map, components, write: Write::Exclusive, slots }
@@ -38,7 +38,7 @@ impl Nodal {
 
     /// Returns the location of the result of a field.
     pub(crate) fn result(s: &Lowering<'_>, field: usize) -> Self {
-        let (components, own) = (s.facts.components(field), Source::Direction(field));
+        let (components, own) = (s.facts.components(field), QuantitySource::Direction(field));
         let (role, map, write) = match s.facts.plan.scatter {
             Scatter::Atomic => (Role::Result(field), Some(map_of(s, own)), Write::LaneSerial),
             Scatter::Coloured => (Role::Result(field), Some(map_of(s, own)), Write::Alone),
@@ -161,6 +161,6 @@ impl MatrixEntries {
 }
 
 /// Returns the index array of a source and its kind of indices.
-fn map_of(s: &Lowering<'_>, source: Source) -> (ArgumentId, Indices) {
+fn map_of(s: &Lowering<'_>, source: QuantitySource) -> (ArgumentId, Indices) {
     (s.arguments[&s.facts.map_of(source)], s.facts.indices_of(source))
 }

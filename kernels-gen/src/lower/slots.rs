@@ -12,7 +12,7 @@
 //! refers to the DoF ([`Role::Slots`]). Each DoF of a batch is therefore read from memory once, and cells never wait
 //! for each other.
 
-use super::facts::{Facts, Source};
+use super::facts::{KernelFacts, QuantitySource};
 use super::geometry::load_affine;
 use super::lowering::Lowering;
 use crate::abi::{self, Indices, Role, TILE, coordinate_stride};
@@ -24,20 +24,20 @@ use crate::plan::{Geometry, PlanError, Strategy};
 
 /// The location of the nodes of one field in an array of slots.
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct SlotLocation {
     shared: SharedId,
-    terms: Terms,
+    terms: SlotTerms,
     slots: abi::Slots,
 }
 
 /// The loaded terms of a thread or lane: of all nodes of its cell, or of one.
 #[derive(Clone, Copy)]
-pub(crate) enum Terms {
+pub(crate) enum SlotTerms {
     Cell(IntegersId),
     Node(VarId),
 }
 
-impl Place {
+impl SlotLocation {
     /// Loads component `c` from the slot of a node; `node` is numbered through all batches.
     pub(crate) fn load(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let term = self.term(b, node);
@@ -55,8 +55,8 @@ impl Place {
 
     fn term(self, b: &mut Builder, node: &Index) -> VarId {
         match self.terms {
-            Terms::Node(term) => term,
-            Terms::Cell(terms) => {
+            SlotTerms::Node(term) => term,
+            SlotTerms::Cell(terms) => {
                 let mut own = node.clone();
                 own.terms.retain(|&(var, _)| var != b.batch());
                 b.integer("term", Integer::Entry(terms, own))
@@ -67,7 +67,7 @@ impl Place {
 
 /// The elements of a vector for the slots of a shared array: slot s is for `map[at + s] · scale + offset`, or empty if
 /// the map is `u32::MAX`.
-struct Elements {
+struct SlotElements {
     map: ArgumentId,
     at: Index,
     scale: usize,
@@ -75,7 +75,7 @@ struct Elements {
     parts: Vec<(usize, usize)>,
 }
 
-impl Elements {
+impl SlotElements {
     /// Returns the index of the element of slot `s`.
     fn of(&self, b: &mut Builder, slot: &Index) -> VarId {
         b.integer("of", Integer::Element(self.map, &self.at + slot))
@@ -116,15 +116,15 @@ impl Elements {
 
 impl Lowering<'_> {
     /// Returns the location of the values, or of the sums, of a field's role.
-    pub(crate) fn in_slots(&self, role: Role, field: usize) -> Option<Place> {
+    pub(crate) fn in_slots(&self, role: Role, field: usize) -> Option<SlotLocation> {
         let shared = *self.slots.get(&role)?;
         let terms = *self.terms.get(&field)?;
-        Some(Place { shared, terms, slots: self.facts.plan.slots[field] })
+        Some(SlotLocation { shared, terms, slots: self.facts.plan.slots[field] })
     }
 }
 
 /// Returns the bytes of shared memory of a batch's slots.
-pub(crate) fn bytes(facts: &Facts<'_>) -> usize {
+pub(crate) fn bytes(facts: &KernelFacts<'_>) -> usize {
     if !facts.sums_first() {
         return 0;
     }
@@ -157,7 +157,7 @@ pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
             let term = s.b.load_index("term", map, &at.plus(node));
             s.b.statement(Statement::StoreInteger(terms, Index::from(node), term));
         }
-        s.terms.insert(field, Terms::Cell(terms));
+        s.terms.insert(field, SlotTerms::Cell(terms));
     }
 }
 
@@ -165,7 +165,7 @@ pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
 pub(crate) fn hold_term(s: &mut Lowering<'_>, field: usize, node: &Index) {
     let Some(&map) = s.arguments.get(&Role::Terms(field)) else { return };
     let term = s.b.load_index("term", map, node);
-    s.terms.insert(field, Terms::Node(term));
+    s.terms.insert(field, SlotTerms::Node(term));
 }
 
 /// Loads the data of the current cell before its nodes, so that it arrives before the barrier.
@@ -221,7 +221,7 @@ fn corners(s: &mut Lowering<'_>) {
     let at = Index::from(s.b.batch()).times(count);
     let elements = |scale: usize, parts: Vec<(usize, usize)>| {
         let at = at.clone();
-        Elements { map, at, scale, parts }
+        SlotElements { map, at, scale, parts }
     };
     if let Some(&source) = s.arguments.get(&Role::Coordinates) {
         let (scale, step) =
@@ -247,7 +247,7 @@ pub(crate) fn empty(s: &mut Lowering<'_>) {
     for field in s.facts.results() {
         let (target, shared) = (s.arguments[&Role::Result(field)], s.slots[&Role::Result(field)]);
         let (components, slots) = (s.facts.components(field), s.facts.plan.slots[field]);
-        let indices = s.facts.indices_of(Source::Direction(field));
+        let indices = s.facts.indices_of(QuantitySource::Direction(field));
         for elements in elements_of(s, (field, indices), components, sums_of(slots)) {
             elements.scatter(&mut s.b, target, shared, slots);
         }
@@ -261,24 +261,24 @@ fn elements_of(
     (field, indices): (usize, Indices),
     components: usize,
     apart: usize,
-) -> Vec<Elements> {
+) -> Vec<SlotElements> {
     let count = s.facts.plan.slots[field].count;
     let map = s.arguments[&Role::Slots(field, indices)];
     let batch = Index::from(s.b.batch());
     if indices == Indices::Dofs {
         let one = |c: usize| {
             let at = batch.times(components * count).plus(c * count);
-            Elements { map, at, scale: 1, parts: vec![(0, c * apart)] }
+            SlotElements { map, at, scale: 1, parts: vec![(0, c * apart)] }
         };
         return (0..components).map(one).collect();
     }
     let (scale, step) = if indices == Indices::Tiles { (1, TILE) } else { (components, 1) };
     let parts = (0..components).map(|c| (c * step, c * apart)).collect();
-    vec![Elements { map, at: batch.times(count), scale, parts }]
+    vec![SlotElements { map, at: batch.times(count), scale, parts }]
 }
 
 /// Checks the requirements of summing first in a batch.
-pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
+pub(crate) fn check(facts: &KernelFacts<'_>) -> Result<(), PlanError> {
     let (elements, plan) = (facts.elements, facts.plan);
     let unsupported = |text: String| Err(PlanError::Unsupported(text));
     let by_cells =

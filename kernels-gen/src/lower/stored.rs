@@ -9,8 +9,8 @@
 //! They contain everything that the Jacobian's action needs of geometry, parameters and u: 6 reals per point for any
 //! scalar diffusion in 3D. Pairs of components with the same block share it.
 
-use super::graph::Lowered;
-use super::jacobian::AtPoint;
+use super::graph::LoweredValues;
+use super::jacobian::PointGeometry;
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
 use fem_dsl::point::{Integral, NodeId, Part, PointForm, Slot};
@@ -112,7 +112,7 @@ pub(crate) fn blocks(
 
 /// The values of one block, pulled back, as matrices; absent parts are empty.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Pulled {
+pub(crate) struct PulledBlock {
     /// gg\[a\]\[b\].
     pub(crate) gg: Vec<Vec<ValueId>>,
     /// gv\[a\].
@@ -144,14 +144,14 @@ impl Blocks {
         &self,
         b: &mut Builder,
         block: &Block,
-        at: &AtPoint,
-        values: &Lowered,
-    ) -> Pulled {
+        at: &PointGeometry,
+        values: &LoweredValues,
+    ) -> PulledBlock {
         let value = |node: &NodeId| values.get(*node).expect("a coefficient should be lowered");
         let zero = b.constant(0.0);
         let dim = self.dim;
         let scales = Scales::new(b, at);
-        let mut pulled = Pulled::default();
+        let mut pulled = PulledBlock::default();
         if !block.gg.is_empty() {
             pulled.gg = vec![vec![zero; dim]; dim];
             let isotropic = block.isotropic(dim).map(|node| value(&node));
@@ -208,7 +208,7 @@ impl Blocks {
     }
 
     /// Returns the values of a pulled-back block in storage order.
-    pub(crate) fn numbers_of(&self, block: &Block, pulled: &Pulled) -> Vec<ValueId> {
+    pub(crate) fn numbers_of(&self, block: &Block, pulled: &PulledBlock) -> Vec<ValueId> {
         let mut numbers = Vec::new();
         for (a, row) in pulled.gg.iter().enumerate() {
             let from = if block.symmetric() { a } else { 0 };
@@ -221,9 +221,13 @@ impl Blocks {
     }
 
     /// Reverses [`Blocks::numbers_of`]; `load` supplies the values in order.
-    pub(crate) fn of_numbers(&self, block: &Block, mut load: impl FnMut() -> ValueId) -> Pulled {
+    pub(crate) fn of_numbers(
+        &self,
+        block: &Block,
+        mut load: impl FnMut() -> ValueId,
+    ) -> PulledBlock {
         let dim = self.dim;
-        let mut pulled = Pulled::default();
+        let mut pulled = PulledBlock::default();
         if !block.gg.is_empty() {
             let symmetric = block.symmetric();
             for a in 0..dim {
@@ -253,7 +257,7 @@ struct Scales {
 }
 
 impl Scales {
-    fn new(b: &mut Builder, at: &AtPoint) -> Self {
+    fn new(b: &mut Builder, at: &PointGeometry) -> Self {
         let Some(det) = at.det else {
             let weight = at.weight;
             return Self { value_value: weight, gradient_value: weight, gradient_gradient: weight };
@@ -269,7 +273,7 @@ impl Scales {
 
 /// The factors of a test function and its reference gradient, for one component of a result.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Tested {
+pub(crate) struct TestFactors {
     /// Factor of φ.
     pub(crate) value: Option<ValueId>,
     /// Factors of ∂φ/∂ξ_a; empty without any.
@@ -279,10 +283,10 @@ pub(crate) struct Tested {
 /// Adds a pulled block's action on one trial component to one test component.
 pub(crate) fn act(
     b: &mut Builder,
-    pulled: &Pulled,
+    pulled: &PulledBlock,
     value: Option<ValueId>,
     gradient: &[ValueId],
-    onto: &mut Tested,
+    onto: &mut TestFactors,
 ) {
     let zero = b.constant(0.0);
     let dim = pulled.gg.len().max(pulled.gv.len());

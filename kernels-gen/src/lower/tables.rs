@@ -14,26 +14,31 @@ pub(crate) struct Tables {
     /// The derivatives at any point, `[axis][node]`, if they are equal at all.
     pub(crate) constant: Option<Vec<Vec<f64>>>,
     points: usize,
-    by: By,
+    by: TableReader,
 }
 
 /// The reader of a table: one thread or lane reads all of it, entries `[point][node]`; threads with a point each,
 /// `[node][point]`; or threads with a node each, `[point][node]`.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum By {
+pub(crate) enum TableReader {
     One,
     Point,
     Node,
 }
 
 impl Tables {
-    pub(crate) fn new(s: &mut Lowering<'_>, name: &str, element: Lagrange, by: By) -> Self {
+    pub(crate) fn new(
+        s: &mut Lowering<'_>,
+        name: &str,
+        element: Lagrange,
+        by: TableReader,
+    ) -> Self {
         let points = s.facts.rule_points();
         let (tabulation, nodes, all) = (tabulate(element, &points), element.count(), points.len());
         let flat = |entry: &dyn Fn(usize, usize) -> f64| -> Entries {
             let pairs = (0..all * nodes).map(|i| match by {
-                By::Point => (i % all, i / all),
-                By::One | By::Node => (i / nodes, i % nodes),
+                TableReader::Point => (i % all, i / all),
+                TableReader::One | TableReader::Node => (i / nodes, i % nodes),
             });
             Entries::Real(pairs.map(|(q, b)| entry(q, b)).collect())
         };
@@ -43,10 +48,14 @@ impl Tables {
             let of = |a: usize| (0..nodes).map(|b| tabulation.gradient(0, b)[a]).collect();
             axes.clone().map(of).collect::<Vec<Vec<f64>>>()
         });
-        let suffix = if by == By::Node { "_t" } else { "" };
+        let suffix = if by == TableReader::Node { "_t" } else { "" };
         let mut table = |what: &str, entries: Entries| {
             let name = format!("{name}_{what}{suffix}");
-            if by == By::One { s.b.table(&name, entries) } else { s.b.spread_table(&name, entries) }
+            if by == TableReader::One {
+                s.b.table(&name, entries)
+            } else {
+                s.b.spread_table(&name, entries)
+            }
         };
         let value = table("values", flat(&|q, b| tabulation.value(q, b)));
         let derivatives = axes.map(|a| {
@@ -73,9 +82,11 @@ impl Tables {
             Part::Derivative(a) => (self.derivatives[a], self.constant.as_ref().map(|all| &all[a])),
         };
         match (constant, node.known(), self.by) {
-            (Some(slopes), Some(node), By::One) => s.b.constant(slopes[node]),
+            (Some(slopes), Some(node), TableReader::One) => s.b.constant(slopes[node]),
             (Some(_), _, _) => s.b.load_table(table, node.clone()),
-            (None, _, By::Point) => s.b.load_table(table, &node.times(self.points) + point),
+            (None, _, TableReader::Point) => {
+                s.b.load_table(table, &node.times(self.points) + point)
+            }
             (None, _, _) => s.b.load_table(table, &point.times(self.nodes) + node),
         }
     }

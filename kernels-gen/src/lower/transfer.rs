@@ -8,10 +8,10 @@
 //! Exactly one of the cells that share a DoF of the finer space refers to it. No weights or atomics are therefore
 //! needed, and one is the transpose of the other.
 
-use super::facts::Source;
+use super::facts::QuantitySource;
 use super::lowering::Lowering;
 use super::point::Evaluate;
-use super::stored::Tested;
+use super::stored::TestFactors;
 use crate::abi::Role;
 use crate::kir::{Index, Indexed, Statement, Write};
 use fem_dsl::point::Part;
@@ -25,7 +25,7 @@ fn target(s: &Lowering<'_>, row: usize, point: &Index) -> Index {
 
 /// Adds the values of the field to the DoFs at a point.
 pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) {
-    let Some(quantity) = s.facts.quantity(Source::Direction(0)) else { return };
+    let Some(quantity) = s.facts.quantity(QuantitySource::Direction(0)) else { return };
     let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
     for component in 0..s.facts.rows() {
         let value = evaluate(s, quantity, component, Part::Value);
@@ -36,12 +36,12 @@ pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evalua
 }
 
 /// Returns the values of the DoFs at a point, for each component.
-pub(crate) fn restrict(s: &mut Lowering<'_>, point: &Index) -> Vec<Tested> {
+pub(crate) fn restrict(s: &mut Lowering<'_>, point: &Index) -> Vec<TestFactors> {
     let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
     let value = |s: &mut Lowering<'_>, row: usize| {
         let at = target(s, row, point);
         let value = Some(s.b.gather(fine, map, at, (1, 0), true));
-        Tested { value, ..Tested::default() }
+        TestFactors { value, ..TestFactors::default() }
     };
     (0..s.facts.rows()).map(|row| value(s, row)).collect()
 }

@@ -3,7 +3,7 @@
 mod texts;
 
 use super::*;
-use crate::ahead;
+use crate::aot;
 use crate::dialect::cuda::CUDA;
 use crate::dialect::opencl::OPENCL;
 use crate::dialect::rust::Isa;
@@ -57,8 +57,7 @@ fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
     let plans = [Task::Residual, Task::Action].map(|task| {
         Plan::new(Target::Vectors, task, 4, crate::kir::Precision::F64, Geometry::Vertices)
     });
-    let setting =
-        ahead::Setting { cell: Cell::Quadrilateral, degree: 2, order: 1, quadrature: None };
+    let setting = aot::Setting { cell: Cell::Quadrilateral, degree: 2, order: 1, quadrature: None };
     let passes = PASSES.iter().map(|pass| (pass.name, pass.targets));
     for (pass, targets) in std::iter::once((LOWER, Targets::All)).chain(passes) {
         let compiled =
@@ -67,12 +66,12 @@ fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
         let threads = words
             .map(|words| refused(pass, || generate_for_threads(&form, &elements, &plans, words)));
         let interpreted = refused(pass, || interpret(&form, &elements, &plans));
-        let ahead = refused(pass, || ahead::kernels(&form, setting, Isa::Avx2));
+        let aot = refused(pass, || aot::kernels(&form, setting, Isa::Avx2));
         let vectors = targets != Targets::Threads;
         let devices = targets != Targets::Vectors;
         assert_eq!(compiled, [vectors; 3], "{pass}");
         assert_eq!(threads, [devices; 2], "{pass}");
-        assert_eq!((interpreted, ahead), (vectors && devices, vectors), "{pass}");
+        assert_eq!((interpreted, aot), (vectors && devices, vectors), "{pass}");
     }
 }
 

@@ -37,7 +37,7 @@ const ROUNDING: f64 = 1e-10;
 
 /// The reason for rejecting an explicit quadrature.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Unsuited {
+pub enum QuadratureError {
     /// The form's operator loses rank.
     #[error(
         "quadrature {given} is too low for `{field}` of degree {degree} on a {cell}: none of its points sees some of \
@@ -67,7 +67,7 @@ pub enum Unsuited {
     },
 }
 
-impl Unsuited {
+impl QuadratureError {
     /// Returns the bound, for a remark at the value.
     pub fn bound(&self) -> String {
         match self {
@@ -120,11 +120,11 @@ pub fn judge(
     elements: &Elements,
     order: usize,
     given: usize,
-) -> Result<Vec<String>, Unsuited> {
+) -> Result<Vec<String>, QuadratureError> {
     let cell = elements.cell;
     let most = largest_quadrature(cell, order);
     if given > most {
-        return Err(Unsuited::High { given, cell, most });
+        return Err(QuadratureError::High { given, cell, most });
     }
     let lost = if cell.is_tensor() {
         on_lines(form, elements, given)
@@ -134,7 +134,7 @@ pub fn judge(
     if let Some((field, least)) = lost {
         let (name, element) = (&form.fields[field].name, elements.fields[field]);
         let (field, degree) = (name.clone(), element.degree());
-        return Err(Unsuited::Low { given, field, degree, cell, least });
+        return Err(QuadratureError::Low { given, field, degree, cell, least });
     }
     let aux = elements.aux.iter().flatten();
     let degrees = elements.fields.iter().chain(aux).map(|element| element.degree());

@@ -18,13 +18,13 @@ mod tensor;
 
 use crate::abi::KernelAbi;
 use crate::kir::Kernel;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::lowering::Lowering;
 use crate::lower::slots;
 use crate::plan::Task;
 
 /// Generates the kernel.
-pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
+pub(super) fn lower(facts: &KernelFacts<'_>) -> (Kernel, KernelAbi) {
     let plans = [facts.plan_of_matrix(), facts.plan_of_columns()];
     let (of_matrix, of_columns);
     let mut s = Lowering::new(facts);
@@ -33,7 +33,7 @@ pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
     match facts.plan.task {
         Task::StoredProduct => product::lower(&mut s),
         Task::Matrix | Task::MatrixProduct => {
-            of_matrix = Facts::new(facts.form, facts.elements, &plans[0]);
+            of_matrix = KernelFacts::new(facts.form, facts.elements, &plans[0]);
             of_columns = of_matrix.columns(&plans[1]);
             matrix::lower(&mut s, &of_matrix, &of_columns);
         }

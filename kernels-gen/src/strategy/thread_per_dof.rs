@@ -25,20 +25,20 @@ use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::{Condition, Entries, Index, Kernel, SharedId, TableId, ValueId, VarId};
 use crate::lower::ends::tested_parts;
 use crate::lower::factors::nodes_of;
-use crate::lower::facts::{Facts, Quantity};
+use crate::lower::facts::{KernelFacts, Quantity};
 use crate::lower::geometry::{affine_map, geometry_at, position};
 use crate::lower::lowering::Lowering;
-use crate::lower::point::{Interpolated, at_point};
-use crate::lower::restrict::Nodal;
-use crate::lower::stored::Tested;
+use crate::lower::point::{PointValues, at_point};
+use crate::lower::restrict::NodalLocation;
+use crate::lower::stored::TestFactors;
 use crate::plan::{Geometry, PlanError, Task};
 use diagonal::Diagonal;
 use fem_dsl::point::Part;
-use hanging::Hanging;
+use hanging::HangingNodes;
 use std::ops::Range;
 
 /// Checks that this strategy supports a plan.
-pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
+pub(crate) fn check(facts: &KernelFacts<'_>) -> Result<(), PlanError> {
     let (elements, plan) = (facts.elements, facts.plan);
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     if plan.hanging && plan.task == Task::Diagonal {
@@ -73,7 +73,7 @@ pub(crate) fn check(facts: &Facts<'_>) -> Result<(), PlanError> {
 }
 
 /// Generates the kernel.
-pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
+pub(super) fn lower(facts: &KernelFacts<'_>) -> (Kernel, KernelAbi) {
     let (elements, plan) = (facts.elements, facts.plan);
     let mut setting = Lowering::new(facts);
     setting.b.set_threads(plan.lanes * elements.rule.count(), 1);
@@ -86,7 +86,7 @@ pub(super) fn lower(facts: &Facts<'_>) -> (Kernel, KernelAbi) {
 }
 
 /// A quantity in shared memory between nodes and points, or the result on its way back.
-struct Held {
+struct SharedQuantity {
     components: usize,
     /// Nodes per direction.
     n: usize,
@@ -95,12 +95,12 @@ struct Held {
     /// B\[i\]\[a\] at `a · q + i`, and its transpose at `a · n + i`; `None` if nodes are points.
     interpolate: Option<[TableId; 2]>,
     /// The hanging-node constraints, if its nodes may hang.
-    hanging: Option<Hanging>,
+    hanging: Option<HangingNodes>,
     /// Steps before those of the interpolation.
     before: usize,
 }
 
-impl Held {
+impl SharedQuantity {
     /// Returns the array after this many steps of the interpolation.
     fn after(&self, steps: usize) -> SharedId {
         self.arrays[(self.before + steps) % 2]
@@ -118,7 +118,7 @@ impl Held {
         if self.interpolate.is_none() {
             self.arrays[1] = s.b.shared(&format!("{name}_t"), self.components * volume);
         }
-        self.hanging = Some(Hanging::new(s, nodes_of(element), line.count(), back));
+        self.hanging = Some(HangingNodes::new(s, nodes_of(element), line.count(), back));
     }
 
     /// Returns the array that a step reads, and the one that it writes.
@@ -135,10 +135,10 @@ struct Dofs {
     cell: Index,
     /// x, y, z.
     digits: Vec<VarId>,
-    inputs: Vec<Held>,
+    inputs: Vec<SharedQuantity>,
     /// D\[i\]\[a\] at `a · q + i`, and D\[a\]\[i\].
     derive: [TableId; 2],
-    end: End,
+    end: PointResults,
 }
 
 /// The contributions to a field.
@@ -146,19 +146,19 @@ struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
-    held: Held,
+    held: SharedQuantity,
 }
 
 /// The tested values at the points: `[number][point][cell]`.
-struct Kept {
+struct TestValues {
     shared: SharedId,
     /// The component, among those of all fields, and the part of each value.
     numbers: Vec<(usize, Part)>,
 }
 
 /// The results at the points.
-enum End {
-    Tested(Kept, Vec<ElementVector>),
+enum PointResults {
+    ElementVectors(TestValues, Vec<ElementVector>),
     Diagonal(Diagonal),
     /// Values are stored at the points.
     Stored,
@@ -195,14 +195,14 @@ impl Dofs {
         let inputs = inputs.collect();
         let end = match s.facts.plan.task {
             Task::Residual | Task::Action | Task::Restrict => tested(s, line, volume),
-            Task::Diagonal => End::Diagonal(Diagonal::new(s, volume)),
+            Task::Diagonal => PointResults::Diagonal(Diagonal::new(s, volume)),
             Task::Linearise
             | Task::Metric
             | Task::Flux
             | Task::Matrix
             | Task::StoredProduct
             | Task::MatrixProduct
-            | Task::Prolong => End::Stored,
+            | Task::Prolong => PointResults::Stored,
         };
         Self { dim, q, cells, cell, digits, inputs, derive, end }
     }
@@ -287,7 +287,7 @@ impl Dofs {
 
     fn gather(&self, s: &mut Lowering<'_>, quantity: &Quantity, n: usize, c: usize) -> ValueId {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
-        let nodal = Nodal::of(s, quantity);
+        let nodal = NodalLocation::of(s, quantity);
         nodal.gather(&mut s.b, &(&nodes + &self.number(n)), c)
     }
 
@@ -315,7 +315,7 @@ impl Dofs {
     }
 
     /// Returns the array with a quantity's values at the points.
-    fn at_points(&self, held: &Held) -> SharedId {
+    fn at_points(&self, held: &SharedQuantity) -> SharedId {
         held.after(self.steps(held))
     }
 
@@ -335,19 +335,24 @@ impl Dofs {
         let mut evaluate = |_: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             values[quantity].get(c, part)
         };
-        if let End::Diagonal(diagonal) = &self.end {
+        if let PointResults::Diagonal(diagonal) = &self.end {
             let known = diagonal.at_point(s, &at, &point, &mut evaluate);
             return self.integrate_diagonal(s, diagonal, &known);
         }
         let tested = at_point(s, &at, &point, &mut evaluate);
-        if let End::Tested(kept, results) = &self.end {
+        if let PointResults::ElementVectors(kept, results) = &self.end {
             self.keep(s, kept, &tested);
             s.b.barrier();
             self.integrate(s, kept, results);
         }
     }
 
-    fn interpolated(&self, s: &mut Lowering<'_>, quantity: &Quantity, held: &Held) -> Interpolated {
+    fn interpolated(
+        &self,
+        s: &mut Lowering<'_>,
+        quantity: &Quantity,
+        held: &SharedQuantity,
+    ) -> PointValues {
         let value = quantity.value.then_some(Part::Value);
         let axes = if quantity.gradient { 0..self.dim } else { 0..0 };
         let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
@@ -364,10 +369,10 @@ impl Dofs {
                 });
             }
         }
-        Interpolated { parts, values, slopes: Vec::new() }
+        PointValues { parts, values, slopes: Vec::new() }
     }
 
-    fn keep(&self, s: &mut Lowering<'_>, kept: &Kept, tested: &[Tested]) {
+    fn keep(&self, s: &mut Lowering<'_>, kept: &TestValues, tested: &[TestFactors]) {
         let zero = s.b.constant(0.0);
         for (number, &(row, part)) in kept.numbers.iter().enumerate() {
             let value = tested[row].part(part);
@@ -376,7 +381,7 @@ impl Dofs {
     }
 
     /// Applies Dᵀ in all directions at once, then Bᵀ in one after another.
-    fn integrate(&self, s: &mut Lowering<'_>, kept: &Kept, results: &[ElementVector]) {
+    fn integrate(&self, s: &mut Lowering<'_>, kept: &TestValues, results: &[ElementVector]) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
         for ElementVector { field, rows, held } in results {
@@ -415,7 +420,7 @@ impl Dofs {
     }
 
     /// Computes f0 + Σ_axis Dᵀ f1 of a component, given by its row, at the thread's point.
-    fn tested(&self, s: &mut Lowering<'_>, kept: &Kept, row: usize) -> ValueId {
+    fn tested(&self, s: &mut Lowering<'_>, kept: &TestValues, row: usize) -> ValueId {
         let mut sum = s.b.constant(0.0);
         for (number, &(own, part)) in kept.numbers.iter().enumerate() {
             if own != row {
@@ -444,7 +449,7 @@ impl Dofs {
     /// Adds to the components of a field at the thread's node of `n` per direction.
     fn scatter(&self, s: &mut Lowering<'_>, (field, n): (usize, usize), sums: &[ValueId]) {
         let nodes = Index::from(s.b.batch()).times(n.pow(self.dim as u32));
-        let (node, nodal) = (&nodes + &self.number(n), Nodal::result(s, field));
+        let (node, nodal) = (&nodes + &self.number(n), NodalLocation::result(s, field));
         s.b.open_when();
         for (c, &sum) in sums.iter().enumerate() {
             nodal.scatter(&mut s.b, &node, c, sum);
@@ -454,7 +459,7 @@ impl Dofs {
 }
 
 /// Declares the tested values in shared memory, and the results.
-fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
+fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> PointResults {
     let numbers = tested_parts(s.facts);
     let shared = s.b.shared("tested_s", numbers.len().max(1) * volume);
     let results = s.facts.results().into_iter().map(|field| {
@@ -467,7 +472,7 @@ fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> End {
         ElementVector { field, rows, held }
     });
     let results = results.collect();
-    End::Tested(Kept { shared, numbers }, results)
+    PointResults::ElementVectors(TestValues { shared, numbers }, results)
 }
 
 /// Declares a quantity of an element in shared memory.
@@ -478,7 +483,7 @@ fn held(
     element: Lagrange,
     line: LinePoints,
     volume: usize,
-) -> Held {
+) -> SharedQuantity {
     let nodes = nodes_of(element);
     let (n, q) = (nodes.count(), line.count());
     let moved = nodes != line;
@@ -492,5 +497,5 @@ fn held(
         let there = s.b.spread_table(&format!("basis_{n}"), Entries::Real(there));
         [there, s.b.spread_table(&format!("basis_{n}_t"), Entries::Real(back))]
     });
-    Held { components, n, arrays: [first, second], interpolate, hanging: None, before: 0 }
+    SharedQuantity { components, n, arrays: [first, second], interpolate, hanging: None, before: 0 }
 }

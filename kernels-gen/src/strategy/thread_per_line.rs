@@ -31,28 +31,28 @@
 mod column;
 mod diagonal;
 mod hanging;
-mod held;
 mod layout;
 mod phases;
 mod rows;
+mod shared_quantity;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Kernel, SharedId, TableId, VarId};
 use crate::lower::contract::Matrix;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::lowering::Lowering;
 use crate::plan::{Geometry, PlanError, Task};
 use fem_dsl::point::Location;
-use held::{ElementVector, Held, hold, is_in_place, traffic};
 use layout::Layout;
-use rows::{NodalLine, Row, RowKey};
+use rows::{NodalLine, PointRow, RowKey};
+use shared_quantity::{ElementVector, SharedQuantity, hold, is_in_place, traffic};
 use std::collections::BTreeMap;
 
 /// Checks that this strategy supports a plan.
-pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
-    let Facts { form, elements, plan, .. } = *facts;
+pub(crate) fn check(facts: &KernelFacts<'_>, cells: usize) -> Result<(), PlanError> {
+    let KernelFacts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     if plan.hanging && plan.task == Task::Diagonal {
         return refuse("a thread a line has no diagonal of hanging nodes".to_owned());
@@ -93,7 +93,7 @@ pub(crate) fn check(facts: &Facts<'_>, cells: usize) -> Result<(), PlanError> {
 }
 
 /// Generates the kernel.
-pub(super) fn lower(facts: &Facts<'_>, cells: usize) -> (Kernel, KernelAbi) {
+pub(super) fn lower(facts: &KernelFacts<'_>, cells: usize) -> (Kernel, KernelAbi) {
     let mut setting = Lowering::new(facts);
     let group = Group::new(&mut setting, cells);
     let declared = setting.shared_bytes();
@@ -119,7 +119,7 @@ struct Group {
     line: LinePoints,
     points: TableId,
     weights: TableId,
-    inputs: Vec<Held>,
+    inputs: Vec<SharedQuantity>,
     /// The contributions to the tested fields; empty if values are stored at the points.
     results: Vec<ElementVector>,
     /// True if no gradient is read or tested.
@@ -128,7 +128,7 @@ struct Group {
     in_place: bool,
     /// Coefficients of the multilinear map, cell by cell.
     modes: Option<SharedId>,
-    rows: BTreeMap<RowKey, Row>,
+    rows: BTreeMap<RowKey, PointRow>,
     /// Lines of nodes, by the nodes per direction and their axis.
     nodal: BTreeMap<(usize, usize), NodalLine>,
 }

@@ -34,7 +34,7 @@ mod sums;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
 use crate::kir::Kernel;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::lowering::Lowering;
 use crate::lower::slots;
 use crate::plan::{Geometry, PlanError, Task};
@@ -42,13 +42,17 @@ pub use layout::Layout;
 use phases::Transposition;
 
 /// Returns the bytes of shared memory per cell.
-pub(crate) fn bytes_of_cell(facts: &Facts<'_>) -> usize {
+pub(crate) fn bytes_of_cell(facts: &KernelFacts<'_>) -> usize {
     phases::numbers_of_cell(facts) * facts.plan.precision.bytes()
 }
 
 /// Checks that this strategy supports a plan.
-pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<(), PlanError> {
-    let Facts { form, elements, plan, .. } = *facts;
+pub(crate) fn check(
+    facts: &KernelFacts<'_>,
+    blocks: usize,
+    batches: usize,
+) -> Result<(), PlanError> {
+    let KernelFacts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     if blocks == 0 || batches == 0 || plan.lanes == 0 {
         return refuse("a group of threads needs a block, a batch and a cell".to_owned());
@@ -79,8 +83,8 @@ pub(crate) fn check(facts: &Facts<'_>, blocks: usize, batches: usize) -> Result<
 }
 
 /// Generates the kernel.
-pub(super) fn lower(facts: &Facts<'_>, blocks: usize, batches: usize) -> (Kernel, KernelAbi) {
-    let Facts { form, elements, plan, .. } = *facts;
+pub(super) fn lower(facts: &KernelFacts<'_>, blocks: usize, batches: usize) -> (Kernel, KernelAbi) {
+    let KernelFacts { form, elements, plan, .. } = *facts;
     let mut setting = Lowering::new(facts);
     let layout = Layout::new(form, elements, blocks, plan.lanes);
     setting.b.set_threads(layout.threads, 1);

@@ -6,7 +6,7 @@
 use super::device::median;
 use super::product::{Machine, held};
 use super::{BenchError, form_of, input, median_seconds};
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::generate::elements;
 use runtime::algebra::vector::Precision;
 use runtime::kernels::compile::{compile, compile_for_device, facts};
@@ -127,7 +127,8 @@ pub fn measured(
             Operator::on_host(on, module, kernels, target.precision, &[0.0], true)?
         }
         Machine::Device(device, wishes) => {
-            let (device, wishes) = (Arc::clone(device), Wishes { matrix: scatter, ..*wishes });
+            let (device, wishes) =
+                (Arc::clone(device), PlanOverrides { matrix: scatter, ..*wishes });
             let precision = Precision::F64;
             let compiled =
                 compile_for_device(&form, &elements, &facts, tasks, device, precision, &wishes)?;

@@ -14,7 +14,7 @@ use std::sync::Arc;
 ///
 /// # Errors
 ///
-/// Wishes that match no kernel, kernels that cannot be compiled, a device failure.
+/// Overrides that match no kernel, kernels that cannot be compiled, a device failure.
 pub fn measure(
     form: &PointForm,
     setup: &ProblemSetup,

@@ -4,7 +4,7 @@
 use super::{
     BenchError, BenchRow, Case, UncompiledCase, alone, describe, input, input_of, scaling, set_up,
 };
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::cost::Machine as Cores;
 use kernels_gen::plan::{Plan, Task};
 use runtime::algebra::vector::{Precision, Vector};
@@ -33,7 +33,7 @@ pub fn prepare(
     degree: usize,
     dofs: usize,
     precision: Precision,
-    wishes: &Wishes,
+    wishes: &PlanOverrides,
 ) -> Result<DeviceCase, BenchError> {
     prepare_part(device, case, degree, dofs, (precision, wishes), &alone())
 }
@@ -44,7 +44,7 @@ pub fn prepare_part(
     case: &Case,
     degree: usize,
     dofs: usize,
-    (precision, wishes): (Precision, &Wishes),
+    (precision, wishes): (Precision, &PlanOverrides),
     group: &Arc<dyn ProcessGroup>,
 ) -> Result<DeviceCase, BenchError> {
     let UncompiledCase { form, elements, on, params } = set_up(case, degree, dofs, group)?;

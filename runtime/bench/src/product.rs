@@ -6,7 +6,7 @@
 use super::device::median;
 use super::{BenchError, Case, form_of, input, median_seconds};
 use fem_dsl::point::PointForm;
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::cost::count;
 use kernels_gen::element::Rule;
 use kernels_gen::plan::{Elements, Plan, Task};
@@ -28,7 +28,7 @@ pub enum Machine {
     /// The host.
     Processor(Target),
     /// A device with its own memory, and kernel wishes.
-    Device(Arc<dyn Device>, Wishes),
+    Device(Arc<dyn Device>, PlanOverrides),
 }
 
 /// An operator with an input vector.
@@ -316,7 +316,7 @@ pub(super) fn made(
     let matrix = Some(how.scatter());
     Ok(match machine {
         Machine::Processor(target) => {
-            let target = Target { wishes: Wishes { matrix, ..target.wishes }, ..*target };
+            let target = Target { wishes: PlanOverrides { matrix, ..target.wishes }, ..*target };
             let compiled = compile(form, elements, &facts, tasks, &target)?;
             let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
             let operator = Operator::on_host(on, module, kernels, target.precision, &params, true)?;
@@ -324,7 +324,7 @@ pub(super) fn made(
         }
         Machine::Device(device, wishes) => {
             let (device, precision) = (Arc::clone(device), Precision::F64);
-            let wishes = Wishes { matrix, ..*wishes };
+            let wishes = PlanOverrides { matrix, ..*wishes };
             let compiled =
                 compile_for_device(form, elements, &facts, tasks, device, precision, &wishes)?;
             let compiled = Arc::new(compiled);

@@ -9,7 +9,7 @@ use super::device::median;
 use super::{BenchError, form_of, input};
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::Argument;
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::cost::count;
 use kernels_gen::cost::transposition::Model;
 use kernels_gen::element::{Cell, Lagrange, default_rule};
@@ -46,7 +46,7 @@ pub struct PreparedProblem {
     form: PointForm,
     elements: Elements,
     precision: Precision,
-    wishes: Wishes,
+    wishes: PlanOverrides,
     on: Arc<Discretisation>,
     /// Result of one thread per cell.
     wanted: Vec<f64>,
@@ -99,7 +99,7 @@ pub fn prepare(
     cell: Cell,
     precision: Precision,
     dofs: usize,
-    wishes: Wishes,
+    wishes: PlanOverrides,
 ) -> Result<PreparedProblem, BenchError> {
     let dim = cell.dim();
     let form = form_of(name, text, dim)?;
@@ -184,7 +184,7 @@ impl PreparedProblem {
     /// Measures a residual with a strategy; returns the residual as well.
     fn run(&self, strategy: Strategy) -> Result<(PlanMeasurement, Vec<f64>), BenchError> {
         let lanes = self.wishes.lanes.filter(|_| strategy != Strategy::CellPerLane);
-        let wishes = Wishes { strategy: Some(strategy), lanes, ..self.wishes };
+        let wishes = PlanOverrides { strategy: Some(strategy), lanes, ..self.wishes };
         let (facts, device) = (facts(&self.on), Arc::clone(&self.device));
         let (form, elements, precision) = (&self.form, &self.elements, self.precision);
         let tasks = [Task::Residual];

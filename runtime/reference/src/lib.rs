@@ -27,7 +27,7 @@ mod tests;
 pub use bounded::{BoundedValue, assert_all_close, check_close};
 pub use hanging::{HangingFunctions, functions};
 
-use fem_dsl::culprit::Given;
+use fem_dsl::non_finite::PointInput;
 use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, PlanError, tested};
@@ -283,9 +283,9 @@ impl<'a> Reference<'a> {
 
     /// Finds the first point at which an integral is not finite, else one at which its derivative is not. Returns the
     /// integral's number, whether it is the derivative, and all inputs of the form there.
-    pub fn not_finite(&self, inputs: &FormInputs) -> Option<(usize, bool, Given)> {
+    pub fn not_finite(&self, inputs: &FormInputs) -> Option<(usize, bool, PointInput)> {
         let [mut value, mut derivative] = [None, None];
-        let wanted = fem_dsl::culprit::inputs(self.form);
+        let wanted = fem_dsl::non_finite::inputs(self.form);
         self.for_each_point(inputs, |integral, cursor, point| {
             let values = point.evaluate(self, &integral.graph, inputs, cursor);
             let finite = |node: NodeId| values[node].value.is_finite();
@@ -297,7 +297,7 @@ impl<'a> Reference<'a> {
             let number = self.form.integrals.iter().position(|of| std::ptr::eq(of, integral));
             found.get_or_insert_with(|| {
                 let read = |&input: &Input| (input, point.read(self, inputs, cursor, input).value);
-                (number.unwrap_or(0), wanted.iter().map(read).collect::<Given>())
+                (number.unwrap_or(0), wanted.iter().map(read).collect::<PointInput>())
             });
         });
         let (derived, found) = match (value, derivative) {

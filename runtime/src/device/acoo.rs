@@ -15,7 +15,7 @@ use super::arithmetic::groups;
 use super::{Array, Device, DeviceError, ElementKind, Kernel, KernelArgument, Module};
 use crate::support::memory::Bytes;
 use kernels_gen::abi::{KernelAbi, Precision};
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::{Language, SourceFile};
 use std::sync::Arc;
 
@@ -81,7 +81,7 @@ impl RowAssignment {
 }
 
 /// Returns the source of the kernels in a dialect.
-pub fn linked_rows(words: &Words, precision: Precision, tables: RowAssignment) -> SourceFile {
+pub fn linked_rows(words: &Vocabulary, precision: Precision, tables: RowAssignment) -> SourceFile {
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
     let (scalar, bits) = match precision {

@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 
 use super::cpu::LaunchError;
 use super::interface::{bytes, bytes_mut};
@@ -127,7 +127,7 @@ impl fmt::Debug for Arithmetic {
 
 impl Arithmetic {
     /// Returns the source of the kernels in a dialect.
-    pub fn source(words: &Words, precision: Precision) -> SourceFile {
+    pub fn source(words: &Vocabulary, precision: Precision) -> SourceFile {
         let (threads, slots) = (THREADS.to_string(), CgRecurrence::MOST.to_string());
         let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
         let scalar = match precision {

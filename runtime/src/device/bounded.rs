@@ -11,7 +11,7 @@ use super::{
 use crate::processes::ProcessGroup;
 use crate::support::memory::Bytes;
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 use std::any::Any;
 use std::error::Error;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -82,7 +82,7 @@ impl Device for BoundedDevice {
         self.device.group()
     }
 
-    fn words(&self) -> &'static Words {
+    fn words(&self) -> &'static Vocabulary {
         self.device.words()
     }
 

@@ -29,7 +29,7 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 use kernels_gen::abi::{KernelAbi, SHARED_BYTES};
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::cuda::CUDA;
 
 use super::interface::{BackendData, OwnerId};
@@ -271,7 +271,7 @@ impl Device for Cuda {
         result::mem_get_info().ok().map(|(free, _)| free as f64 + self.pool.unused() as f64)
     }
 
-    fn words(&self) -> &'static Words {
+    fn words(&self) -> &'static Vocabulary {
         &CUDA
     }
 

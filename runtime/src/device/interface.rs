@@ -21,8 +21,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::support::parallel::*;
 use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
-use kernels_gen::dialect::c::Words;
-use kernels_gen::dialect::{Generated, SourceFile};
+use kernels_gen::dialect::c::Vocabulary;
+use kernels_gen::dialect::{GeneratedSource, SourceFile};
 
 use super::cpu::{LargestIndex, LaunchError, PlainNumber, indices_fit};
 use super::{Backend, DeviceError, DeviceGroup, SelectedTransport, StagingBuffer, TransportError};
@@ -390,7 +390,7 @@ pub trait Device: fmt::Debug + Send + Sync {
     }
 
     /// Returns the dialect of its sources.
-    fn words(&self) -> &'static Words;
+    fn words(&self) -> &'static Vocabulary;
 
     /// Compiles a source, or finds it in the cache, and loads its kernels.
     ///
@@ -400,8 +400,8 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// # Safety
     ///
-    /// The kernels of the text must do what their interfaces say, and no more. [`Generated`] sources do: for them there
-    /// is a safe `load`.
+    /// The kernels of the text must do what their interfaces say, and no more. A [`GeneratedSource`] does: for it
+    /// there is a safe `load`.
     unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError>;
 
     /// Creates an array of zeros.
@@ -564,7 +564,7 @@ impl dyn Device + '_ {
     /// # Errors
     ///
     /// A missing compiler, a compiler error, or a driver error.
-    pub fn load(&self, source: &Generated) -> Result<Module, DeviceError> {
+    pub fn load(&self, source: &GeneratedSource) -> Result<Module, DeviceError> {
         // SAFETY: only the generator creates such a source; text and interfaces are printed together.
         unsafe { self.load_source(source) }
     }

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use kernels_gen::abi::SHARED_BYTES;
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::opencl::OPENCL;
 
 use super::interface::OwnerId;
@@ -124,7 +124,7 @@ impl Device for OpenCl {
         Some(self.facts.memory as f64)
     }
 
-    fn words(&self) -> &'static Words {
+    fn words(&self) -> &'static Vocabulary {
         &OPENCL
     }
 

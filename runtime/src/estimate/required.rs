@@ -1,7 +1,7 @@
 //! Values at points that an estimate needs, and their indices in the kernel output.
 
 use crate::operator::FluxSelection;
-use fem_dsl::measures::{Estimated, Shares};
+use fem_dsl::measures::{EstimatorComponents, EstimatorForm};
 use fem_dsl::point::{Part, PointForm};
 use kernels_gen::plan::{Elements, tested};
 
@@ -46,7 +46,7 @@ pub(super) struct ComponentIntegrands {
 
 impl RequiredValues {
     /// Selects the values for a form with its estimate, on its elements.
-    pub(super) fn new(form: &PointForm, of: &Estimated, elements: &Elements) -> Self {
+    pub(super) fn new(form: &PointForm, of: &EstimatorForm, elements: &Elements) -> Self {
         let tested = |integral: usize| tested(&of.form, elements, integral);
         let integrals = 0..of.form.integrals.len();
         let mut all: Vec<(usize, Part)> = integrals.clone().flat_map(tested).collect();
@@ -60,7 +60,7 @@ impl RequiredValues {
         let mut traced = 0;
         let fields = form.fields.iter().zip(&of.fields).enumerate();
         let fields = fields.map(|(number, (field, shares))| {
-            let Shares { has_flux, energy, coefficient, slope, ref tangent } = *shares;
+            let EstimatorComponents { has_flux, energy, coefficient, slope, ref tangent } = *shares;
             let (element, count) = (elements.fields[number], field.shape.components());
             let components = (0..count).map(|component| {
                 let row = form.row(number, component);

@@ -21,7 +21,7 @@ use crate::space::Space;
 use crate::support::input::{self, InputError};
 pub use error::FileError;
 use fem_dsl::point::Shape;
-use fem_dsl::problem::Stored;
+use fem_dsl::problem::FileArray;
 use fem_dsl::source::shortened;
 use kernels_gen::element::Lagrange;
 pub use npy::NpyError;
@@ -44,7 +44,7 @@ pub struct NodalValues {
 /// Request of an array for a mesh.
 #[derive(Clone, Copy, Debug)]
 pub struct ArrayRequest<'a> {
-    stored: &'a Stored,
+    stored: &'a FileArray,
     /// The name of the array.
     name: &'a str,
     shape: Shape,
@@ -53,7 +53,7 @@ pub struct ArrayRequest<'a> {
 
 impl<'a> ArrayRequest<'a> {
     /// Requests data or a state with this name and shape; `own` is the default array name.
-    pub fn new(stored: &'a Stored, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
+    pub fn new(stored: &'a FileArray, own: &'a str, shape: Shape, mesh: &'a Mesh) -> Self {
         Self { stored, name: stored.array.as_deref().unwrap_or(own), shape, mesh }
     }
 

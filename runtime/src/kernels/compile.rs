@@ -17,7 +17,7 @@ use crate::space::discretisation::Discretisation;
 use crate::support::timers::KernelBuildGuard;
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, KernelAbi, Precision};
-use kernels_gen::choose::{MeshFacts, Wishes, choose, choose_for_threads};
+use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Language, SourceFile};
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
@@ -80,7 +80,7 @@ pub struct Target {
     /// Precision of vectors and arithmetic.
     pub precision: Precision,
     /// Forced choices.
-    pub wishes: Wishes,
+    pub wishes: PlanOverrides,
     /// The execution mode.
     pub execution: Execution,
     /// Kernels compiled into the program.
@@ -93,7 +93,7 @@ impl Target {
     /// Returns the settings for this machine, in double precision, without forced choices.
     pub fn native() -> Self {
         let isa = Machine::detect().simd.isa();
-        let (wishes, execution) = (Wishes::default(), Execution::default());
+        let (wishes, execution) = (PlanOverrides::default(), Execution::default());
         let (precision, representation) = (Precision::F64, None);
         Self { isa, precision, wishes, execution, linked: &[], representation }
     }
@@ -283,12 +283,12 @@ pub fn compile_for_device(
     tasks: &[Task],
     device: Arc<dyn Device>,
     precision: Precision,
-    wishes: &Wishes,
+    wishes: &PlanOverrides,
 ) -> Result<DeviceKernels, CompileError> {
     let _making = KernelBuildGuard::begin();
     let start = Instant::now();
     let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
-    let wishes = Wishes { shared_bytes, ..*wishes };
+    let wishes = PlanOverrides { shared_bytes, ..*wishes };
     let mut plans = tuning::planned(
         (form, elements, facts),
         tasks,
@@ -401,10 +401,10 @@ fn make_compiled(
     facts: &MeshFacts,
     tasks: &[Task],
     target: &Target,
-    wishes: &Wishes,
+    wishes: &PlanOverrides,
 ) -> Result<ExecutableKernels, CompileError> {
     let Target { isa, precision, .. } = *target;
-    let wishes = &Wishes { machine: wishes.machine.or_else(tuning::measured), ..*wishes };
+    let wishes = &PlanOverrides { machine: wishes.machine.or_else(tuning::measured), ..*wishes };
     let plans = tuning::planned(
         (form, elements, facts),
         tasks,

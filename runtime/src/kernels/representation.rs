@@ -106,7 +106,7 @@ impl Representation {
         }
     }
 
-    /// Returns the scatter of element matrices in its kernels: [`kernels_gen::choose::Wishes::matrix`].
+    /// Returns the scatter of element matrices in its kernels: [`kernels_gen::choose::PlanOverrides::matrix`].
     pub fn scatter(self) -> Scatter {
         match self {
             Self::Assembled(Assembly::Pattern) => Scatter::Atomic,

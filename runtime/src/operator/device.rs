@@ -33,9 +33,9 @@ use crate::solve::OperatorError;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::discretisation::{Discretisation, Field};
 use kernels_gen::abi::{Role, Slots};
-use kernels_gen::dialect::Generated;
+use kernels_gen::dialect::GeneratedSource;
 use kernels_gen::dialect::c::sum::{ALONE, NAME, UNKNOWNS, sum_of_cells, sum_of_cells_alone};
-use kernels_gen::dialect::c::{Words, rows, slices};
+use kernels_gen::dialect::c::{Vocabulary, rows, slices};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::OwnerSums;
 use std::borrow::Cow;
@@ -229,7 +229,7 @@ impl DeviceEngine {
     fn written<'o>(
         &self,
         known: &'o OnceLock<Module>,
-        source: impl FnOnce(&Words, Precision) -> Generated,
+        source: impl FnOnce(&Vocabulary, Precision) -> GeneratedSource,
     ) -> Result<&'o Module, DeviceError> {
         if let Some(known) = known.get() {
             return Ok(known);

@@ -28,7 +28,7 @@ use crate::solve::OperatorError;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
-use kernels_gen::abi::{Reach, Role, Slots, hanging};
+use kernels_gen::abi::{IndirectAccess, Role, Slots, hanging};
 use kernels_gen::plan::Task;
 use std::borrow::Cow;
 use std::ops::Range;
@@ -415,7 +415,7 @@ impl Engine for HostEngine {
                     continue;
                 };
                 for (array, written) in abi.arguments.iter().enumerate() {
-                    let indexed = |reach: &Reach| (reach.map, reach.array) == (map, array);
+                    let indexed = |reach: &IndirectAccess| (reach.map, reach.array) == (map, array);
                     let Role::Result(field) = written.role else { continue };
                     if abi.reaches.iter().any(indexed) {
                         let (first, parts) = (on.dofs_of(field).start, block.batches.parts());

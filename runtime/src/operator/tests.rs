@@ -5,7 +5,7 @@ use super::*;
 use crate::algebra::vector::Real;
 use crate::device::jit;
 use crate::mesh::{CellOrdering, Mesh, MeshData};
-use kernels_gen::abi::{self, Indices, KernelAbi, Owner, Reach, Role};
+use kernels_gen::abi::{self, Indices, IndirectAccess, KernelAbi, Owner, Role};
 use kernels_gen::element::{Cell, Lagrange};
 use kernels_gen::plan::{Geometry, Target};
 
@@ -213,7 +213,7 @@ fn kernels(
         };
         // Results are written through the last index array of the field.
         let last = |wanted: Role| arguments.iter().rposition(|(role, _)| *role == wanted);
-        let reaches = last(Role::Result(0)).zip(last(map.0)).map(|(array, map)| Reach {
+        let reaches = last(Role::Result(0)).zip(last(map.0)).map(|(array, map)| IndirectAccess {
             map,
             array,
             scale: if indices == Indices::Nodes { C } else { 1 },

@@ -28,7 +28,7 @@ use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use crate::support::timers::Timers;
-use fem_dsl::problem::{Adapt, Problem};
+use fem_dsl::problem::{AdaptiveRefinement, Problem};
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub struct InterruptedRun {
 /// Solves a problem adaptively and returns the last solution.
 pub(super) fn solve_adaptively(
     problem: &Problem,
-    adapt: &Adapt,
+    adapt: &AdaptiveRefinement,
     mesh: Arc<Mesh>,
     target: &Target,
     device: Option<&Arc<dyn Device>>,
@@ -91,7 +91,7 @@ pub(super) fn solve_adaptively(
 /// Adaptive loop.
 struct AdaptiveLoop<'a> {
     problem: &'a Problem,
-    adapt: &'a Adapt,
+    adapt: &'a AdaptiveRefinement,
     target: &'a Target,
     device: Option<&'a Arc<dyn Device>>,
     adaptive: AdaptiveMesh,
@@ -207,7 +207,7 @@ impl AdaptiveLoop<'_> {
 
     /// Returns `Some` at the last step, with an optional note.
     fn end(&self, estimate: &ErrorEstimate) -> Option<Option<String>> {
-        let Adapt { steps, until, .. } = *self.adapt;
+        let AdaptiveRefinement { steps, until, .. } = *self.adapt;
         let relative = estimate.relative();
         if until.is_some_and(|until| relative.is_some_and(|found| found <= until)) {
             return Some(None);

@@ -17,7 +17,7 @@ use crate::support::expression::Parameters;
 use fem_dsl::measures;
 use fem_dsl::point::Integral;
 use fem_dsl::problem::{Expression, Problem};
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::element::{LinePoints, Rule};
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl<'a> IntegrationBackend<'a> {
         if device.is_none() && Jit::global().compiler().is_err() {
             return None;
         }
-        let (precision, wishes) = (Precision::F64, Wishes::default());
+        let (precision, wishes) = (Precision::F64, PlanOverrides::default());
         Some((Target { precision, wishes, execution: Execution::Compiled, ..*target }, device))
     }
 }

@@ -27,7 +27,7 @@ use crate::solve::{
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::point::{Field, PointForm, shifted};
-use fem_dsl::problem::{Eigen, Point, Problem};
+use fem_dsl::problem::{EigenProblem, Point, Problem};
 use kernels_gen::plan::Task;
 use shifted::{DefiniteInverse, PencilOperators};
 
@@ -220,7 +220,7 @@ enum ApproximateInverse {
 /// A form without such modes, operators that cannot be built or applied, a search that does not converge.
 pub(super) fn modes(
     problem: &Problem,
-    eigen: &Eigen,
+    eigen: &EigenProblem,
     operator: &mut Operator,
     system: DiscreteProblem<'_>,
     u: &Vector,
@@ -410,7 +410,7 @@ fn free_unknowns(operator: &Operator) -> Result<usize, RunError> {
 }
 
 /// Returns the initial vectors of LOBPCG: random ones, or a basis of the whole space for small systems.
-fn start(eigen: &Eigen, operator: &Operator) -> Result<Vec<Vector>, RunError> {
+fn start(eigen: &EigenProblem, operator: &Operator) -> Result<Vec<Vector>, RunError> {
     let n = operator.zeros().entries_in_all();
     let columns = eigen.count + (eigen.count / MORE).max(LEAST);
     if n <= DENSE || n < 4 * columns {
@@ -453,7 +453,7 @@ fn by_shift(
 
 /// Computes modes by LOBPCG.
 fn by_lobpcg(
-    of: (&Problem, &Eigen),
+    of: (&Problem, &EigenProblem),
     (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
     system: DiscreteProblem<'_>,
     settings: EigenSettings,
@@ -516,7 +516,7 @@ fn pins_in_all(operator: &Operator) -> Vec<usize> {
 
 /// Returns the approximation of J⁻¹ that the problem asks for, or the best available one.
 fn inverse(
-    (problem, eigen): (&Problem, &Eigen),
+    (problem, eigen): (&Problem, &EigenProblem),
     (operator, mass): (&mut Operator, &Operator),
     system: DiscreteProblem<'_>,
     notes: &mut Vec<String>,
@@ -569,7 +569,7 @@ fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
 /// Calls `then` with the multigrid problem of J + σ M.
 fn with_shifted<T>(
     shift: f64,
-    (problem, eigen): (&Problem, &Eigen),
+    (problem, eigen): (&Problem, &EigenProblem),
     system: DiscreteProblem<'_>,
     then: impl FnOnce(OfLevels<'_>) -> Result<T, RunError>,
 ) -> Result<Option<T>, RunError> {
@@ -588,7 +588,7 @@ fn with_shifted<T>(
 /// Preconditions an operator by levels of J + σ M; the inner error gives the reason if there are none.
 fn levels_of_shifted(
     problem: &Problem,
-    eigen: &Eigen,
+    eigen: &EigenProblem,
     operator: &mut Operator,
     mass: &Operator,
     system: DiscreteProblem<'_>,

@@ -9,7 +9,7 @@ use crate::mesh::partition::Partition;
 use crate::space::discretisation::Discretisation;
 use crate::space::{Space, SpaceError};
 use fem_dsl::point::Location;
-use fem_dsl::problem::{Problem, Stored, Values};
+use fem_dsl::problem::{FileArray, Problem, ValueSource};
 use kernels_gen::plan::Elements;
 
 /// Data of a problem from files, at the points that each statement needs.
@@ -51,7 +51,7 @@ impl FileData {
     ) -> Result<Self, RunError> {
         let mut aux = Vec::with_capacity(problem.aux.len());
         for (number, data) in problem.aux.iter().enumerate() {
-            let Values::File(stored) = &data.value else {
+            let ValueSource::File(stored) = &data.value else {
                 aux.push(None);
                 continue;
             };
@@ -137,7 +137,7 @@ pub(super) fn at_nodes(
 pub(super) fn failed(
     taker: FileStatement,
     name: &str,
-    stored: &Stored,
+    stored: &FileArray,
     source: FileError,
 ) -> RunError {
     let (name, path) = (name.to_owned(), stored.path.clone());

@@ -12,7 +12,7 @@ use crate::operator::Operator;
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::{Parameters, evaluate};
-use fem_dsl::problem::{Problem, Values};
+use fem_dsl::problem::{Problem, ValueSource};
 
 /// Relative difference between initial value and condition from which a note is printed.
 const SAME: f64 = 1e-9;
@@ -52,7 +52,7 @@ fn of_field(
     problem: &Problem,
     on: &Discretisation,
     parameters: &Parameters,
-    given: (usize, &Values),
+    given: (usize, &ValueSource),
     notes: &mut Vec<String>,
 ) -> Result<Vec<f64>, RunError> {
     together(&on.mesh, of_field_here(problem, on, parameters, given, notes))
@@ -63,7 +63,7 @@ fn of_field_here(
     problem: &Problem,
     on: &Discretisation,
     parameters: &Parameters,
-    (field, value): (usize, &Values),
+    (field, value): (usize, &ValueSource),
     notes: &mut Vec<String>,
 ) -> Result<Vec<f64>, RunError> {
     let space = &on.fields[field].space;
@@ -71,10 +71,10 @@ fn of_field_here(
     let of_form = &problem.form.fields[field];
     let name = &of_form.name;
     let own = match value {
-        Values::Formula(formula) => {
+        ValueSource::Formula(formula) => {
             evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
         }
-        Values::File(stored) => {
+        ValueSource::File(stored) => {
             let wanted = ArrayRequest::new(stored, name, of_form.shape, whole(on)?);
             let told = |error| failed(FileStatement::Initial, name, stored, error);
             let of_whole = |mesh: &Mesh, partition: &Partition| {

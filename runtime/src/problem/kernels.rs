@@ -8,7 +8,7 @@ use crate::kernels::compile::{
 use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
-use kernels_gen::ahead::TASKS;
+use kernels_gen::aot::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
 use std::sync::Arc;
 

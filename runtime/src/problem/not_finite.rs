@@ -9,7 +9,7 @@ use crate::operator::Operator;
 use crate::reference::{AuxData, FormInputs, NodalValues, Reference};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::{AuxValues, Discretisation};
-use fem_dsl::culprit::Given;
+use fem_dsl::non_finite::PointInput;
 use fem_dsl::point::Region;
 
 /// Maximum number of cells to search: all rows of an affected cell are not finite, so a few suffice.
@@ -27,12 +27,12 @@ pub struct NonFinitePoint {
     /// The point.
     pub point: [f64; 3],
     /// All inputs of the form there.
-    pub given: Given,
+    pub given: PointInput,
 }
 
 impl std::fmt::Display for NonFinitePoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let [x, y, z] = self.point.map(|x| fem_dsl::culprit::shown(&[x]));
+        let [x, y, z] = self.point.map(|x| fem_dsl::non_finite::shown(&[x]));
         let facet = if self.region.is_of_cells() { "" } else { "on the boundary of " };
         write!(f, "({x}, {y}, {z}), {facet}cell {}", self.cell)
     }

@@ -28,7 +28,7 @@ use crate::solve::NonlinearSystem;
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::{Coefficient, Part, Shape};
-use fem_dsl::problem::Freedom;
+use fem_dsl::problem::NullSpaceKind;
 use rigid_motions::RigidMotion;
 use std::sync::Arc;
 
@@ -84,7 +84,7 @@ pub fn check_unique(
     operator.linearise(&at)?;
     let mut tried = TestedOperator { operator, on, free: free(on), parts: &parts };
     if !known && let Some((of, at)) = tried.empty_row()? {
-        return Err(unfixed(form, of, Freedom::Everything { at }));
+        return Err(unfixed(form, of, NullSpaceKind::Everything { at }));
     }
     for of in elsewhere {
         let held = parts.held(on, of);
@@ -99,8 +99,8 @@ pub fn check_unique(
             let (count, at) = (parts.count, parts.place(&on.mesh, first));
             let mean = on.fields[of.field].constraints.mean().is_some();
             let freedom = match count {
-                1 => Freedom::Constant,
-                _ => Freedom::Part { parts: count, free, at, mean },
+                1 => NullSpaceKind::Constant,
+                _ => NullSpaceKind::Part { parts: count, free, at, mean },
             };
             return Err(unfixed(form, of, freedom));
         }
@@ -109,7 +109,7 @@ pub fn check_unique(
     for motion in left {
         let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
         if let Some(first) = null.iter().position(|null| *null) {
-            let freedom = Freedom::Motion(Box::new(motion.named(on, &parts, first)));
+            let freedom = NullSpaceKind::Motion(Box::new(motion.named(on, &parts, first)));
             return Err(unfixed(
                 form,
                 FieldComponent { field: motion.field, component: 0 },
@@ -154,7 +154,7 @@ fn weakly_held(
             (&system.form.fields[motion.field].name, motion.named(on, parts, first));
         if !motion.is_seen() {
             let of = FieldComponent { field: motion.field, component: 0 };
-            return Err(unfixed(system.form, of, Freedom::Motion(Box::new(named))));
+            return Err(unfixed(system.form, of, NullSpaceKind::Motion(Box::new(named))));
         }
         let digit = 10f64.powf((1.0 / motion.strength).log10().floor());
         let part = (1.0 / motion.strength / digit).round() * digit;

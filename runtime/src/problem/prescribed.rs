@@ -17,7 +17,9 @@ use crate::space::constraint::{Constraints, NonFiniteValue};
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::{Parameters, evaluate};
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
-use fem_dsl::problem::{Data, Dirichlet, Expression, Problem, Stepping, Support, Trace, Values};
+use fem_dsl::problem::{
+    Data, Dirichlet, Expression, Problem, Stepping, Support, Trace, ValueSource,
+};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use std::sync::Arc;
@@ -383,8 +385,8 @@ impl ProblemData<'_> {
             let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
             let own: Vec<(usize, &Data)> = own.collect();
             let value = |(number, data): (usize, &Data)| match &data.value {
-                Values::Formula(formula) => at_points(formula, points, parameters, diameter),
-                Values::File(_) => self.files.of_data(number).to_vec(),
+                ValueSource::Formula(formula) => at_points(formula, points, parameters, diameter),
+                ValueSource::File(_) => self.files.of_data(number).to_vec(),
             };
             match &own[..] {
                 [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),

@@ -26,7 +26,9 @@ use crate::support::expression::Parameters;
 use crate::support::parallel::*;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
-use fem_dsl::problem::{Expression, Measure, Measured, Report, Reported, Reports, Support};
+use fem_dsl::problem::{
+    Expression, Functional, FunctionalKind, Report, ReportValue, Reports, Support,
+};
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -169,20 +171,20 @@ fn warn_of_infinity(name: &str, value: &ReportValue) {
 /// Returns the integrals that are squared norms.
 fn norms(reports: &Reports) -> Vec<usize> {
     let measures = reports.items.iter().flat_map(|report| match &report.value {
-        Reported::Value { of, .. } => of.as_slice(),
-        Reported::Line { .. } => &[],
+        ReportValue::Value { of, .. } => of.as_slice(),
+        ReportValue::Line { .. } => &[],
     });
-    let norm = |measure: &Measure| match measure.kind {
-        Measured::Norm { first, .. } => Some(first),
+    let norm = |measure: &Functional| match measure.kind {
+        FunctionalKind::Norm { first, .. } => Some(first),
         _ => None,
     };
     measures.filter_map(norm).collect()
 }
 
 fn asks_for_extrema(report: &Report) -> bool {
-    let Reported::Value { of, .. } = &report.value else { return false };
-    let extremum = |measure: &Measure| {
-        matches!(measure.kind, Measured::Minimum { .. } | Measured::Maximum { .. })
+    let ReportValue::Value { of, .. } = &report.value else { return false };
+    let extremum = |measure: &Functional| {
+        matches!(measure.kind, FunctionalKind::Minimum { .. } | FunctionalKind::Maximum { .. })
     };
     of.iter().any(extremum)
 }
@@ -308,14 +310,14 @@ impl<'a> Reporter<'a> {
 
     fn figure(&mut self, report: &Report) -> Result<ReportValue, RunError> {
         match &report.value {
-            Reported::Value { value, of } => {
+            ReportValue::Value { value, of } => {
                 let mut measured = Vec::new();
                 for measure in of {
                     measured.push(self.measure(&report.name, measure)?);
                 }
                 Ok(ReportValue::Value(value.shape, self.arithmetic(value, &measured)))
             }
-            Reported::Line { shape, first, ends: [from, to], points } => {
+            ReportValue::Line { shape, first, ends: [from, to], points } => {
                 let last = (points - 1).max(1) as f64;
                 let at = |i: usize| {
                     let s = i as f64 / last;
@@ -340,7 +342,7 @@ impl<'a> Reporter<'a> {
         value.value.iter().map(|&node| all[node]).collect()
     }
 
-    fn measure(&mut self, report: &str, measure: &Measure) -> Result<Vec<f64>, RunError> {
+    fn measure(&mut self, report: &str, measure: &Functional) -> Result<Vec<f64>, RunError> {
         let count = measure.shape.components();
         let extremum = |own: &Self, first: usize, value: fn(&Extrema) -> f64| {
             own.pointwise
@@ -348,15 +350,15 @@ impl<'a> Reporter<'a> {
                 .map_or_else(Vec::new, |of| of.pick(&own.extrema, first, 1, value))
         };
         Ok(match &measure.kind {
-            Measured::Integral { first } => self.integrals[*first..first + count].to_vec(),
-            Measured::Norm { first, .. } => vec![self.integrals[*first]],
-            Measured::Minimum { first } => extremum(self, *first, |found| found.least.0),
-            Measured::Maximum { first } => extremum(self, *first, |found| found.most.0),
-            Measured::Value { first, at } => {
+            FunctionalKind::Integral { first } => self.integrals[*first..first + count].to_vec(),
+            FunctionalKind::Norm { first, .. } => vec![self.integrals[*first]],
+            FunctionalKind::Minimum { first } => extremum(self, *first, |found| found.least.0),
+            FunctionalKind::Maximum { first } => extremum(self, *first, |found| found.most.0),
+            FunctionalKind::Value { first, at } => {
                 let mut values = self.values(report, &[*at], *first, count)?;
                 values.pop().unwrap_or_default()
             }
-            Measured::Reaction { field, tags } => self.reaction(*field, tags.as_deref())?,
+            FunctionalKind::Reaction { field, tags } => self.reaction(*field, tags.as_deref())?,
         })
     }
 

@@ -19,7 +19,7 @@ use fem_dsl::eval::eval;
 use fem_dsl::point::{
     Binary, Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
 };
-use fem_dsl::problem::{Freedom, Unfixed};
+use fem_dsl::problem::{NullSpaceKind, UndeterminedField};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -46,7 +46,7 @@ pub fn check_fixed(
         for component in 0..components {
             let of = FieldComponent { field: index, component };
             let open = match unreached(&terms, on, of)? {
-                Some(at) => Some(Freedom::Everything { at }),
+                Some(at) => Some(NullSpaceKind::Everything { at }),
                 None if terms.of_cells(|term| of.is_value(term.trial)) => None,
                 None => free_constant(&terms, on, of, &mut parts),
             };
@@ -59,11 +59,15 @@ pub fn check_fixed(
 }
 
 /// Returns the error of an undetermined component.
-pub(super) fn unfixed(form: &PointForm, of: FieldComponent, freedom: Freedom) -> RunError {
+pub(super) fn unfixed(form: &PointForm, of: FieldComponent, freedom: NullSpaceKind) -> RunError {
     let field = &form.fields[of.field];
-    let several = field.shape.components() > 1 && !matches!(freedom, Freedom::Motion(_));
+    let several = field.shape.components() > 1 && !matches!(freedom, NullSpaceKind::Motion(_));
     let component = several.then_some(of.component);
-    RunError::Unfixed(Unfixed { field: field.name.clone(), component, freedom })
+    RunError::Unfixed(UndeterminedField {
+        field: field.name.clone(),
+        component,
+        null_space: freedom,
+    })
 }
 
 /// A component of a field.
@@ -244,7 +248,7 @@ fn free_constant(
     on: &Discretisation,
     of: FieldComponent,
     parts: &mut Option<ConnectedParts>,
-) -> Option<Freedom> {
+) -> Option<NullSpaceKind> {
     let field = &on.fields[of.field];
     let mean = field.constraints.mean().is_some();
     let by_cell = !field.space.element().is_continuous();
@@ -276,10 +280,10 @@ fn free_constant(
     }
     let first = fixed.iter().position(|fixed| !fixed).unwrap_or(fixed.len());
     Some(match count {
-        count if by_cell && (mean || free == count) => Freedom::EachCell,
-        1 => Freedom::Constant,
-        count if free == count && !mean => Freedom::Constant,
-        count => Freedom::Part { parts: count, free, at: parts.place(&on.mesh, first), mean },
+        count if by_cell && (mean || free == count) => NullSpaceKind::EachCell,
+        1 => NullSpaceKind::Constant,
+        count if free == count && !mean => NullSpaceKind::Constant,
+        count => NullSpaceKind::Part { parts: count, free, at: parts.place(&on.mesh, first), mean },
     })
 }
 

@@ -5,7 +5,7 @@ use super::launch::{Data, Launcher, Runner, companions};
 use super::setting::Setting;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::rust::Isa;
-use kernels_gen::dialect::{Generated, Language};
+use kernels_gen::dialect::{GeneratedSource, Language};
 use kernels_gen::generate::generate;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use rayon::prelude::*;
@@ -35,16 +35,16 @@ pub(crate) struct Group {
     pub(crate) isa: Isa,
     optimised: bool,
     pub(crate) cases: Vec<Case>,
-    source: Generated,
+    source: GeneratedSource,
 }
 
 impl Group {
     fn new(isa: Isa, optimised: bool) -> Self {
-        Self { isa, optimised, cases: Vec::new(), source: Generated::empty(Language::Rust) }
+        Self { isa, optimised, cases: Vec::new(), source: GeneratedSource::empty(Language::Rust) }
     }
 
     /// Adds a case with its kernels.
-    fn add(&mut self, case: Case, source: Generated) {
+    fn add(&mut self, case: Case, source: GeneratedSource) {
         self.source.append(source.in_module(&format!("case_{}", case.seed)));
         self.cases.push(case);
     }
@@ -64,7 +64,7 @@ impl Group {
 }
 
 /// Generates the kernels of a case and those whose results it reads.
-fn source(case: &Case) -> Generated {
+fn source(case: &Case) -> GeneratedSource {
     let mut plans = vec![case.plan.clone()];
     let stored = case.plan.linearisation == Linearisation::Stored;
     plans.extend(
@@ -81,7 +81,7 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     let mut done = Vec::new();
     let mut met = BTreeSet::new();
     let mut open: Vec<Group> = Vec::new();
-    let sources: Vec<Generated> = cases.par_iter().map(source).collect();
+    let sources: Vec<GeneratedSource> = cases.par_iter().map(source).collect();
     for (number, (case, source)) in cases.into_iter().zip(sources).enumerate() {
         let small = source.text.len() <= LARGE;
         let kind = (case.rule.cell().to_string(), case.degree > LOW, case.isa);

@@ -3,7 +3,7 @@
 use super::launch::Shape;
 use fem_dsl::point::PointForm;
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options, Other, random_form};
+use fem_dsl::testing::{FieldShape, Options, SecondField, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
@@ -97,7 +97,7 @@ pub(crate) fn cells(full: bool) -> Vec<(Cell, usize)> {
 /// Forms in two and three dimensions, one with each of [`OTHERS`], for queries of support.
 pub(crate) fn plain() -> [Vec<PointForm>; 2] {
     [2, 3].map(|dim| {
-        let of = |&other: &Option<Other>| {
+        let of = |&other: &Option<SecondField>| {
             let options = Options { dim, other, depth: 0, ..Options::default() };
             form(&random_form(0, &options), "random_0", dim)
         };
@@ -111,11 +111,11 @@ pub(crate) const FIELDS: [FieldShape; 4] =
     [FieldShape::Scalar, FieldShape::Vector, FieldShape::VectorOf(2), FieldShape::Tensor];
 
 /// The second field: none, a pressure, one of the same space, and one of higher degree.
-pub(crate) const OTHERS: [Option<Other>; 4] = [
+pub(crate) const OTHERS: [Option<SecondField>; 4] = [
     None,
-    Some(Other { shape: FieldShape::Scalar, offset: -1 }),
-    Some(Other { shape: FieldShape::Vector, offset: 0 }),
-    Some(Other { shape: FieldShape::Scalar, offset: 1 }),
+    Some(SecondField { shape: FieldShape::Scalar, offset: -1 }),
+    Some(SecondField { shape: FieldShape::Vector, offset: 0 }),
+    Some(SecondField { shape: FieldShape::Scalar, offset: 1 }),
 ];
 
 /// Returns the number of components of all fields.
@@ -148,7 +148,7 @@ pub(crate) const FUNCTIONS: &str = "form functions_NUMBER {
 pub(crate) fn options(
     dim: usize,
     shape: FieldShape,
-    other: Option<Other>,
+    other: Option<SecondField>,
     [linear, aux, params, kinks]: [bool; 4],
 ) -> Options {
     let depth: usize = match (shape, dim) {

@@ -13,7 +13,7 @@ impl Setting {
         device: &Arc<dyn Device>,
         how: Representation,
     ) -> ([Vec<f64>; 2], Option<Vec<f64>>) {
-        let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
+        let wishes = PlanOverrides { matrix: Some(how.scatter()), ..PlanOverrides::default() };
         // The rows of walls are scaled by the diagonal.
         let oblique = self.on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
         let diagonal = oblique.then_some(Task::Diagonal);
@@ -120,7 +120,7 @@ fn too_little_memory_is_told_before_any_is_taken() {
         Setting::new(("hexahedra", boxed("hex", 3.0, 6.0, 0.1), SCALAR, 2, Precision::F64));
     let assemblies = Assembly::ALL.map(Representation::Assembled);
     for how in assemblies.into_iter().chain([Representation::Stored]) {
-        let wishes = Wishes { matrix: Some(how.scatter()), ..Wishes::default() };
+        let wishes = PlanOverrides { matrix: Some(how.scatter()), ..PlanOverrides::default() };
         // Bytes before and at the peak of an assembly.
         let try_with = |bound: usize| {
             let bounded = Arc::new(BoundedDevice::new(Arc::clone(device), bound));

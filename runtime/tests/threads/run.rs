@@ -4,7 +4,7 @@ use super::choices::Case;
 use super::device::Running;
 use super::draw::{Limits, cases, number};
 use super::launch::{Agreement, companions};
-use kernels_gen::dialect::Generated;
+use kernels_gen::dialect::GeneratedSource;
 use kernels_gen::generate::generate_for_threads;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Linearisation, Task};
@@ -33,7 +33,7 @@ struct Group {
     /// Index of the device that compiles the source.
     device: usize,
     cases: Vec<Case>,
-    source: Generated,
+    source: GeneratedSource,
 }
 
 /// Results of the cases of one kind.
@@ -138,7 +138,7 @@ fn groups(
             .iter()
             .position(|(of, group)| (*of, group.device) == (precision, number))
             .unwrap_or_else(|| {
-                let source = Generated::empty(source.language);
+                let source = GeneratedSource::empty(source.language);
                 open.push((precision, Group { device: number, cases: Vec::new(), source }));
                 open.len() - 1
             });
@@ -226,7 +226,7 @@ impl Tally {
 
 impl Case {
     /// Returns the source of the kernel and of the kernels whose results it reads.
-    fn source(&self, device: &dyn Device) -> Generated {
+    fn source(&self, device: &dyn Device) -> GeneratedSource {
         let mut plans = vec![self.plan.clone()];
         let stored = self.plan.linearisation == Linearisation::Stored;
         plans.extend(

@@ -15,7 +15,7 @@ use runtime::solve::{Continue, Progress};
 use serde_json::json;
 
 use crate::arguments::{ProblemArguments, no_stream};
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
 use crate::outputs::Files;
 use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
@@ -109,7 +109,7 @@ pub(crate) fn execute(
     files.check()?;
     let folder = if processes.speaks() { try_out(&arguments.output, written) } else { Ok(()) };
     processes.settle(folder, console)?;
-    let which = Blame { program: &program, problem: name, overrides: &overrides };
+    let which = ErrorAttribution { program: &program, problem: name, overrides: &overrides };
     let threads = processes.threads(arguments.threads);
     with_threads(threads, || one(arguments, which, processes, console)).flatten()
 }
@@ -126,12 +126,12 @@ fn try_out(folder: &Path, files: &[&str]) -> Result<(), Failure> {
 }
 
 /// Reports the progress of a solve.
-struct Shown<'a> {
+struct SolveProgress<'a> {
     name: &'a str,
     console: &'a Console,
 }
 
-impl Monitor for Shown<'_> {
+impl Monitor for SolveProgress<'_> {
     fn iteration(&mut self, now: Progress) -> Continue {
         let Progress { iteration, residual, target, .. } = now;
         let name = self.name;
@@ -148,7 +148,7 @@ impl Monitor for Shown<'_> {
 
 fn one(
     arguments: &Arguments,
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     processes: &Processes,
     console: &Console,
 ) -> Result<Report, Failure> {
@@ -157,7 +157,7 @@ fn one(
     which.warn(&problem, console);
     has_matrices(&problem).map_err(|error| which.run(&problem, error))?;
     let target = arguments.problem.target();
-    let mut shown = Shown { name, console };
+    let mut shown = SolveProgress { name, console };
     let solution = run_steps(&problem, mesh, None, &target, None, &mut shown);
     let solution = solution.map_err(|error| which.run(&problem, error))?;
     console.progress().say(format!("{name}: assembling {} unknowns", solution.size[1]));
@@ -178,7 +178,7 @@ fn one(
 /// Assembles and writes the matrices of a solved eigenvalue problem.
 fn pencil(
     arguments: &Arguments,
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     (problem, solution): (&Problem, &Solution),
     processes: &Processes,
     console: &Console,

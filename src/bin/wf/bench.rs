@@ -20,7 +20,7 @@ use std::sync::Arc;
 use clap::{Args, ValueEnum};
 use fem_bench::product::Machine;
 use kernels_gen::abi::Slots;
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::cost::Cost;
 use kernels_gen::plan::{Geometry, Linearisation, Scatter, Strategy};
 use runtime::device::Device;
@@ -114,7 +114,7 @@ pub(crate) struct Arguments {
 
     /// How the kernels come to the map of a cell; the one with the least predicted time without it
     #[arg(long, value_name = "NAME")]
-    pub(crate) geometry: Option<Given>,
+    pub(crate) geometry: Option<GeometryArgument>,
 
     /// On the CPU: batches that are gathered before they are computed; chosen by size without it
     #[arg(long, value_name = "N")]
@@ -250,7 +250,7 @@ pub(crate) fn execute(
         files.writes("the plot", plot, "`--plot NAME.svg`");
     }
     files.check()?;
-    let old = compare::Old::read(path, arguments.suite)?;
+    let old = compare::PreviousRun::read(path, arguments.suite)?;
     match measured(arguments, processes, console) {
         Ok(report) => Ok(old.beside(report)),
         Err(failure) => Err(failure.with_done(|report| old.beside(report))),
@@ -428,7 +428,7 @@ fn kept<E: Into<Failure>>(
 
 /// Where a kernel's geometry comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(crate) enum Given {
+pub(crate) enum GeometryArgument {
     /// Eight coefficients a cell
     Vertices,
     /// The coordinates of the corners, gathered; degree 1 only
@@ -463,19 +463,19 @@ fn slots(text: &str) -> Result<Slots, String> {
 }
 
 /// Returns the overrides that the arguments request for the kernels.
-fn wishes(arguments: &Arguments) -> Wishes {
+fn wishes(arguments: &Arguments) -> PlanOverrides {
     let geometry = match arguments.geometry {
-        Some(Given::Vertices) => Some(Geometry::Vertices),
-        Some(Given::Corners) => Some(Geometry::Corners),
-        Some(Given::Affine) => Some(Geometry::Affine),
-        Some(Given::Stored) => Some(Geometry::Stored),
-        Some(Given::Coefficients) | None => None,
+        Some(GeometryArgument::Vertices) => Some(Geometry::Vertices),
+        Some(GeometryArgument::Corners) => Some(Geometry::Corners),
+        Some(GeometryArgument::Affine) => Some(Geometry::Affine),
+        Some(GeometryArgument::Stored) => Some(Geometry::Stored),
+        Some(GeometryArgument::Coefficients) | None => None,
     };
     let linearisation = arguments.geometry.map(|given| match given {
-        Given::Coefficients => Linearisation::Stored,
+        GeometryArgument::Coefficients => Linearisation::Stored,
         _ => Linearisation::Recompute,
     });
-    Wishes {
+    PlanOverrides {
         geometry,
         linearisation,
         lanes: arguments.lanes,
@@ -487,7 +487,7 @@ fn wishes(arguments: &Arguments) -> Wishes {
         slots: arguments.slots,
         strategy: arguments.strategy,
         scatter: arguments.device.scatter,
-        ..Wishes::default()
+        ..PlanOverrides::default()
     }
 }
 

@@ -12,7 +12,7 @@ use fem_dsl::source::{Source, seen};
 use runtime::mesh::{LoadError, load};
 use serde_json::json;
 
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
 use crate::problem::{called, read};
 use crate::report::{Failure, Report};
@@ -37,12 +37,12 @@ pub(crate) struct Arguments {
 
     /// What counts as an error, too.
     #[arg(long, value_enum, value_name = "WHAT")]
-    deny: Option<Deny>,
+    deny: Option<DenyArgument>,
 }
 
 /// What is taken for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-enum Deny {
+enum DenyArgument {
     /// All warnings.
     Warnings,
 }
@@ -65,7 +65,7 @@ fn check(
 ) -> Result<Report, Failure> {
     let Arguments { problem: wanted, deny, .. } = arguments;
     let (program, mut diagnostics) = compile_with(source, wanted.as_deref(), &Overrides::default());
-    if *deny == Some(Deny::Warnings) {
+    if *deny == Some(DenyArgument::Warnings) {
         diagnostics.iter_mut().for_each(|found| found.severity = Severity::Error);
     }
     let errors = console.warn_of(source, diagnostics);
@@ -127,6 +127,8 @@ fn mesh_notes(program: &Program, problem: &str, file: &Path) -> Result<Vec<Strin
         }
         // It may exist on the machine that solves the problem.
         Err(LoadError::Open(error)) => Ok(vec![about(&error)]),
-        Err(error) => Err(Blame { program, problem, overrides: &overrides }.mesh(&error)),
+        Err(error) => {
+            Err(ErrorAttribution { program, problem, overrides: &overrides }.mesh(&error))
+        }
     }
 }

@@ -18,7 +18,7 @@ use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields, MakeWriter}
 use tracing_subscriber::registry::LookupSpan;
 use weakform::render::{Style, render};
 
-use crate::progress::{EVERY, Face, Progress};
+use crate::progress::{DisplayMode, EVERY, Progress};
 
 /// A warning, as text and as JSON.
 #[derive(Clone, Debug)]
@@ -66,14 +66,14 @@ pub(crate) struct Console {
     json: bool,
     one_terminal: bool,
     progress: Progress,
-    said: Mutex<Said>,
+    said: Mutex<WarningLog>,
     /// True if another process prints the messages.
     silent: AtomicBool,
 }
 
 /// The warnings so far.
 #[derive(Default)]
-struct Said {
+struct WarningLog {
     all: Vec<String>,
     /// The warnings that do not belong to a result yet.
     open: Vec<Value>,
@@ -82,11 +82,11 @@ struct Said {
 impl Console {
     pub(crate) fn new(json: bool, quiet: bool) -> Self {
         let face = match (quiet, io::stderr().is_terminal()) {
-            (true, _) => Face::None,
-            (false, true) => Face::Bar,
-            (false, false) => Face::Lines(Box::new(io::stderr()), EVERY),
+            (true, _) => DisplayMode::None,
+            (false, true) => DisplayMode::Bar,
+            (false, false) => DisplayMode::Lines(Box::new(io::stderr()), EVERY),
         };
-        let one_terminal = matches!(face, Face::Bar) && io::stdout().is_terminal();
+        let one_terminal = matches!(face, DisplayMode::Bar) && io::stdout().is_terminal();
         let silent = AtomicBool::new(false);
         Self { json, one_terminal, progress: Progress::new(face), said: Mutex::default(), silent }
     }
@@ -150,7 +150,7 @@ impl Console {
         std::mem::take(&mut self.said().open)
     }
 
-    fn said(&self) -> MutexGuard<'_, Said> {
+    fn said(&self) -> MutexGuard<'_, WarningLog> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -162,7 +162,7 @@ pub(crate) fn listen(console: &Arc<Console>) {
     let level = level.unwrap_or(Level::WARN);
     tracing_subscriber::fmt()
         .with_max_level(level.max(Level::INFO))
-        .with_writer(Ears { console: Arc::clone(console), level })
+        .with_writer(EventReceiver { console: Arc::clone(console), level })
         // An unwritable standard error is ignored; the default would panic.
         .log_internal_errors(false)
         .event_format(Plain)
@@ -193,39 +193,39 @@ where
 }
 
 /// Receives the events of the libraries.
-struct Ears {
+struct EventReceiver {
     console: Arc<Console>,
     /// The most detailed level received.
     level: Level,
 }
 
-impl<'a> MakeWriter<'a> for Ears {
-    type Writer = Ear<'a>;
+impl<'a> MakeWriter<'a> for EventReceiver {
+    type Writer = EventWriter<'a>;
 
-    fn make_writer(&'a self) -> Ear<'a> {
-        Ear { console: &self.console, hears: Hears::Nothing }
+    fn make_writer(&'a self) -> EventWriter<'a> {
+        EventWriter { console: &self.console, kind: EventKind::Nothing }
     }
 
-    fn make_writer_for(&'a self, about: &tracing::Metadata<'_>) -> Ear<'a> {
-        let hears = match *about.level() {
-            Level::WARN if about.target() == runtime::PROGRESS => Hears::Waiting,
-            _ if about.target() == runtime::PROGRESS => Hears::Progress,
-            level if level > self.level => Hears::Nothing,
-            Level::WARN => Hears::Warning,
-            _ => Hears::Remark,
+    fn make_writer_for(&'a self, about: &tracing::Metadata<'_>) -> EventWriter<'a> {
+        let kind = match *about.level() {
+            Level::WARN if about.target() == runtime::PROGRESS => EventKind::Waiting,
+            _ if about.target() == runtime::PROGRESS => EventKind::Progress,
+            level if level > self.level => EventKind::Nothing,
+            Level::WARN => EventKind::Warning,
+            _ => EventKind::Remark,
         };
-        Ear { console: &self.console, hears }
+        EventWriter { console: &self.console, kind }
     }
 }
 
 /// Visitor of the fields of one event.
-struct Ear<'a> {
+struct EventWriter<'a> {
     console: &'a Console,
-    hears: Hears,
+    kind: EventKind,
 }
 
 /// The kind of an event.
-enum Hears {
+enum EventKind {
     Nothing,
     Progress,
     Waiting,
@@ -233,16 +233,16 @@ enum Hears {
     Remark,
 }
 
-impl Write for Ear<'_> {
+impl Write for EventWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end();
-        match self.hears {
-            Hears::Nothing => {}
-            Hears::Progress => self.console.progress.detail(text),
-            Hears::Waiting => self.console.progress.line(text),
-            Hears::Warning => self.console.warn(Warning::new(text)),
-            Hears::Remark => self.console.progress.aside(|| {
+        match self.kind {
+            EventKind::Nothing => {}
+            EventKind::Progress => self.console.progress.detail(text),
+            EventKind::Waiting => self.console.progress.line(text),
+            EventKind::Warning => self.console.warn(Warning::new(text)),
+            EventKind::Remark => self.console.progress.aside(|| {
                 let _ = writeln!(io::stderr().lock(), "{text}");
             }),
         }

@@ -34,7 +34,7 @@ pub(crate) struct Arguments {
 
 /// The state of a component of the machine.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
+enum ComponentState {
     Good,
     /// Absent, and optional.
     Missing,
@@ -42,7 +42,7 @@ enum State {
     Broken,
 }
 
-impl State {
+impl ComponentState {
     fn word(self) -> &'static str {
         match self {
             Self::Good => "ok",
@@ -55,7 +55,7 @@ impl State {
 /// One component of the machine.
 struct Finding {
     name: &'static str,
-    state: State,
+    state: ComponentState,
     detail: String,
     help: Option<String>,
     facts: Value,
@@ -63,15 +63,20 @@ struct Finding {
 
 impl Finding {
     fn good(name: &'static str, detail: impl Into<String>, facts: Value) -> Self {
-        Self { name, state: State::Good, detail: detail.into(), help: None, facts }
+        Self { name, state: ComponentState::Good, detail: detail.into(), help: None, facts }
     }
 
-    fn bad(name: &'static str, state: State, detail: impl Into<String>, help: &str) -> Self {
+    fn bad(
+        name: &'static str,
+        state: ComponentState,
+        detail: impl Into<String>,
+        help: &str,
+    ) -> Self {
         Self { name, state, detail: detail.into(), help: Some(help.into()), facts: json!({}) }
     }
 
     /// Creates a finding from an error whose text ends with its own `help:` line.
-    fn error(name: &'static str, state: State, error: &str) -> Self {
+    fn error(name: &'static str, state: ComponentState, error: &str) -> Self {
         let (detail, help) = error.split_once("\nhelp: ").unwrap_or((error, ""));
         let help = (!help.is_empty()).then(|| help.to_owned());
         Self { name, state, detail: detail.to_owned(), help, facts: json!({}) }
@@ -161,7 +166,7 @@ fn mpi() -> Finding {
 fn mpi() -> Finding {
     let help = "to work with several processes, install an MPI and libclang (Debian: libopenmpi-dev openmpi-bin libclang-dev), \
                 and build with `--features mpi`";
-    Finding::bad("MPI", State::Missing, "this build of wf knows of one process", help)
+    Finding::bad("MPI", ComponentState::Missing, "this build of wf knows of one process", help)
 }
 
 fn rustc(jit: &Jit) -> Finding {
@@ -182,7 +187,7 @@ fn rustc(jit: &Jit) -> Finding {
             let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
             let detail =
                 format!("{what}\nwithout it kernels are interpreted: right, but far slower");
-            Finding::bad("rustc", State::Missing, detail, help)
+            Finding::bad("rustc", ComponentState::Missing, detail, help)
         }
     }
 }
@@ -197,12 +202,12 @@ fn kernels() -> Finding {
             Finding::good("kernels", detail, json!({ "kernels": "compiled", "seconds": seconds }))
         }
         Err(error) if error.contains("\nhelp: ") => {
-            Finding::error("kernels", State::Broken, &error)
+            Finding::error("kernels", ComponentState::Broken, &error)
         }
         Err(error) => {
             let help =
                 "rustc needs a linker: install `gcc` or `clang` (Debian: apt-get install gcc)";
-            Finding::bad("kernels", State::Broken, error, help)
+            Finding::bad("kernels", ComponentState::Broken, error, help)
         }
     }
 }
@@ -211,7 +216,7 @@ fn kernels() -> Finding {
 fn interpreted() -> Finding {
     let mut finding = Finding::bad(
         "kernels",
-        State::Missing,
+        ComponentState::Missing,
         "none can be compiled: they are interpreted",
         "install Rust (https://rustup.rs), or name a compiler with WF_RUSTC",
     );
@@ -241,7 +246,7 @@ fn cache(jit: &Jit) -> Finding {
                 json!({ "folder": folder, "modules": contents.modules, "bytes": contents.bytes });
             Finding::good("cache", detail, facts)
         }
-        Err(error) => Finding::error("cache", State::Broken, &error.to_string()),
+        Err(error) => Finding::error("cache", ComponentState::Broken, &error.to_string()),
     }
 }
 
@@ -249,7 +254,7 @@ fn cache(jit: &Jit) -> Finding {
 #[cfg(not(feature = "cuda"))]
 fn unused(name: &'static str, library: &str) -> Finding {
     let detail = format!("{library} is here, but this build cannot use it");
-    Finding::bad(name, State::Missing, detail, "build with `--features cuda`")
+    Finding::bad(name, ComponentState::Missing, detail, "build with `--features cuda`")
 }
 
 fn cuda_driver() -> Finding {
@@ -259,7 +264,7 @@ fn cuda_driver() -> Finding {
         Some(library) => match runtime::device::cuda::devices() {
             Ok(devices) if devices.is_empty() => Finding::bad(
                 name,
-                State::Missing,
+                ComponentState::Missing,
                 format!("{library} finds no GPU"),
                 "look at what `nvidia-smi` says",
             ),
@@ -280,13 +285,13 @@ fn cuda_driver() -> Finding {
                 let facts = json!({ "library": library, "devices": devices, "peer_access": peers });
                 Finding::good(name, detail, facts)
             }
-            Err(error) => Finding::error(name, State::Broken, &error.to_string()),
+            Err(error) => Finding::error(name, ComponentState::Broken, &error.to_string()),
         },
         #[cfg(not(feature = "cuda"))]
         Some(library) => unused(name, library),
         None => Finding::bad(
             name,
-            State::Missing,
+            ComponentState::Missing,
             "libcuda.so.1 does not load: no NVIDIA GPU can be used",
             "install NVIDIA's driver",
         ),
@@ -302,13 +307,13 @@ fn nvrtc() -> Finding {
                 let facts = json!({ "library": library, "version": version });
                 Finding::good("NVRTC", format!("{version}, {library}"), facts)
             }
-            Err(error) => Finding::error("NVRTC", State::Broken, &error.to_string()),
+            Err(error) => Finding::error("NVRTC", ComponentState::Broken, &error.to_string()),
         },
         #[cfg(not(feature = "cuda"))]
         Some(library) => unused("NVRTC", library),
         None => Finding::bad(
             "NVRTC",
-            State::Missing,
+            ComponentState::Missing,
             "libnvrtc.so does not load: CUDA kernels cannot be compiled",
             "install the CUDA toolkit; or `pip install nvidia-cuda-nvrtc-cu12`, and name the folder of its \
              libraries in LD_LIBRARY_PATH",
@@ -328,7 +333,7 @@ fn nccl() -> Finding {
         }
         None => Finding::bad(
             "NCCL",
-            State::Missing,
+            ComponentState::Missing,
             "libnccl.so.2 does not load: GPUs that do not reach each other's memory go by MPI where it takes device pointers, else by way of the host",
             "to use GPUs of several hosts, install NCCL; or `pip install nvidia-nccl-cu12`, and name the folder of its library in \
              LD_LIBRARY_PATH",
@@ -343,7 +348,7 @@ fn opencl() -> Finding {
     let (device, all) = match (OpenCl::new(), devices()) {
         (Ok(device), Ok(all)) => (device, all),
         (Err(error), _) | (_, Err(error)) => {
-            return Finding::error("OpenCL", State::Missing, &error.to_string());
+            return Finding::error("OpenCL", ComponentState::Missing, &error.to_string());
         }
     };
     let mut detail = device.name();
@@ -366,13 +371,13 @@ fn opencl() -> Finding {
     match VendorLibrary::OpenCl.loads() {
         Some(name) => Finding::bad(
             "OpenCL",
-            State::Missing,
+            ComponentState::Missing,
             format!("{name} is here, but this build cannot use it"),
             "build with `--features opencl`",
         ),
         None => Finding::bad(
             "OpenCL",
-            State::Missing,
+            ComponentState::Missing,
             "libOpenCL.so.1 does not load: OpenCL devices cannot be used",
             "install a loader and a driver (Debian, on the CPU: apt-get install ocl-icd-opencl-dev \
              pocl-opencl-icd), and build with `--features opencl`",

@@ -11,8 +11,8 @@
 
 mod arguments;
 mod assemble;
+mod attribution;
 mod bench;
-mod blame;
 mod check;
 mod completions;
 mod console;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::{MeshSource, Problem, Values};
+use fem_dsl::problem::{MeshSource, Problem, ValueSource};
 use fem_dsl::program::Program;
 use runtime::files::output::STEP;
 
@@ -77,7 +77,7 @@ impl Files {
         let data = problem.aux.iter().map(|data| &data.value);
         let states = problem.initial.iter().chain(&problem.initial_rate).map(|(_, value)| value);
         for value in data.chain(states) {
-            if let Values::File(stored) = value {
+            if let ValueSource::File(stored) = value {
                 self.reads(format!("data of the problem `{name}`"), stored.path.clone());
             }
         }

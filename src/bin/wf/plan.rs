@@ -11,8 +11,10 @@ use clap::Args;
 use fem_bench::candidate::measure;
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
-use kernels_gen::choose::Wishes;
-use kernels_gen::choose::candidates::{Aim, Candidate, Candidates, Change, candidates, changes};
+use kernels_gen::choose::PlanOverrides;
+use kernels_gen::choose::candidates::{
+    Candidate, Candidates, Change, KernelTarget, candidates, changes,
+};
 use kernels_gen::cost::Machine;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
@@ -22,12 +24,12 @@ use runtime::kernels::rates::stored_rates;
 use runtime::problem::{ProblemSetup, RunError, set_up};
 
 use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
 use crate::emit::TaskArgument;
 use crate::outputs::Files;
 use crate::picture;
-use crate::problem::{Meant, begun, meant, prepare, with_threads};
+use crate::problem::{SelectedProblems, begun, prepare, select_problems, with_threads};
 use crate::report::{Failure, Report};
 
 /// Show the kernels that a problem may have: what each is predicted to take, what bounds it, and which one is taken.
@@ -68,11 +70,11 @@ pub(crate) struct Arguments {
     pub(crate) threads: Option<u16>,
 
     #[command(flatten)]
-    processes: processes::Processes,
+    processes: processes::ProcessArguments,
 }
 
 /// The machine of the cost model.
-pub(crate) struct Predicted {
+pub(crate) struct ModelledMachine {
     /// Its name.
     pub(crate) name: String,
     /// True if it is the executing machine, and was measured.
@@ -82,20 +84,20 @@ pub(crate) struct Predicted {
 }
 
 /// A problem's candidates.
-pub(crate) struct Planned<'a> {
+pub(crate) struct ProblemCandidates<'a> {
     pub(crate) name: &'a str,
     pub(crate) problem: &'a Problem,
     pub(crate) setup: &'a ProblemSetup,
     pub(crate) task: Task,
     pub(crate) backend: Backend,
-    pub(crate) on: &'a Predicted,
+    pub(crate) on: &'a ModelledMachine,
     pub(crate) candidates: &'a Candidates,
     pub(crate) changes: &'a [Change],
     /// Seconds of each candidate, or the reason why it did not run.
     pub(crate) measured: &'a [Option<Result<f64, String>>],
 }
 
-impl Planned<'_> {
+impl ProblemCandidates<'_> {
     /// Returns predicted seconds for all cells.
     pub(crate) fn seconds(&self, candidate: &Candidate) -> f64 {
         self.cells() * candidate.seconds + self.on.machine.launch
@@ -107,7 +109,8 @@ impl Planned<'_> {
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
+    let SelectedProblems { program, names, overrides } =
+        select_problems(&arguments.problem, console)?;
     if let Some(path) = &arguments.roofline {
         picture::possible(path, "--roofline")?;
         if names.len() > 1 {
@@ -132,7 +135,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let common = console.take();
     let mut report = Report::default();
     for name in &names {
-        let which = Blame { program: &program, problem: name, overrides: &overrides };
+        let which = ErrorAttribution { program: &program, problem: name, overrides: &overrides };
         let done =
             with_threads(arguments.threads, || one(arguments, which, device.as_ref(), console));
         report.add(("problem", name), done.flatten(), [common.clone(), console.take()].concat());
@@ -141,7 +144,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
 }
 
 /// Returns the machine of the cost model: the executing one, if it was measured, else one of its kind.
-fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
+fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> ModelledMachine {
     let threads = rayon::current_num_threads();
     let (name, threads, like) = match (backend, device) {
         (Backend::Cpu, _) => (named(), threads, Machine::SERVER_CORE.of_cores(threads)),
@@ -149,39 +152,39 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> Predicted {
         (_, None) => ("an H200".to_owned(), 0, Machine::H200),
     };
     match stored_rates::rates(&name, threads) {
-        Some(rates) => Predicted { name, measured: true, machine: rates.machine(&like) },
-        None => Predicted { name, measured: false, machine: like },
+        Some(rates) => ModelledMachine { name, measured: true, machine: rates.machine(&like) },
+        None => ModelledMachine { name, measured: false, machine: like },
     }
 }
 
 /// A problem with its setup and the candidate kernels of a task.
-pub(crate) struct Found {
+pub(crate) struct PlanInput {
     pub(crate) problem: Problem,
     pub(crate) setup: ProblemSetup,
-    pub(crate) on: Predicted,
+    pub(crate) on: ModelledMachine,
     pub(crate) target: Target,
     pub(crate) candidates: Candidates,
 }
 
 /// Sets up a problem, and finds its candidates.
 pub(crate) fn find(
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     (given, place): (&ProblemArguments, &DeviceArguments),
     task: Task,
     device: Option<&Arc<dyn Device>>,
-) -> Result<Found, Failure> {
+) -> Result<PlanInput, Failure> {
     let (problem, mesh) = prepare(which.program, which.problem, &given.file, which.overrides)?;
     let refused = |error: RunError| which.run(&problem, error);
     let setup = set_up(&problem, mesh).map_err(refused)?;
     let (on, target) = (predicted(place.backend, device), given.target());
-    let wishes = Wishes {
+    let wishes = PlanOverrides {
         scatter: place.scatter,
         shared_bytes: device.map(|device| device.shared_bytes()),
-        ..Wishes::default()
+        ..PlanOverrides::default()
     };
     let aim = match place.backend {
-        Backend::Cpu => Aim::Vectors(target.isa),
-        Backend::Cuda | Backend::OpenCl => Aim::Threads,
+        Backend::Cpu => KernelTarget::Vectors(target.isa),
+        Backend::Cuda | Backend::OpenCl => KernelTarget::Threads,
     };
     let candidates = candidates(
         &problem.form,
@@ -193,12 +196,12 @@ pub(crate) fn find(
         &on.machine,
     );
     let candidates = candidates.map_err(|error| refused(error.into()))?;
-    Ok(Found { problem, setup, on, target, candidates })
+    Ok(PlanInput { problem, setup, on, target, candidates })
 }
 
 /// Returns the rank of each cell of a problem's mesh for a number of processes.
 fn ranks(
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     file: &Path,
     problem: &Problem,
     processes: usize,
@@ -211,24 +214,25 @@ fn ranks(
 
 fn one(
     arguments: &Arguments,
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     device: Option<&Arc<dyn Device>>,
     console: &Console,
 ) -> Result<Report, Failure> {
     let (name, task) = (which.problem, arguments.task.into());
     let given = (&arguments.problem, &arguments.device);
-    let Found { problem, setup, on, target, candidates: found } = find(which, given, task, device)?;
+    let PlanInput { problem, setup, on, target, candidates: found } =
+        find(which, given, task, device)?;
     let mut measured = vec![None; found.all.len()];
     if arguments.measure {
         for (number, candidate) in found.all.iter().enumerate() {
             let what = format!("{name}: running candidate {} of {}", number + 1, found.all.len());
             console.progress().say(what);
-            let target = Target { wishes: candidate.wishes, ..target };
+            let target = Target { wishes: candidate.overrides, ..target };
             let run = measure(&problem.form, &setup, task, &target, device);
             measured[number] = Some(run.map_err(|error| error.to_string()));
         }
     }
-    let planned = Planned {
+    let planned = ProblemCandidates {
         name,
         problem: &problem,
         setup: &setup,

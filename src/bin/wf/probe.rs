@@ -20,7 +20,7 @@ use runtime::support::expression::evaluate;
 use serde_json::json;
 
 use crate::arguments::{Assignment, DeviceArguments, ProblemArguments};
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
 use crate::problem::{appended, compile, overrides, own_part, read, with_threads};
 use crate::processes::{Processes, together};
@@ -112,8 +112,8 @@ fn probe(
     let overrides = overrides(&arguments.problem);
     let (program, name) = program(arguments, source, &overrides, console)?;
     console.progress().say(format!("{name}: making the mesh"));
-    let blame = Blame { program: &program, problem: &name, overrides: &overrides };
-    let (mut problem, mesh) = own_part(blame, &arguments.problem.file, group)?;
+    let attribution = ErrorAttribution { program: &program, problem: &name, overrides: &overrides };
+    let (mut problem, mesh) = own_part(attribution, &arguments.problem.file, group)?;
     problem.dirichlet.clear();
     problem.mean.clear();
     let dim = mesh.dim();
@@ -126,7 +126,7 @@ fn probe(
     let direction = values("--direction", &arguments.direction)?;
     let test = values("--test", &arguments.test)?;
     console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
-    let setup = set_up(&problem, mesh).map_err(|error| blame.run(&problem, error))?;
+    let setup = set_up(&problem, mesh).map_err(|error| attribution.run(&problem, error))?;
     let mut target = arguments.problem.target();
     target.wishes.scatter = arguments.device.scatter;
     let tasks: &[Task] = match direction.as_slice() {
@@ -134,7 +134,7 @@ fn probe(
         _ => &[Task::Residual, Task::Action],
     };
     let placed = compile_operator_for(&problem.form, &setup, tasks, &target, device);
-    let (mut operator, kernels) = placed.map_err(|error| blame.run(&problem, error))?;
+    let (mut operator, kernels) = placed.map_err(|error| attribution.run(&problem, error))?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
         let own = nodal(&setup, values, otherwise)
             .map_err(|error| not_finite(&program, &problem, option, list, error));
@@ -193,7 +193,7 @@ fn probe(
 }
 
 /// An expression without a value at some point.
-enum Wrong {
+enum ProbeError {
     Points(ElementError),
     NotFinite { field: usize, value: f64, point: [f64; 3] },
 }
@@ -204,19 +204,19 @@ fn nodal(
     setup: &ProblemSetup,
     values: &[(usize, Expression)],
     otherwise: f64,
-) -> Result<Vec<f64>, Wrong> {
+) -> Result<Vec<f64>, ProbeError> {
     if values.is_empty() {
         return Ok(vec![otherwise; setup.on.n_dofs()]);
     }
     let mut entries = vec![0.0; setup.on.n_dofs()];
     for (field, expression) in values {
         let points = setup.on.fields[*field].space.points(&setup.on.mesh, &setup.on.partition);
-        let points = points.map_err(Wrong::Points)?;
+        let points = points.map_err(ProbeError::Points)?;
         let nothing = |_: usize| f64::NAN;
         let own = evaluate(expression, &expression.value, &points, &setup.parameters, nothing);
         if let Some(at) = own.iter().position(|value| !value.is_finite()) {
             let point = points[at / expression.value.len()];
-            return Err(Wrong::NotFinite { field: *field, value: own[at], point });
+            return Err(ProbeError::NotFinite { field: *field, value: own[at], point });
         }
         entries[setup.on.dofs_of(*field)].copy_from_slice(&own);
     }
@@ -229,11 +229,11 @@ fn not_finite(
     problem: &Problem,
     option: &str,
     list: &[Assignment],
-    wrong: Wrong,
+    wrong: ProbeError,
 ) -> Failure {
     let (field, value, [x, y, z]) = match wrong {
-        Wrong::Points(error) => return Failure::input(error),
-        Wrong::NotFinite { field, value, point } => (field, value, point),
+        ProbeError::Points(error) => return Failure::input(error),
+        ProbeError::NotFinite { field, value, point } => (field, value, point),
     };
     let name = &problem.form.fields[field].name;
     let said = list.iter().rev().find(|said| said.name == *name);

@@ -16,7 +16,7 @@ use runtime::mesh::{LoadError, Mesh, load};
 use runtime::processes::ProcessGroup;
 
 use crate::arguments::{Assignment, ProblemArguments};
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
 use crate::report::Failure;
 
@@ -167,18 +167,21 @@ pub(crate) fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<String
 }
 
 /// A file's program, and the selected problems.
-pub(crate) struct Meant {
+pub(crate) struct SelectedProblems {
     pub(crate) program: Program,
     pub(crate) names: Vec<String>,
     pub(crate) overrides: Overrides,
 }
 
 /// Reads and compiles the selected file.
-pub(crate) fn meant(arguments: &ProblemArguments, console: &Console) -> Result<Meant, Failure> {
+pub(crate) fn select_problems(
+    arguments: &ProblemArguments,
+    console: &Console,
+) -> Result<SelectedProblems, Failure> {
     let (wanted, overrides) = (arguments.problem.as_deref(), overrides(arguments));
     let program = compile(&read(&arguments.file)?, wanted, &overrides, console)?;
     let names = chosen(&program, wanted)?;
-    Ok(Meant { program, names, overrides })
+    Ok(SelectedProblems { program, names, overrides })
 }
 
 /// Creates the mesh of a problem, with its refinement, and checks the problem on it.
@@ -189,8 +192,8 @@ pub(crate) fn prepare(
     overrides: &Overrides,
 ) -> Result<(Problem, Mesh), Failure> {
     let (problem, mesh) = coarse(program, name, file, overrides)?;
-    let blame = Blame { program, problem: name, overrides };
-    let mesh = refined(mesh, problem.refine).map_err(|error| blame.mesh(&error))?;
+    let attribution = ErrorAttribution { program, problem: name, overrides };
+    let mesh = refined(mesh, problem.refine).map_err(|error| attribution.mesh(&error))?;
     Ok((problem, mesh))
 }
 
@@ -235,8 +238,8 @@ fn read_with<M>(
         (None, Some(folder)) => folder,
         _ => Path::new(""),
     };
-    let blame = Blame { program, problem: name, overrides };
-    let mesh = make(&source, folder).map_err(|error| blame.mesh(&error))?;
+    let attribution = ErrorAttribution { program, problem: name, overrides };
+    let mesh = make(&source, folder).map_err(|error| attribution.mesh(&error))?;
     let mut problem = program.problem(name, dim_of(&mesh), overrides).map_err(told)?;
     problem.start_paths_at(file.parent().unwrap_or(Path::new("")));
     Ok((problem, mesh))
@@ -244,7 +247,7 @@ fn read_with<M>(
 
 /// Creates a problem, and the subdomain of its mesh for this process: the whole mesh for a single one.
 pub(crate) fn own_part(
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     file: &Path,
     group: &Arc<dyn ProcessGroup>,
 ) -> Result<(Problem, Arc<Mesh>), Failure> {

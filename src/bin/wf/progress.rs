@@ -21,7 +21,7 @@ const FRAME: Duration = Duration::from_millis(100);
 const WHOLE: f64 = 1000.0;
 
 /// The form of the display.
-pub(crate) enum Face {
+pub(crate) enum DisplayMode {
     /// None.
     None,
     /// A bar on a terminal.
@@ -32,15 +32,15 @@ pub(crate) enum Face {
 
 /// Progress display, from the first message to the end.
 pub(crate) struct Progress {
-    shared: Arc<Shared>,
+    shared: Arc<SharedDisplay>,
 }
 
-struct Shared {
-    state: Mutex<State>,
+struct SharedDisplay {
+    state: Mutex<DisplayState>,
     ended: Condvar,
 }
 
-struct State {
+struct DisplayState {
     start: Instant,
     what: String,
     /// The last message without its details.
@@ -49,19 +49,19 @@ struct State {
     detail: String,
     /// The completed fraction, from 0 to 1, if known.
     part: Option<f64>,
-    face: Face,
+    face: DisplayMode,
     bar: Option<ProgressBar>,
     thread: Option<JoinHandle<()>>,
     ended: bool,
 }
 
 impl Progress {
-    pub(crate) fn new(face: Face) -> Self {
+    pub(crate) fn new(face: DisplayMode) -> Self {
         let (start, what) = (Instant::now(), String::new());
         let (said, detail) = (String::new(), String::new());
         let (part, bar, thread, ended) = (None, None, None, false);
-        let state = State { start, what, said, detail, part, face, bar, thread, ended };
-        Self { shared: Arc::new(Shared { state: Mutex::new(state), ended: Condvar::new() }) }
+        let state = DisplayState { start, what, said, detail, part, face, bar, thread, ended };
+        Self { shared: Arc::new(SharedDisplay { state: Mutex::new(state), ended: Condvar::new() }) }
     }
 
     /// Sets the current operation.
@@ -101,14 +101,14 @@ impl Progress {
 
     fn set(&self, what: String, part: Option<f64>) {
         let mut state = self.shared.lock();
-        if state.ended || matches!(state.face, Face::None) {
+        if state.ended || matches!(state.face, DisplayMode::None) {
             return;
         }
         let moves = state.part.is_some() == part.is_some();
         (state.what, state.part) = (what, part);
         match (&state.face, moves) {
-            (Face::Bar, false) => state.begin_bar(),
-            (Face::Bar, true) if state.bar.is_none() => state.begin_bar(),
+            (DisplayMode::Bar, false) => state.begin_bar(),
+            (DisplayMode::Bar, true) if state.bar.is_none() => state.begin_bar(),
             _ => {}
         }
         state.move_bar();
@@ -121,7 +121,7 @@ impl Progress {
 
     /// Prints an intermediate result immediately, if progress is displayed at all.
     pub(crate) fn line(&self, text: &str) {
-        let shown = !matches!(self.shared.lock().face, Face::None);
+        let shown = !matches!(self.shared.lock().face, DisplayMode::None);
         if shown {
             self.aside(|| {
                 let _ = writeln!(std::io::stderr().lock(), "{text}");
@@ -160,8 +160,8 @@ impl Drop for Progress {
     }
 }
 
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, State> {
+impl SharedDisplay {
+    fn lock(&self) -> MutexGuard<'_, DisplayState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -169,9 +169,9 @@ impl Shared {
     fn watch(&self) {
         let mut state = self.lock();
         let every = match &state.face {
-            Face::None => return,
-            Face::Bar => FRAME,
-            Face::Lines(_, every) => *every,
+            DisplayMode::None => return,
+            DisplayMode::Bar => FRAME,
+            DisplayMode::Lines(_, every) => *every,
         };
         while !state.ended {
             let waited = self.ended.wait_timeout(state, every);
@@ -184,7 +184,7 @@ impl Shared {
     }
 }
 
-impl State {
+impl DisplayState {
     /// Creates a bar if the fraction is known, else a spinner.
     fn begin_bar(&mut self) {
         if let Some(bar) = self.bar.take() {
@@ -213,7 +213,7 @@ impl State {
         if let Some(bar) = &self.bar {
             bar.tick();
         }
-        if let Face::Lines(out, _) = &mut self.face {
+        if let DisplayMode::Lines(out, _) = &mut self.face {
             let part =
                 self.part.map_or_else(String::new, |part| format!(", {:.0} %", 100.0 * part));
             // An unwritable standard error is ignored.
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn long_work_off_a_terminal_says_what_it_does_at_each_interval() {
         let (sender, lines) = channel();
-        let face = Face::Lines(Box::new(Lines(sender)), Duration::from_millis(1));
+        let face = DisplayMode::Lines(Box::new(Lines(sender)), Duration::from_millis(1));
         let progress = Progress::new(face);
         let wait = |words: &str| {
             let mut text = String::new();
@@ -279,7 +279,7 @@ mod tests {
     #[test]
     fn work_shorter_than_the_interval_says_nothing() {
         let (sender, lines) = channel();
-        let progress = Progress::new(Face::Lines(Box::new(Lines(sender)), EVERY));
+        let progress = Progress::new(DisplayMode::Lines(Box::new(Lines(sender)), EVERY));
         progress.say("ball: compiling");
         drop(progress);
         assert!(lines.try_iter().next().is_none());

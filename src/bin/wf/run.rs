@@ -1,13 +1,13 @@
 //! `wf run`: solve the problems of a file.
 
-mod dry;
+mod destination;
+mod dry_run;
 mod files;
-mod goal;
 mod picture;
+mod solution_report;
 mod steps;
 mod sweep;
 mod table;
-mod told;
 
 use std::hash::{DefaultHasher, Hasher as _};
 use std::path::{Path, PathBuf};
@@ -27,17 +27,17 @@ use serde_json::json;
 use crate::arguments::{
     DeviceArguments, OperatorArguments, ProblemArguments, no_stream, written_as,
 };
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
 use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
-use goal::Goal;
+use destination::Destination;
 use picture::PictureArguments;
-use steps::{Log, Steps};
+use solution_report::{WrittenFiles, text, value};
+use steps::{StepLog, StepObserver};
 use sweep::Sweep;
-use table::{Table, line_files, line_text};
-use told::{Files, text, value};
+use table::{StepTable, line_files, line_text};
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
 ///
@@ -159,12 +159,12 @@ pub(crate) fn execute(
     let (mut report, common) = (Report::default(), console.take());
     for name in &names {
         let mut start = None;
-        let mut log = Log {
-            table: Table::of(sweep.as_ref().map_or(&[], |sweep| &sweep.values)),
+        let mut log = StepLog {
+            table: StepTable::of(sweep.as_ref().map_or(&[], |sweep| &sweep.values)),
             series: arguments.output.as_deref().map(FileSeries::of).transpose()?.flatten(),
         };
         for (number, (value, overrides)) in values.iter().enumerate() {
-            let problem = Blame { program: &program, problem: name, overrides };
+            let problem = ErrorAttribution { program: &program, problem: name, overrides };
             let varied = sweep.as_ref().zip(*value);
             let varied = varied.map(|(sweep, value)| (number + 1, sweep.name.as_str(), value));
             let solve = Solve {
@@ -175,11 +175,12 @@ pub(crate) fn execute(
                 group: processes.group(),
                 console,
             };
-            let count = dry::Count { all: processes.group().size(), here: processes.of_host() };
+            let count =
+                dry_run::ProcessCount { all: processes.group().size(), here: processes.of_host() };
             let file = &arguments.problem.file;
             let done =
                 with_threads(processes.threads(arguments.threads), || match arguments.dry_run {
-                    true => dry::estimated(problem, file, device.as_deref(), count),
+                    true => dry_run::estimated(problem, file, device.as_deref(), count),
                     false => solve.one(&mut start, &mut log),
                 });
             let done = processes.settle(done.flatten(), console).map_err(|failure| {
@@ -208,12 +209,12 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
     let mut aside = false;
     let series = arguments.output.as_deref().map(FileSeries::of).transpose()?.flatten();
     if let Some(series) = series {
-        Goal::File(series.file(0)).try_out()?;
+        Destination::File(series.file(0)).try_out()?;
         writable(&series.collection())?;
     } else if arguments.output.is_some() {
-        let goal = Goal::of(arguments, "", console)?;
-        goal.try_out()?;
-        aside = goal.is_standard_output();
+        let destination = Destination::of(arguments, "", console)?;
+        destination.try_out()?;
+        aside = destination.is_standard_output();
         if aside && several {
             return Err(Failure::usage(
                 "`--output -` takes one solution, but a parameter has several values\nhelp: name a file",
@@ -239,7 +240,7 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
 /// Returns the checkpoint file after a number of solutions; for one of several solves, `NAME-3.npy` for the third.
 fn checkpoint_file(path: &Path, solutions: usize, solve: Option<usize>) -> PathBuf {
     let path = PathBuf::from(path.to_string_lossy().replace(STEP, &solutions.to_string()));
-    solve.map_or_else(|| path.clone(), |solve| goal::numbered(&path, solve))
+    solve.map_or_else(|| path.clone(), |solve| destination::numbered(&path, solve))
 }
 
 /// Returns a hash that identifies a checkpoint.
@@ -279,7 +280,7 @@ fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
 /// One solve.
 struct Solve<'a> {
     arguments: &'a Arguments,
-    which: Blame<'a>,
+    which: ErrorAttribution<'a>,
     /// The index of the solve, the parameter and its value, for a parameter with several values.
     varied: Option<(usize, &'a str, &'a str)>,
     device: &'a Option<Arc<dyn Device>>,
@@ -290,11 +291,11 @@ struct Solve<'a> {
 
 impl Solve<'_> {
     /// Solves one problem, starting from the end of the last solve if there was one, and stores its end there.
-    fn one(&self, start: &mut Option<Vec<f64>>, log: &mut Log) -> Result<Report, Failure> {
+    fn one(&self, start: &mut Option<Vec<f64>>, log: &mut StepLog) -> Result<Report, Failure> {
         let Self { arguments, which, varied, device, group, console } = *self;
         let number = varied.map(|(number, ..)| number);
         let (name, file) = (which.problem, &arguments.problem.file);
-        self.goal(log)?.try_out()?;
+        self.destination(log)?.try_out()?;
         console.progress().say(format!("{name}: making the mesh"));
         let mut begun = Instant::now();
         let (problem, mesh) = own_part(which, file, group)?;
@@ -316,7 +317,7 @@ impl Solve<'_> {
             series.resume(left.shown);
         }
         let (earlier, taken) = (start.as_deref(), Vec::new());
-        let mut steps = Steps {
+        let mut steps = StepObserver {
             solve: self,
             problem: &problem,
             log,
@@ -326,14 +327,14 @@ impl Solve<'_> {
             failure: None,
         };
         let solution = run_steps(&problem, mesh, earlier, &target, device.clone(), &mut steps);
-        let Steps { taken, reported, failure, .. } = steps;
+        let StepObserver { taken, reported, failure, .. } = steps;
         if let Some(path) = &arguments.report {
             log.table.settle(path)?;
         }
-        let goal = self.goal(log)?;
+        let destination = self.destination(log)?;
         let failed = |error| match error {
             RunError::Unconverged { source, reached } => {
-                goal.write_reached(which.run(&problem, *source), &problem, &reached)
+                destination.write_reached(which.run(&problem, *source), &problem, &reached)
             }
             error => which.run(&problem, error),
         };
@@ -344,7 +345,7 @@ impl Solve<'_> {
                 match &log.series {
                     // It exists already.
                     Some(_) => failure,
-                    None => goal.write_last(failure, &problem, (step - 1, &last)),
+                    None => destination.write_last(failure, &problem, (step - 1, &last)),
                 }
             }
             error => failed(error),
@@ -354,22 +355,22 @@ impl Solve<'_> {
         let written = match (failure, &log.series) {
             (Some(failure), _) => Err(failure),
             (None, Some(_)) => Ok(()),
-            (None, None) => {
-                goal.write(&problem, &solution).and_then(|()| self.write_lines(&goal, &solution))
-            }
+            (None, None) => destination
+                .write(&problem, &solution)
+                .and_then(|()| self.write_lines(&destination, &solution)),
         };
         let last = log
             .series
             .as_ref()
-            .map(|series| Goal::File(series.file(series.len().saturating_sub(1))));
-        let lines = self.lines(last.as_ref().unwrap_or(&goal), &solution);
-        let path = goal.path_of(&solution.on);
+            .map(|series| Destination::File(series.file(series.len().saturating_sub(1))));
+        let lines = self.lines(last.as_ref().unwrap_or(&destination), &solution);
+        let path = destination.path_of(&solution.on);
         let drawn = picture.draw(&problem, &solution, console);
         solution.seconds.mesh += mesh_seconds;
         solution.seconds.write += begun.elapsed().as_secs_f64();
         // Results are reported even if they cannot be written.
         let collection = log.series.as_ref().map(FileSeries::collection);
-        let files = Files {
+        let files = WrittenFiles {
             output: collection.as_deref().or(path.as_deref()).filter(|_| written.is_ok()),
             picture: picture.path().filter(|_| drawn.is_ok()),
             lines: if written.is_ok() { &lines } else { &[] },
@@ -417,26 +418,27 @@ impl Solve<'_> {
     }
 
     /// Returns the destination of the next solution.
-    fn goal(&self, log: &Log) -> Result<Goal, Failure> {
+    fn destination(&self, log: &StepLog) -> Result<Destination, Failure> {
         match &log.series {
-            Some(series) => Ok(Goal::File(series.file(series.len()))),
+            Some(series) => Ok(Destination::File(series.file(series.len()))),
             None => {
-                let goal = Goal::of(self.arguments, self.which.problem, self.console)?;
-                Ok(goal.numbered(self.varied.map(|(number, ..)| number)))
+                let destination =
+                    Destination::of(self.arguments, self.which.problem, self.console)?;
+                Ok(destination.numbered(self.varied.map(|(number, ..)| number)))
             }
         }
     }
 
     /// Returns the line plots and their files: next to the solution, or next to the table if no solution is written.
-    fn lines(&self, goal: &Goal, solution: &Solution) -> Vec<(String, PathBuf)> {
+    fn lines(&self, destination: &Destination, solution: &Solution) -> Vec<(String, PathBuf)> {
         let table = || {
             let number = self.varied.map(|(number, ..)| number);
             let path = self.arguments.report.clone()?;
-            Some(number.map_or(path.clone(), |number| goal::numbered(&path, number)))
+            Some(number.map_or(path.clone(), |number| destination::numbered(&path, number)))
         };
-        let beside = match goal {
-            Goal::File(path) => Some(path.clone()),
-            Goal::Nowhere | Goal::StandardOutput => table(),
+        let beside = match destination {
+            Destination::File(path) => Some(path.clone()),
+            Destination::Nowhere | Destination::StandardOutput => table(),
         };
         // No files are created next to a device such as /dev/null.
         let beside = beside.filter(|path| path.is_file() || !path.exists());
@@ -444,11 +446,11 @@ impl Solve<'_> {
     }
 
     /// Writes the line plots.
-    fn write_lines(&self, goal: &Goal, solution: &Solution) -> Result<(), Failure> {
+    fn write_lines(&self, destination: &Destination, solution: &Solution) -> Result<(), Failure> {
         if !self.speaks() {
             return Ok(());
         }
-        for (name, file) in self.lines(goal, solution) {
+        for (name, file) in self.lines(destination, solution) {
             let report = solution.reports.iter().find(|report| report.name == name);
             write_text(&file, &report.map_or_else(String::new, line_text))?;
         }

@@ -8,7 +8,7 @@ use clap::Args;
 use fem_bench::candidate::measure;
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::choose::candidates::Candidate;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::device::{self, Device};
@@ -18,10 +18,10 @@ use runtime::problem::ProblemSetup;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::console::Console;
-use crate::plan::{Found, find};
-use crate::problem::{Meant, meant, with_threads};
+use crate::plan::{PlanInput, find};
+use crate::problem::{SelectedProblems, select_problems, with_threads};
 use crate::report::{Failure, Report};
 
 /// Candidates predicted to take up to this multiple of the best time are measured: the model's accuracy.
@@ -62,7 +62,8 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
-    let Meant { program, names, overrides } = meant(&arguments.problem, console)?;
+    let SelectedProblems { program, names, overrides } =
+        select_problems(&arguments.problem, console)?;
     if arguments.problem.interpret {
         return Err(Failure::input(
             "interpreted kernels cannot be tuned\nhelp: leave --interpret out",
@@ -72,7 +73,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let common = console.take();
     let mut report = Report::default();
     for name in &names {
-        let which = Blame { program: &program, problem: name, overrides: &overrides };
+        let which = ErrorAttribution { program: &program, problem: name, overrides: &overrides };
         let done =
             with_threads(arguments.threads, || one(arguments, which, device.as_ref(), console));
         report.add(("problem", name), done.flatten(), [common.clone(), console.take()].concat());
@@ -84,7 +85,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
 struct Run {
     words: String,
     strategy: Strategy,
-    wishes: Wishes,
+    wishes: PlanOverrides,
     predicted: Option<f64>,
     seconds: Result<f64, String>,
 }
@@ -99,7 +100,7 @@ struct Tuning<'a> {
 }
 
 impl Tuning<'_> {
-    fn measure(&self, wishes: Wishes) -> Result<f64, String> {
+    fn measure(&self, wishes: PlanOverrides) -> Result<f64, String> {
         let target = Target { wishes, ..self.target };
         let run = measure(&self.problem.form, self.setup, Task::Action, &target, self.device);
         run.map_err(|error| error.to_string())
@@ -112,18 +113,18 @@ impl Tuning<'_> {
 
 fn one(
     arguments: &Arguments,
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     device: Option<&Arc<dyn Device>>,
     console: &Console,
 ) -> Result<Report, Failure> {
     let name = which.problem;
     let given = (&arguments.problem, &arguments.device);
-    let Found { problem, setup, on, target, candidates: mut found } =
+    let PlanInput { problem, setup, on, target, candidates: mut found } =
         find(which, given, Task::Action, device)?;
     let facts = facts(&setup.on);
     let machine = device.map_or_else(named, |device| device.name());
     let of = (&problem.form, &setup.elements, &facts);
-    let keep = |wishes: Option<&Wishes>| {
+    let keep = |wishes: Option<&PlanOverrides>| {
         tuning::keep(of, Task::Action, Precision::F64, &machine, wishes).map_err(Failure::input)
     };
     if arguments.forget {
@@ -149,9 +150,9 @@ fn one(
         runs.push(Run {
             words: described(&candidate),
             strategy: candidate.plan.strategy,
-            wishes: candidate.wishes,
+            wishes: candidate.overrides,
             predicted: Some(cells * candidate.seconds + on.machine.launch),
-            seconds: tuning.measure(candidate.wishes),
+            seconds: tuning.measure(candidate.overrides),
         });
     }
     let fastest = |runs: &[Run]| {
@@ -192,7 +193,7 @@ fn one(
         _ => 1.0,
     };
     let taken = if best > 0 && gain >= WORTH { best } else { 0 };
-    keep((taken > 0).then_some(&Wishes { shared_bytes: None, ..runs[taken].wishes }))?;
+    keep((taken > 0).then_some(&PlanOverrides { shared_bytes: None, ..runs[taken].wishes }))?;
     Ok(told(name, &machine, device, &runs, (taken, gain)))
 }
 
@@ -206,7 +207,7 @@ fn described(candidate: &Candidate) -> String {
 }
 
 /// Describes the sizes in the overrides.
-fn sized(wishes: &Wishes) -> String {
+fn sized(wishes: &PlanOverrides) -> String {
     let number = |name: &str, value: Option<usize>| value.map(|value| format!("{name} {value}"));
     let yes = |name: &str, value: Option<bool>| value.map(|value| format!("{name} {value}"));
     let words = [
@@ -220,29 +221,30 @@ fn sized(wishes: &Wishes) -> String {
     words.into_iter().flatten().collect::<Vec<_>>().join(", ")
 }
 
-type Change = Box<dyn Fn(Wishes) -> Wishes>;
+type Change = Box<dyn Fn(PlanOverrides) -> PlanOverrides>;
 
 /// Returns sizes to try, grouped by kind.
 fn sizes(threads: bool, strategy: Strategy, scatter: Option<Scatter>) -> Vec<Vec<Change>> {
-    let each = |numbers: &[usize], with: fn(Wishes, usize) -> Wishes| -> Vec<Change> {
-        let change = |&number: &usize| Box::new(move |wishes| with(wishes, number)) as Change;
-        numbers.iter().map(change).collect()
-    };
-    let both = |with: fn(Wishes, bool) -> Wishes| -> Vec<Change> {
+    let each =
+        |numbers: &[usize], with: fn(PlanOverrides, usize) -> PlanOverrides| -> Vec<Change> {
+            let change = |&number: &usize| Box::new(move |wishes| with(wishes, number)) as Change;
+            numbers.iter().map(change).collect()
+        };
+    let both = |with: fn(PlanOverrides, bool) -> PlanOverrides| -> Vec<Change> {
         [false, true].map(|yes| Box::new(move |wishes| with(wishes, yes)) as Change).into()
     };
     if !threads {
-        return vec![each(&[1, 2, 4], |all, n| Wishes { block: Some(n), ..all })];
+        return vec![each(&[1, 2, 4], |all, n| PlanOverrides { block: Some(n), ..all })];
     }
     let mut all = vec![
-        each(&[1, 2, 3, 4, 6, 8], |all, n| Wishes { residency: Some(n), ..all }),
-        both(|all, yes| Wishes { in_order: Some(yes), ..all }),
+        each(&[1, 2, 3, 4, 6, 8], |all, n| PlanOverrides { residency: Some(n), ..all }),
+        both(|all, yes| PlanOverrides { in_order: Some(yes), ..all }),
     ];
     if let Strategy::ThreadPerLine { .. } = strategy {
-        all.push(each(&[1, 2, 3, 4, 6, 8], |all, n| Wishes { cells: Some(n), ..all }));
-        all.push(both(|all, yes| Wishes { in_place: Some(yes), ..all }));
+        all.push(each(&[1, 2, 3, 4, 6, 8], |all, n| PlanOverrides { cells: Some(n), ..all }));
+        all.push(both(|all, yes| PlanOverrides { in_place: Some(yes), ..all }));
     } else if scatter != Some(Scatter::Block) {
-        all.push(each(&[64, 128, 256], |all, n| Wishes { lanes: Some(n), ..all }));
+        all.push(each(&[64, 128, 256], |all, n| PlanOverrides { lanes: Some(n), ..all }));
     }
     all
 }

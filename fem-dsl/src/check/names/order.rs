@@ -13,48 +13,48 @@ pub(super) fn order(
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Vec<usize> {
     #[derive(Clone, Copy, PartialEq)]
-    enum State {
+    enum VisitState {
         New,
         Open,
         Done,
         Cyclic,
     }
-    let mut states = vec![State::New; uses.len()];
+    let mut states = vec![VisitState::New; uses.len()];
     let mut order = Vec::new();
     for start in 0..uses.len() {
-        if states[start] != State::New {
+        if states[start] != VisitState::New {
             continue;
         }
-        states[start] = State::Open;
+        states[start] = VisitState::Open;
         // The path from `start`, each with the number of its visited uses.
         let mut path: Vec<(usize, usize)> = vec![(start, 0)];
         while let Some(&mut (item, ref mut next)) = path.last_mut() {
             let Some(&(used, span)) = uses[item].get(*next) else {
                 path.pop();
-                if states[item] == State::Open {
-                    states[item] = State::Done;
+                if states[item] == VisitState::Open {
+                    states[item] = VisitState::Done;
                     order.push(item);
                 } else if let Some(&(user, _)) = path.last() {
-                    states[user] = State::Cyclic;
+                    states[user] = VisitState::Cyclic;
                 }
                 continue;
             };
             *next += 1;
             match states[used] {
-                State::New => {
-                    states[used] = State::Open;
+                VisitState::New => {
+                    states[used] = VisitState::Open;
                     path.push((used, 0));
                 }
-                State::Done => {}
-                State::Open => {
+                VisitState::Done => {}
+                VisitState::Open => {
                     if diagnostics.len() < MOST_ERRORS {
                         diagnostics.push(cycle(&path, used, span, idents));
                     }
-                    states[item] = State::Cyclic;
+                    states[item] = VisitState::Cyclic;
                 }
-                State::Cyclic => {
+                VisitState::Cyclic => {
                     // Already reported if `used` is still on the path.
-                    states[item] = State::Cyclic;
+                    states[item] = VisitState::Cyclic;
                 }
             }
         }

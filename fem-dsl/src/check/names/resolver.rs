@@ -1,14 +1,14 @@
 //! Resolver: declarations are entered, then every name is looked up at its use.
 
 use super::{
-    AuxItem, Block, Definition, Entry, FieldItem, MOST_ERRORS, Meaning, Names, ParamItem, Place,
-    Uses, subtree,
+    AuxItem, Block, Definition, Entry, ExprContext, FieldItem, MOST_ERRORS, Meaning, Names,
+    ParamItem, Uses, subtree,
 };
 use crate::ast::{self, ExprKind, FormItemKind, Ident};
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
-use crate::habits;
 use crate::source::Span;
+use crate::suggestions;
 use crate::words;
 
 /// Largest number of parameters of a function.
@@ -125,7 +125,7 @@ impl<'a> Resolver<'a> {
     /// Checks the names in parameters and definitions and records their uses.
     pub(super) fn bodies(&mut self, uses: &mut Uses) {
         for param in self.names.params.clone() {
-            let place = Place { param: true, ..Place::region(None) };
+            let place = ExprContext { param: true, ..ExprContext::region(None) };
             let found = self.expression(param.value, place);
             let used = found.into_iter().filter_map(|(meaning, span)| match meaning {
                 Meaning::Param(i) => Some((i, span)),
@@ -135,7 +135,7 @@ impl<'a> Resolver<'a> {
         }
         for definition in self.names.definitions.clone() {
             let parameters = definition.parameters.unwrap_or_default();
-            let place = Place { parameters, ..Place::region(definition.region) };
+            let place = ExprContext { parameters, ..ExprContext::region(definition.region) };
             let found = self.expression(definition.body, place);
             let used = found.into_iter().filter_map(|(meaning, span)| match meaning {
                 Meaning::Definition(i) => Some((i, span)),
@@ -151,14 +151,17 @@ impl<'a> Resolver<'a> {
             match &item.kind {
                 FormItemKind::Row { field, value, .. } => {
                     self.field(field);
-                    self.expression(*value, Place::region(region));
+                    self.expression(*value, ExprContext::region(region));
                 }
                 FormItemKind::Test { field, .. } => self.field(field),
                 FormItemKind::Residual { value } => {
-                    self.expression(*value, Place { weak: true, ..Place::region(region) });
+                    self.expression(
+                        *value,
+                        ExprContext { weak: true, ..ExprContext::region(region) },
+                    );
                 }
                 FormItemKind::Energy { value } => {
-                    self.expression(*value, Place::region(region));
+                    self.expression(*value, ExprContext::region(region));
                 }
                 _ => {}
             }
@@ -187,7 +190,7 @@ impl<'a> Resolver<'a> {
     pub(super) fn expression(
         &mut self,
         root: ast::ExprId,
-        place: Place<'a>,
+        place: ExprContext<'a>,
     ) -> Vec<(Meaning, Span)> {
         let mut used = Vec::new();
         let nodes = subtree(self.file, root);
@@ -258,7 +261,7 @@ impl<'a> Resolver<'a> {
     fn quiet(
         &self,
         name: &str,
-        place: Place<'a>,
+        place: ExprContext<'a>,
     ) -> Result<Option<Meaning>, Option<Box<Diagnostic>>> {
         let known = words::KNOWN.contains(&name)
             || place.parameters.iter().any(|parameter| parameter.name == name);
@@ -273,7 +276,7 @@ impl<'a> Resolver<'a> {
         &self,
         name: &str,
         span: Span,
-        place: Place<'a>,
+        place: ExprContext<'a>,
     ) -> Result<Option<Meaning>, Box<Diagnostic>> {
         if place.parameters.iter().any(|parameter| parameter.name == name) {
             return Ok(None);
@@ -305,7 +308,7 @@ impl<'a> Resolver<'a> {
         &self,
         function: &Ident,
         given: usize,
-        place: Place<'a>,
+        place: ExprContext<'a>,
     ) -> Result<Option<Meaning>, Box<Diagnostic>> {
         let (name, span) = (function.name.as_str(), function.span);
         let count = |wanted: usize| {
@@ -336,7 +339,7 @@ impl<'a> Resolver<'a> {
             let diagnostic = Diagnostic::new(Code::UnknownName, message)
                 .label(span, "no function has this name");
             let meant = nearest(name, declared.map(|(name, _)| name)).is_some();
-            return Err(Box::new(match habits::function(name).filter(|_| !meant) {
+            return Err(Box::new(match suggestions::function(name).filter(|_| !meant) {
                 Some(help) => diagnostic.help(help),
                 None => diagnostic.suggest(name, self.functions(place)),
             }));
@@ -360,14 +363,19 @@ impl<'a> Resolver<'a> {
     }
 
     /// Returns the declaration of a name that may be used at `place`.
-    fn entry(&self, name: &str, span: Span, place: Place<'a>) -> Result<Entry, Box<Diagnostic>> {
+    fn entry(
+        &self,
+        name: &str,
+        span: Span,
+        place: ExprContext<'a>,
+    ) -> Result<Entry, Box<Diagnostic>> {
         let Some(&entry) = self.names.entries.get(name) else {
             if words::LATER.contains(&name) {
                 return Err(Box::new(later_word(name, span)));
             }
             let message = format!("unknown name `{name}`");
             let found = nearest(name, self.values(place));
-            let known = habits::value(name, !place.param).filter(|_| found.is_none());
+            let known = suggestions::value(name, !place.param).filter(|_| found.is_none());
             let help = found.map(|found| format!("did you mean `{found}`?"));
             let help = help.or(known.map(str::to_owned));
             return Err(Box::new(
@@ -408,7 +416,7 @@ impl<'a> Resolver<'a> {
     }
 
     /// Returns help for an unknown name in a weak form, which may be an undeclared test function.
-    fn test_help(&self, name: &str, place: Place<'a>) -> Option<String> {
+    fn test_help(&self, name: &str, place: ExprContext<'a>) -> Option<String> {
         let tested =
             |field: &Ident| self.names.tests.iter().any(|(_, tested)| tested.name == field.name);
         let field = self.names.fields.iter().find(|field| !tested(field.name))?;
@@ -416,7 +424,7 @@ impl<'a> Resolver<'a> {
         place.weak.then_some(help)
     }
 
-    fn visible(&self, place: Place<'a>) -> impl Iterator<Item = (&'a str, bool)> {
+    fn visible(&self, place: ExprContext<'a>) -> impl Iterator<Item = (&'a str, bool)> {
         let visible = move |entry: &Entry| {
             (entry.region.is_none() || entry.region == place.region)
                 && (!place.param || matches!(entry.meaning, Meaning::Param(_)))
@@ -428,7 +436,7 @@ impl<'a> Resolver<'a> {
         })
     }
 
-    fn values(&self, place: Place<'a>) -> impl Iterator<Item = &'a str> {
+    fn values(&self, place: ExprContext<'a>) -> impl Iterator<Item = &'a str> {
         let declared = self.visible(place).filter(|(_, function)| !function).map(|(name, _)| name);
         let parameters = place.parameters.iter().map(|parameter| parameter.name.as_str());
         let known = words::KNOWN.iter().copied().filter(move |name| match *name {
@@ -439,7 +447,7 @@ impl<'a> Resolver<'a> {
         declared.chain(parameters).chain(known)
     }
 
-    fn functions(&self, place: Place<'a>) -> impl Iterator<Item = &'a str> {
+    fn functions(&self, place: ExprContext<'a>) -> impl Iterator<Item = &'a str> {
         let declared = self.visible(place).filter(|(_, function)| *function).map(|(name, _)| name);
         declared.chain(words::FUNCTIONS.iter().copied())
     }
@@ -475,7 +483,7 @@ fn is_built_in(function: &Ident) -> bool {
 }
 
 /// Checks that a known name has a value at `place`.
-fn known(name: &str, span: Span, place: Place<'_>) -> Result<(), Box<Diagnostic>> {
+fn known(name: &str, span: Span, place: ExprContext<'_>) -> Result<(), Box<Diagnostic>> {
     let settled = place.settled && matches!(name, "t" | "k");
     if place.param && !settled && !matches!(name, "pi" | "dim" | "I") {
         let message = format!("a parameter cannot be computed from `{name}`");
@@ -500,7 +508,7 @@ fn later_word(name: &str, span: Span) -> Diagnostic {
     let help = match name {
         "normal" => "the outward unit normal of a boundary facet is `n`",
         "mean" => "`mean p = 0;` belongs into a problem",
-        _ => habits::BETWEEN_CELLS,
+        _ => suggestions::BETWEEN_CELLS,
     };
     Diagnostic::new(Code::LaterWord, format!("`{name}` comes later"))
         .label(span, "kept for later versions of the language")

@@ -1,14 +1,14 @@
-//! Adaptive mesh refinement: the arguments of `adapt(…)` → [`Adapt`].
+//! Adaptive mesh refinement: the arguments of `adapt(…)` → [`AdaptiveRefinement`].
 //!
 //! The default of `steps` is [`STEPS`] without another limit, and [`ENOUGH`] with `until` or `max_dofs`. θ is smaller
 //! in three dimensions, where a cell is divided into eight instead of four.
 
-use super::arguments::{self, Kind, Table};
+use super::arguments::{self, ArgumentKind, ArgumentTable};
 use super::{Checker, Statement};
 use crate::ast::{self, Ident, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::problem::{Adapt, Argument};
+use crate::problem::{AdaptiveRefinement, Argument};
 use std::collections::BTreeMap;
 
 /// Steps without another limit.
@@ -18,12 +18,12 @@ const ENOUGH: usize = 100;
 /// Largest number of steps.
 const MOST: u32 = 1000;
 
-const ARGUMENTS: Table = &[
-    ("steps", Kind::Whole(0, MOST)),
-    ("fraction", Kind::Share),
-    ("until", Kind::Positive),
-    ("max_dofs", Kind::Whole(1, u32::MAX)),
-    ("coarsen", Kind::Part),
+const ARGUMENTS: ArgumentTable = &[
+    ("steps", ArgumentKind::Whole(0, MOST)),
+    ("fraction", ArgumentKind::Share),
+    ("until", ArgumentKind::Positive),
+    ("max_dofs", ArgumentKind::Whole(1, u32::MAX)),
+    ("coarsen", ArgumentKind::Part),
 ];
 
 /// Checks the statements, once the parameters are known.
@@ -40,7 +40,7 @@ fn read(
     checker: &mut Checker<'_>,
     statement: Statement<'_>,
     given: &[ast::Argument],
-) -> Option<Adapt> {
+) -> Option<AdaptiveRefinement> {
     let piece = statement.piece;
     let owner = Ident { name: "adapt".to_owned(), span: statement.span };
     let (known, mut wrong) = arguments::known(piece, &owner, given, ARGUMENTS);
@@ -56,7 +56,7 @@ fn read(
     let whole = |name: &str| value(name).map(|value| value as usize);
     let (until, max_dofs) = (value("until"), whole("max_dofs"));
     let limited = until.is_some() || max_dofs.is_some();
-    let adapt = Adapt {
+    let adapt = AdaptiveRefinement {
         steps: whole("steps").unwrap_or(if limited { ENOUGH } else { STEPS }),
         fraction: value("fraction").unwrap_or(if checker.form.dim == 3 { 0.3 } else { 0.5 }),
         until,

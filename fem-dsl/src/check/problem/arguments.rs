@@ -7,15 +7,15 @@ use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
-use crate::habits;
 use crate::point::Shape;
 use crate::problem::Argument;
+use crate::suggestions;
 use crate::terms::Field;
 use std::collections::BTreeMap;
 
 /// The kind of an argument.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Kind {
+pub(super) enum ArgumentKind {
     /// An integer in a range.
     Whole(u32, u32),
     /// A number.
@@ -39,25 +39,25 @@ pub(super) enum Kind {
     /// Any name.
     Name,
     /// One of these keywords, optionally with settings in parentheses.
-    Made(&'static [(&'static str, Settings)]),
+    Call(&'static [(&'static str, KeywordSettings)]),
 }
 
 /// The settings of a keyword.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum Settings {
+pub(super) enum KeywordSettings {
     /// These.
-    These(Table),
+    These(ArgumentTable),
     /// One per field of the form, of this kind.
-    EachField(&'static Kind),
+    EachField(&'static ArgumentKind),
 }
 
 /// The label of an unknown keyword.
 const NO_WORD: &str = "not one of these words";
 
 /// A keyword without settings.
-pub(super) const PLAIN: Settings = Settings::These(&[]);
+pub(super) const PLAIN: KeywordSettings = KeywordSettings::These(&[]);
 
-impl Kind {
+impl ArgumentKind {
     fn describe(self, dim: usize) -> String {
         match self {
             Self::Whole(least, most) => format!("a whole number from {least} to {most}"),
@@ -74,7 +74,7 @@ impl Kind {
                 words.join(" or ")
             }
             Self::Name => "a name".to_owned(),
-            Self::Made(words) => {
+            Self::Call(words) => {
                 let words: Vec<String> =
                     words.iter().map(|(word, _)| format!("`{word}`")).collect();
                 words.join(" or ")
@@ -118,13 +118,13 @@ fn example(argument: &str) -> Option<&'static str> {
 }
 
 /// The arguments of a function or keyword.
-pub(super) type Table = &'static [(&'static str, Kind)];
+pub(super) type ArgumentTable = &'static [(&'static str, ArgumentKind)];
 
 /// Reads one argument of a table in `dim` dimensions, without a form.
 pub(super) fn read(
     piece: &Piece,
     argument: &ast::Argument,
-    kind: Kind,
+    kind: ArgumentKind,
     dim: usize,
 ) -> Result<Argument, Vec<Diagnostic>> {
     read_of(&value::no_form(dim), &[], piece, argument, kind)
@@ -136,7 +136,7 @@ pub(super) fn read_of(
     params: &[Vec<f64>],
     piece: &Piece,
     argument: &ast::Argument,
-    kind: Kind,
+    kind: ArgumentKind,
 ) -> Result<Argument, Vec<Diagnostic>> {
     let dim = form.dim;
     let expr = &piece.file.exprs[argument.value];
@@ -151,13 +151,13 @@ pub(super) fn read_of(
         diagnostic
             .help_if(example(name).map(|value| format!("write `{name}: {value}`, or leave it out")))
     };
-    if let Kind::Word(words) = kind {
+    if let ArgumentKind::Word(words) = kind {
         return match &expr.kind {
             ExprKind::Name(word) if words.contains(&word.as_str()) => {
                 Ok(Argument::Word(word.clone()))
             }
             ExprKind::Name(word) => {
-                let known = habits::argument(&argument.name.name, word);
+                let known = suggestions::argument(&argument.name.name, word);
                 let diagnostic = wrong(NO_WORD.to_owned());
                 let words = words.iter().copied();
                 Err(vec![piece.place(diagnostic.suggest_or(word, words, known))])
@@ -165,10 +165,10 @@ pub(super) fn read_of(
             _ => Err(vec![piece.place(wrong(NO_WORD.to_owned()))]),
         };
     }
-    if let Kind::Made(words) = kind {
+    if let ArgumentKind::Call(words) = kind {
         return made(&form.fields, piece, argument, words);
     }
-    if let Kind::Name = kind {
+    if let ArgumentKind::Name = kind {
         return match &expr.kind {
             ExprKind::Name(name) => Ok(Argument::Word(name.clone())),
             _ => Err(vec![piece.place(wrong("not a name".to_owned()))]),
@@ -186,7 +186,7 @@ pub(super) fn read_of(
         return Ok(value);
     }
     let known = match &value {
-        Argument::Number(number) => habits::argument(&argument.name.name, &number.to_string()),
+        Argument::Number(number) => suggestions::argument(&argument.name.name, &number.to_string()),
         _ => None,
     };
     Err(vec![piece.place(wrong(shown).help_if(known))])
@@ -197,11 +197,11 @@ pub(super) fn made(
     fields: &[Field],
     piece: &Piece,
     argument: &ast::Argument,
-    words: &'static [(&'static str, Settings)],
+    words: &'static [(&'static str, KeywordSettings)],
 ) -> Result<Argument, Vec<Diagnostic>> {
     let expr = &piece.file.exprs[argument.value];
     let wrong = || {
-        let (name, expected) = (&argument.name.name, Kind::Made(words).describe(0));
+        let (name, expected) = (&argument.name.name, ArgumentKind::Call(words).describe(0));
         Diagnostic::new(Code::BadValue, format!("`{name}` should be {expected}"))
             .label(expr.span, NO_WORD)
     };
@@ -215,7 +215,7 @@ pub(super) fn made(
     };
     let name = owner.name.as_str();
     let Some((_, settings)) = words.iter().find(|(known, _)| *known == name) else {
-        let known = habits::argument(&argument.name.name, name);
+        let known = suggestions::argument(&argument.name.name, name);
         let words = words.iter().map(|(word, _)| *word);
         return Err(vec![piece.place(wrong().suggest_or(name, words, known))]);
     };
@@ -225,10 +225,10 @@ pub(super) fn made(
             .label(piece.file.exprs[first].span, "this has none");
         return Err(vec![piece.place(diagnostic)]);
     }
-    let of_fields: Vec<(&str, Kind)>;
+    let of_fields: Vec<(&str, ArgumentKind)>;
     let table = match *settings {
-        Settings::These(table) => table,
-        Settings::EachField(kind) => {
+        KeywordSettings::These(table) => table,
+        KeywordSettings::EachField(kind) => {
             of_fields = fields.iter().map(|field| (field.name.as_str(), *kind)).collect();
             &of_fields
         }
@@ -237,7 +237,7 @@ pub(super) fn made(
     let mut values = BTreeMap::new();
     for (argument, kind) in known {
         let value = match kind {
-            Kind::Made(words) => made(fields, piece, argument, words),
+            ArgumentKind::Call(words) => made(fields, piece, argument, words),
             kind => read(piece, argument, kind, 3),
         };
         match value {
@@ -247,7 +247,7 @@ pub(super) fn made(
     }
     match (wrong.is_empty(), values.is_empty()) {
         (true, true) => Ok(Argument::Word(owner.name)),
-        (true, false) => Ok(Argument::Made { name: owner.name, arguments: values }),
+        (true, false) => Ok(Argument::Call { name: owner.name, arguments: values }),
         (false, _) => Err(wrong),
     }
 }
@@ -257,8 +257,8 @@ pub(super) fn known<'a>(
     piece: &Piece,
     owner: &Ident,
     arguments: &'a [ast::Argument],
-    table: &[(&str, Kind)],
-) -> (Vec<(&'a ast::Argument, Kind)>, Vec<Diagnostic>) {
+    table: &[(&str, ArgumentKind)],
+) -> (Vec<(&'a ast::Argument, ArgumentKind)>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let mut diagnostics = Vec::new();
     let mut seen = BTreeMap::new();
@@ -274,7 +274,7 @@ pub(super) fn known<'a>(
                 .suggest_or(
                     name,
                     table.iter().map(|(name, _)| *name),
-                    habits::argument_name(&owner.name, name),
+                    suggestions::argument_name(&owner.name, name),
                 );
             diagnostics.push(piece.place(diagnostic));
             continue;

@@ -1,7 +1,7 @@
 //! Essential conditions: `dirichlet u[i] = EXPR on "tag";`.
 
 use super::{Checker, MeshChoice, Piece, Statement};
-use crate::ast::{ExprId, ExprKind, Ident, Place, ProblemItemKind, Text};
+use crate::ast::{ExprId, ExprKind, Ident, ProblemItemKind, SupportSpec, Text};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form;
@@ -20,11 +20,11 @@ pub(super) fn check(
     };
     let piece = statement.piece;
     let support = match place {
-        Some(Place::Tags(tags)) => {
+        Some(SupportSpec::Tags(tags)) => {
             known_tags(checker, piece, tags, mesh);
             Support::Tags(tags.iter().map(|tag| tag.text.clone()).collect())
         }
-        Some(Place::At(point)) => {
+        Some(SupportSpec::At(point)) => {
             let Some(point) = vertex(checker, piece, *point) else { return };
             if let Some(dot) = normal {
                 let message = "a single vertex has no normal";
@@ -35,7 +35,7 @@ pub(super) fn check(
             }
             Support::Vertex(point)
         }
-        Some(Place::All(_)) | None => Support::Boundary,
+        Some(SupportSpec::All(_)) | None => Support::Boundary,
     };
     let Some(index) = checker.field(piece, field) else { return };
     if let space @ Space::L2(_) = checker.form.fields[index].space {

@@ -2,14 +2,14 @@
 //! and only reported for a problem without errors.
 
 use super::{Content, Statement};
-use crate::ast::{Place, ProblemItemKind};
+use crate::ast::{ProblemItemKind, SupportSpec};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::eval::eval;
 use crate::form::{Expr, Form, Terminal};
 use crate::point::{Degree, Input, Node, Space};
 use crate::problem::{
-    Dirichlet, Expression, Method, NewtonSettings, SolverSettings, Support, Trace, Values,
+    Dirichlet, Expression, Method, NewtonSettings, SolverSettings, Support, Trace, ValueSource,
 };
 
 /// Number of points at which two values are compared.
@@ -82,7 +82,10 @@ fn replaced(
 }
 
 fn later_is_all(statement: &Statement<'_>) -> bool {
-    matches!(statement.kind, ProblemItemKind::Dirichlet { place: None | Some(Place::All(_)), .. })
+    matches!(
+        statement.kind,
+        ProblemItemKind::Dirichlet { place: None | Some(SupportSpec::All(_)), .. }
+    )
 }
 
 /// Returns the tags of a condition that a later one also covers; an empty list for `all`.
@@ -180,7 +183,7 @@ fn expressions(content: &Content) -> impl Iterator<Item = &Expression> {
     let exact = content.exact.iter().map(|(_, value)| value);
     let data = content.aux.iter().map(|data| &data.value);
     let given = data.chain(content.initial.iter().map(|(_, value)| value));
-    conditions.chain(exact).chain(given.filter_map(Values::formula))
+    conditions.chain(exact).chain(given.filter_map(ValueSource::formula))
 }
 
 fn reads(expression: &Expression, input: Input) -> bool {

@@ -1,6 +1,7 @@
-//! The eigenvalue problem of a form: `eigen = smallest(5, rtol: 1e-8);` → [`Wanted`], and incompatible statements.
+//! The eigenvalue problem of a form: `eigen = smallest(5, rtol: 1e-8);` → [`EigenRequest`], and incompatible
+//! statements.
 
-use super::arguments::{self, Kind, Table};
+use super::arguments::{self, ArgumentKind, ArgumentTable};
 use super::{Checker, Piece, Statement};
 use crate::ast::{ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
@@ -13,15 +14,15 @@ const ITERATIONS: usize = 500;
 const MOST: u32 = 500;
 
 /// The settings of `smallest`, after the number of eigenvalues.
-const ARGUMENTS: Table = &[
-    ("rtol", Kind::Part),
-    ("max_iterations", Kind::Whole(1, u32::MAX)),
-    ("preconditioner", Kind::Word(&["multigrid", "direct", "jacobi", "none"])),
+const ARGUMENTS: ArgumentTable = &[
+    ("rtol", ArgumentKind::Part),
+    ("max_iterations", ArgumentKind::Whole(1, u32::MAX)),
+    ("preconditioner", ArgumentKind::Word(&["multigrid", "direct", "jacobi", "none"])),
 ];
 
 /// The requested eigenvalues; their mass is a separate form.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Wanted {
+pub(crate) struct EigenRequest {
     pub(crate) count: usize,
     pub(crate) rtol: Option<f64>,
     pub(crate) max_iterations: usize,
@@ -75,7 +76,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
 }
 
 /// Reads `smallest(COUNT, …)`.
-fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Wanted> {
+fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<EigenRequest> {
     let expr = &piece.file.exprs[value];
     let (function, unnamed, named) = match &expr.kind {
         ExprKind::Error => return None,
@@ -93,7 +94,7 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Wante
     };
     let (known, mut wrong) = arguments::known(piece, function, named, ARGUMENTS);
     let mut wanted =
-        Wanted { count: 0, rtol: None, max_iterations: ITERATIONS, preconditioner: None };
+        EigenRequest { count: 0, rtol: None, max_iterations: ITERATIONS, preconditioner: None };
     for (argument, kind) in known {
         match arguments::read_of(checker.form, &checker.params, piece, argument, kind) {
             Ok(Argument::Word(word)) => wanted.preconditioner = Some(word),
@@ -101,7 +102,7 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Wante
                 wanted.rtol = Some(number);
             }
             Ok(Argument::Number(number)) => wanted.max_iterations = number as usize,
-            Ok(Argument::Numbers(_) | Argument::Made { .. }) => {}
+            Ok(Argument::Numbers(_) | Argument::Call { .. }) => {}
             Err(found) => wrong.extend(found),
         }
     }

@@ -6,7 +6,7 @@ use crate::ast::{self, Expr, ExprId, ExprKind, Ident};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::point::{Aux, Location};
-use crate::problem::{Stored, Values};
+use crate::problem::{FileArray, ValueSource};
 use crate::words;
 use std::path::PathBuf;
 
@@ -34,10 +34,10 @@ pub(super) fn of_aux(
     piece: &Piece,
     call: Call<'_>,
     aux: &Aux,
-) -> Option<Values> {
+) -> Option<ValueSource> {
     let array = array(checker, piece, call)?;
     if aux.location != Location::Points {
-        return Some(Values::File(array));
+        return Some(ValueSource::File(array));
     }
     let name = &aux.name;
     let message = format!("`{name}` lies at the quadrature points, for which no file has values");
@@ -51,7 +51,7 @@ pub(super) fn of_aux(
 }
 
 /// Returns the array of a call.
-pub(super) fn array(checker: &mut Checker<'_>, piece: &Piece, call: Call<'_>) -> Option<Stored> {
+pub(super) fn array(checker: &mut Checker<'_>, piece: &Piece, call: Call<'_>) -> Option<FileArray> {
     match checked(piece, call) {
         Ok(found) => found,
         Err(diagnostic) => {
@@ -62,7 +62,7 @@ pub(super) fn array(checker: &mut Checker<'_>, piece: &Piece, call: Call<'_>) ->
 }
 
 /// Returns `None` for broken text, which is already reported.
-fn checked(piece: &Piece, call: Call<'_>) -> Result<Option<Stored>, Box<Diagnostic>> {
+fn checked(piece: &Piece, call: Call<'_>) -> Result<Option<FileArray>, Box<Diagnostic>> {
     let usage = "write `file(\"data.vtu\", \"name of the array\")` or `file(\"data.npy\")`";
     if let Some(argument) = call.named.first() {
         let message = format!("`file` has no argument `{}`", argument.name.name);
@@ -107,5 +107,5 @@ fn checked(piece: &Piece, call: Call<'_>) -> Result<Option<Stored>, Box<Diagnost
         return Ok(None);
     }
     let from_text = piece.is_of_file();
-    Ok(Some(Stored { path: PathBuf::from(path), array: array.flatten(), from_text }))
+    Ok(Some(FileArray { path: PathBuf::from(path), array: array.flatten(), from_text }))
 }

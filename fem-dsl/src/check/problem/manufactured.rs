@@ -2,12 +2,12 @@
 //! needs.
 
 use super::{Checker, Piece, Statement, file};
-use crate::ast::{ExprId, Ident, Place, ProblemItemKind};
+use crate::ast::{ExprId, Ident, ProblemItemKind, SupportSpec};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, ExprId as ExprOfForm, Exprs, Form, Integral, Terminal};
-use crate::manufacture::Known;
+use crate::manufacture::CoordinateFunction;
 use crate::point::{Field, Location, Region, Space, Unary};
 use crate::source::Span;
 
@@ -15,9 +15,9 @@ use crate::source::Span;
 #[derive(Clone, Debug)]
 pub(crate) struct Solutions {
     /// One function for each field.
-    pub(crate) fields: Vec<Known>,
+    pub(crate) fields: Vec<CoordinateFunction>,
     /// One for each of the form's auxiliary data.
-    pub(crate) aux: Vec<Known>,
+    pub(crate) aux: Vec<CoordinateFunction>,
 }
 
 /// Checks all statements; the solutions count as known ones afterwards.
@@ -36,7 +36,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     if by_regions(form, statements) {
         return report_regions(checker, first);
     }
-    let mut fields: Vec<Option<Known>> = vec![None; form.fields.len()];
+    let mut fields: Vec<Option<CoordinateFunction>> = vec![None; form.fields.len()];
     let mut named = vec![false; form.fields.len()];
     for &(statement, field, value) in &stated {
         let Some(index) = checker.field(statement.piece, field) else { continue };
@@ -67,7 +67,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
             .help(format!("add `manufactured {} = …;`", missing[0]));
         checker.report(first.piece, diagnostic);
     }
-    let fields: Option<Vec<Known>> = fields.into_iter().collect();
+    let fields: Option<Vec<CoordinateFunction>> = fields.into_iter().collect();
     let aux = data(checker, statements);
     if let (Some(fields), Some(aux)) = (fields, aux) {
         if let Some((field, place)) = broken_flux(form, &aux) {
@@ -89,7 +89,7 @@ fn jumping(form: &Form) -> Option<&Field> {
 fn by_regions(form: &Form, statements: &[Statement<'_>]) -> bool {
     let under = |integral: &Integral| matches!(integral.region, Region::CellsUnder(_));
     let tagged = |statement: &Statement<'_>| {
-        matches!(statement.kind, ProblemItemKind::Aux { place: Some(Place::Tags(_)), .. })
+        matches!(statement.kind, ProblemItemKind::Aux { place: Some(SupportSpec::Tags(_)), .. })
     };
     form.integrals.iter().any(under) || statements.iter().any(tagged)
 }
@@ -116,7 +116,7 @@ fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &F
 /// Returns a field whose flux in the cells contains an `if` on the position, or a `sign` of it, and the location in the
 /// text. The flux jumps at the interface of the branches, and f0 − div f1 lacks its surface term. `abs`, `min` and
 /// `max` do not jump, and derivatives of an energy are assumed not to.
-fn broken_flux<'f>(form: &'f Form, aux: &[Known]) -> Option<(&'f Field, Span)> {
+fn broken_flux<'f>(form: &'f Form, aux: &[CoordinateFunction]) -> Option<(&'f Field, Span)> {
     let exprs = &form.exprs;
     let of_place = |terminal: Terminal| match terminal {
         Terminal::Coordinates | Terminal::Diameter => true,
@@ -189,7 +189,10 @@ fn exact_too(
 }
 
 /// Returns the auxiliary data as functions; `None` if some are missing or wrong, which is already reported.
-fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<Known>> {
+fn data(
+    checker: &mut Checker<'_>,
+    statements: &[Statement<'_>],
+) -> Option<Vec<CoordinateFunction>> {
     let form = checker.form;
     let mut all = Vec::new();
     let mut complete = true;
@@ -198,7 +201,7 @@ fn data(checker: &mut Checker<'_>, statements: &[Statement<'_>]) -> Option<Vec<K
         if form.rates.iter().any(|rate| rate.aux == index) {
             let mut exprs = Exprs::new();
             let value = exprs.zero(form::Shape::from(aux.shape));
-            all.push(Known { exprs, value });
+            all.push(CoordinateFunction { exprs, value });
             continue;
         }
         let stated = statements.iter().rev().find_map(|statement| match statement.kind {
@@ -241,7 +244,7 @@ fn report_file(checker: &mut Checker<'_>, piece: &Piece, value: ExprId, name: &s
 }
 
 /// Returns whether an expression depends on the position.
-fn varies(known: &Known) -> bool {
+fn varies(known: &CoordinateFunction) -> bool {
     let order = known.exprs.reachable_in_order(&[known.value]);
     order.into_iter().any(|id| {
         matches!(known.exprs.expr(id), Expr::Terminal(Terminal::Coordinates | Terminal::Diameter))

@@ -1,23 +1,23 @@
 //! The mesh of a problem: a file, or a generator with its arguments.
 
-use super::arguments::{self, Kind, Table};
+use super::arguments::{self, ArgumentKind, ArgumentTable};
 use super::{Piece, Statement};
 use crate::ast::{self, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::habits;
 use crate::problem::{Argument, MeshSource};
 use crate::source::Span;
+use crate::suggestions;
 use std::collections::BTreeMap;
 
-const CELL: Kind = Kind::Word(&["quad", "tri", "hex", "tet"]);
-const DIM: Kind = Kind::Whole(2, 3);
-const REFINE: Kind = Kind::Whole(0, 14);
-const ORDER: Kind = Kind::Whole(1, 12);
+const CELL: ArgumentKind = ArgumentKind::Word(&["quad", "tri", "hex", "tet"]);
+const DIM: ArgumentKind = ArgumentKind::Whole(2, 3);
+const REFINE: ArgumentKind = ArgumentKind::Whole(0, 14);
+const ORDER: ArgumentKind = ArgumentKind::Whole(1, 12);
 
 struct Generator {
     name: &'static str,
-    arguments: Table,
+    arguments: ArgumentTable,
     /// Required arguments.
     required: &'static [&'static str],
     dim: usize,
@@ -29,11 +29,11 @@ const GENERATORS: &[Generator] = &[
         name: "box",
         arguments: &[
             ("dim", DIM),
-            ("cells", Kind::Counts),
-            ("from", Kind::Point),
-            ("to", Kind::Point),
+            ("cells", ArgumentKind::Counts),
+            ("from", ArgumentKind::Point),
+            ("to", ArgumentKind::Point),
             ("cell", CELL),
-            ("deform", Kind::Number),
+            ("deform", ArgumentKind::Number),
         ],
         required: &["cells"],
         dim: 3,
@@ -50,8 +50,8 @@ const GENERATORS: &[Generator] = &[
         name: "shell",
         arguments: &[
             ("dim", DIM),
-            ("inner", Kind::Positive),
-            ("outer", Kind::Positive),
+            ("inner", ArgumentKind::Positive),
+            ("outer", ArgumentKind::Positive),
             ("refine", REFINE),
             ("order", ORDER),
             ("cell", CELL),
@@ -117,7 +117,7 @@ pub(crate) fn mesh(statements: &[Statement<'_>]) -> (Option<(MeshChoice, usize)>
     (choice, diagnostics)
 }
 
-fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagnostic>> {
+fn generator(piece: &Piece, named: &ast::NamedCall) -> Result<MeshChoice, Vec<Diagnostic>> {
     let name = named.name.name.as_str();
     let Some(generator) = GENERATORS.iter().find(|generator| generator.name == name) else {
         let names = GENERATORS.iter().map(|generator| generator.name);
@@ -126,7 +126,7 @@ fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagno
             Diagnostic::new(Code::UnknownGenerator, format!("unknown mesh generator `{name}`"))
                 .label(named.name.span, "no such generator")
                 .note(format!("the generators are {}", list.join(", ")))
-                .suggest_or(name, names, habits::generator(name));
+                .suggest_or(name, names, suggestions::generator(name));
         return Err(vec![piece.place(diagnostic)]);
     };
     let (known, mut diagnostics) =
@@ -165,7 +165,7 @@ fn generator(piece: &Piece, named: &ast::Named) -> Result<MeshChoice, Vec<Diagno
 fn dimension(
     piece: &Piece,
     generator: &Generator,
-    known: &[(&ast::Argument, Kind)],
+    known: &[(&ast::Argument, ArgumentKind)],
     diagnostics: &mut Vec<Diagnostic>,
 ) -> usize {
     let find = |name: &str| known.iter().find(|(argument, _)| argument.name.name == name);

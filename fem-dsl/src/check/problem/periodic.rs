@@ -1,7 +1,7 @@
 //! Periodic sides: `periodic "left" = "right";`.
 
 use super::{Checker, MeshChoice, Statement, conditions};
-use crate::ast::{Place, ProblemItemKind, Text};
+use crate::ast::{ProblemItemKind, SupportSpec, Text};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::source::shortened;
@@ -36,7 +36,8 @@ pub(super) fn check(
 /// Checks that periodic sides have no conditions: they are no boundaries.
 pub(super) fn check_conditions(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     for statement in statements {
-        let ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } = statement.kind
+        let ProblemItemKind::Dirichlet { place: Some(SupportSpec::Tags(tags)), .. } =
+            statement.kind
         else {
             continue;
         };

@@ -14,13 +14,13 @@ use super::{Checker, MeshChoice, Piece, Statement};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
-use crate::check::names::{self, Block, Place, subtree};
+use crate::check::names::{self, Block, ExprContext, subtree};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, Form, Integral, Row, Shape, Terminal, Type};
 use crate::point::{self, Degree, Field, Location, Param, Region, Space};
-use crate::problem::{Expression, Measure, Measured, Report, Reported};
+use crate::problem::{Expression, Functional, FunctionalKind, Report, ReportValue};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of components of a field.
@@ -34,7 +34,7 @@ const MEASURES: [&str; 6] = ["integral", "minimum", "maximum", "l2", "line", "re
 
 /// The reports of a problem, before their forms are turned into scalars.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Checked {
+pub(crate) struct CheckedReports {
     pub(crate) items: Vec<Report>,
     pub(crate) integrals: Option<Form>,
     pub(crate) pointwise: Option<Form>,
@@ -49,7 +49,7 @@ struct Call<'a> {
 }
 
 /// A call before the check of its expression.
-enum Asked {
+enum RequestedCall {
     Integral { root: ExprId, on: Option<Vec<String>> },
     Norm { root: ExprId },
     Minimum { root: ExprId },
@@ -59,7 +59,7 @@ enum Asked {
     Reaction { field: usize, on: Option<Vec<String>> },
 }
 
-impl Asked {
+impl RequestedCall {
     /// Returns its pointwise expression, and the tags of the region.
     fn root(&self) -> Option<(ExprId, Option<&Vec<String>>)> {
         match self {
@@ -99,7 +99,7 @@ pub(super) fn check(
     }
     let lines: Vec<ExprId> = asked
         .iter()
-        .filter(|(_, what)| matches!(what, Asked::Line { .. }))
+        .filter(|(_, what)| matches!(what, RequestedCall::Line { .. }))
         .map(|(&id, _)| id)
         .collect();
     same_files(checker, &stated, &lines);
@@ -116,7 +116,7 @@ pub(super) fn check(
         items.extend(report.map(|value| Report { name: name.name.clone(), value }));
     }
     let Measures { integrals, pointwise, .. } = measured;
-    checker.content.reports = Checked { items, integrals, pointwise };
+    checker.content.reports = CheckedReports { items, integrals, pointwise };
 }
 
 /// Checks that a report's name does not occur elsewhere in the same table.
@@ -196,7 +196,7 @@ fn ask(
     call: &Call<'_>,
     alone: bool,
     mesh: Option<&MeshChoice>,
-) -> Option<Asked> {
+) -> Option<RequestedCall> {
     let (form, name) = (checker.form, call.function.name.as_str());
     let field = form.fields.iter().position(|field| field.name == name);
     let takes: &[&str] = match (field, name) {
@@ -216,7 +216,7 @@ fn ask(
         return None;
     }
     if let Some(field) = field {
-        return Some(Asked::Value { field, at: place(checker, piece, root)? });
+        return Some(RequestedCall::Value { field, at: place(checker, piece, root)? });
     }
     let argument = |wanted: &str| call.named.iter().find(|given| given.name.name == wanted);
     let on = match argument("on") {
@@ -224,11 +224,11 @@ fn ask(
         None => None,
     };
     Some(match name {
-        "integral" => Asked::Integral { root, on },
-        "l2" => Asked::Norm { root },
-        "minimum" => Asked::Minimum { root },
-        "maximum" => Asked::Maximum { root },
-        "reaction" => Asked::Reaction { field: field_of(checker, piece, root)?, on },
+        "integral" => RequestedCall::Integral { root, on },
+        "l2" => RequestedCall::Norm { root },
+        "minimum" => RequestedCall::Minimum { root },
+        "maximum" => RequestedCall::Maximum { root },
+        "reaction" => RequestedCall::Reaction { field: field_of(checker, piece, root)?, on },
         _ => {
             if !alone {
                 let message = "a line is a table of values, with which there is no arithmetic";
@@ -250,7 +250,7 @@ fn ask(
                 Some(given) => checker.whole(piece, given.value, "points", 2.0, MOST_POINTS)?,
                 None => 101,
             };
-            Asked::Line { root, from: from?, to: to?, points }
+            RequestedCall::Line { root, from: from?, to: to?, points }
         }
     })
 }
@@ -354,8 +354,8 @@ fn tags(
 /// The functionals, by their calls.
 #[derive(Default)]
 struct Measures {
-    measures: BTreeMap<ExprId, Measure>,
-    lines: BTreeMap<ExprId, Reported>,
+    measures: BTreeMap<ExprId, Functional>,
+    lines: BTreeMap<ExprId, ReportValue>,
     integrals: Option<Form>,
     pointwise: Option<Form>,
 }
@@ -365,14 +365,14 @@ fn measure(
     checker: &mut Checker<'_>,
     piece: &Piece,
     written: &ast::Form,
-    asked: &BTreeMap<ExprId, Asked>,
+    asked: &BTreeMap<ExprId, RequestedCall>,
 ) -> Option<Measures> {
     let form = checker.form;
-    let place_of = |asked: &Asked| {
-        let facets = matches!(asked, Asked::Integral { on: Some(_), .. });
+    let place_of = |asked: &RequestedCall| {
+        let facets = matches!(asked, RequestedCall::Integral { on: Some(_), .. });
         // None of the form's own blocks, so that their names are unknown.
         let block = Block { number: usize::MAX, of_facets: true };
-        Place::region(facets.then_some(block))
+        ExprContext::region(facets.then_some(block))
     };
     let (mut names, _) = names::resolve(&piece.file, written);
     let mut found = Vec::new();
@@ -398,7 +398,8 @@ fn measure(
             None => None,
             Some((root, on)) => {
                 let value = expressions.expression(root, place_of(asked));
-                let somewhere = !matches!(asked, Asked::Integral { .. } | Asked::Norm { .. });
+                let somewhere =
+                    !matches!(asked, RequestedCall::Integral { .. } | RequestedCall::Norm { .. });
                 let value = value.and_then(|value| tensor(&mut expressions, root, value));
                 let Some(value) = value.filter(|&value| {
                     !somewhere || has_values_everywhere(&mut expressions, root, value)
@@ -410,8 +411,8 @@ fn measure(
         };
         let measure = taken(&mut expressions, (&mut integrals, &mut pointwise), asked, root);
         match measure {
-            Some(Taken::Measure(measure)) => drop(measured.measures.insert(id, measure)),
-            Some(Taken::Line(line)) => drop(measured.lines.insert(id, line)),
+            Some(CallResult::Functional(measure)) => drop(measured.measures.insert(id, measure)),
+            Some(CallResult::Line(line)) => drop(measured.lines.insert(id, line)),
             None => {}
         }
     }
@@ -504,36 +505,38 @@ fn has_values_everywhere(
 }
 
 /// The result of a call.
-enum Taken {
-    Measure(Measure),
-    Line(Reported),
+enum CallResult {
+    Functional(Functional),
+    Line(ReportValue),
 }
 
 /// Adds the expression of a call to its form.
 fn taken(
     expressions: &mut Expressions<'_>,
     (integrals, pointwise): (&mut Sum, &mut Sum),
-    asked: &Asked,
+    asked: &RequestedCall,
     root: Option<(ExprId, form::ExprId, Option<&Vec<String>>)>,
-) -> Option<Taken> {
+) -> Option<CallResult> {
     let shape_of = |expressions: &Expressions<'_>, value: form::ExprId| {
         let shape = expressions.form.exprs.shape(value);
         shape.to_point().unwrap_or(point::Shape::Scalar)
     };
-    let measure = |shape: point::Shape, kind: Measured| Taken::Measure(Measure { shape, kind });
+    let measure = |shape: point::Shape, kind: FunctionalKind| {
+        CallResult::Functional(Functional { shape, kind })
+    };
     Some(match (asked, root) {
-        (Asked::Integral { .. }, Some((_, value, on))) => {
+        (RequestedCall::Integral { .. }, Some((_, value, on))) => {
             let shape = shape_of(expressions, value);
             let region = on.map_or(Region::Cells, |tags| Region::Facets(tags.clone()));
             let first = integrals.add(&mut expressions.form, region, value);
-            measure(shape, Measured::Integral { first })
+            measure(shape, FunctionalKind::Integral { first })
         }
-        (Asked::Norm { .. }, Some((_, value, _))) => {
+        (RequestedCall::Norm { .. }, Some((_, value, _))) => {
             let components = shape_of(expressions, value).components();
             let first = integrals.add(&mut expressions.form, Region::Cells, value);
-            measure(point::Shape::Scalar, Measured::Norm { first, components })
+            measure(point::Shape::Scalar, FunctionalKind::Norm { first, components })
         }
-        (Asked::Minimum { .. } | Asked::Maximum { .. }, Some((root, value, _))) => {
+        (RequestedCall::Minimum { .. } | RequestedCall::Maximum { .. }, Some((root, value, _))) => {
             let shape = expressions.form.exprs.shape(value);
             if !shape.is_scalar() {
                 let span = expressions.span(root);
@@ -546,27 +549,30 @@ fn taken(
                 return None;
             }
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
-            let least = matches!(asked, Asked::Minimum { .. });
-            let kind =
-                if least { Measured::Minimum { first } } else { Measured::Maximum { first } };
+            let least = matches!(asked, RequestedCall::Minimum { .. });
+            let kind = if least {
+                FunctionalKind::Minimum { first }
+            } else {
+                FunctionalKind::Maximum { first }
+            };
             measure(point::Shape::Scalar, kind)
         }
-        (Asked::Line { from, to, points, .. }, Some((_, value, _))) => {
+        (RequestedCall::Line { from, to, points, .. }, Some((_, value, _))) => {
             let shape = shape_of(expressions, value);
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
             let ends = [from, to].map(|end| padded(end));
-            Taken::Line(Reported::Line { shape, first, ends, points: *points })
+            CallResult::Line(ReportValue::Line { shape, first, ends, points: *points })
         }
-        (Asked::Value { field, at }, _) => {
+        (RequestedCall::Value { field, at }, _) => {
             let shape = expressions.form.fields[*field].shape;
             let terminal = Terminal::Field(*field);
             let value = expressions.form.exprs.terminal(terminal, shape.into());
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
-            measure(shape, Measured::Value { first, at: padded(at) })
+            measure(shape, FunctionalKind::Value { first, at: padded(at) })
         }
-        (Asked::Reaction { field, on }, _) => {
+        (RequestedCall::Reaction { field, on }, _) => {
             let shape = expressions.form.fields[*field].shape;
-            measure(shape, Measured::Reaction { field: *field, tags: on.clone() })
+            measure(shape, FunctionalKind::Reaction { field: *field, tags: on.clone() })
         }
         _ => return None,
     })
@@ -656,8 +662,8 @@ fn arithmetic(
     checker: &mut Checker<'_>,
     piece: &Piece,
     root: ExprId,
-    measures: &BTreeMap<ExprId, Measure>,
-) -> Option<Reported> {
+    measures: &BTreeMap<ExprId, Functional>,
+) -> Option<ReportValue> {
     // Each functional is an additional parameter, whose name cannot occur in text.
     let mut file = ast::File { exprs: piece.file.exprs.clone(), ..ast::File::default() };
     let mut form = value::no_form(checker.form.dim);
@@ -685,5 +691,5 @@ fn arithmetic(
             return None;
         }
     };
-    Some(Reported::Value { value, of })
+    Some(ReportValue::Value { value, of })
 }

@@ -1,87 +1,88 @@
 //! The solver of a problem and its settings.
 
 use super::Piece;
-use super::arguments::{self, Kind, PLAIN, Settings, Table};
+use super::arguments::{self, ArgumentKind, ArgumentTable, KeywordSettings, PLAIN};
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
-use crate::habits;
 use crate::problem::{
     Argument, BlockSettings, Forcing, LineSearch, LinearSettings, Method, MultigridSettings,
     NewtonSettings, PreconditionerSettings, Smoother, SolverSettings,
 };
+use crate::suggestions;
 use std::collections::BTreeMap;
 
-const ITERATIONS: Kind = Kind::Whole(1, u32::MAX);
-const PRECONDITIONER: Kind = Kind::Made(&[
+const ITERATIONS: ArgumentKind = ArgumentKind::Whole(1, u32::MAX);
+const PRECONDITIONER: ArgumentKind = ArgumentKind::Call(&[
     ("multigrid", LEVELS),
     ("algebraic", LEVELS),
-    ("block", Settings::EachField(&BLOCK)),
+    ("block", KeywordSettings::EachField(&BLOCK)),
     ("jacobi", PLAIN),
     ("none", PLAIN),
 ]);
 /// The preconditioner of one field of several.
-const BLOCK: Kind = Kind::Made(&[("multigrid", LEVELS), ("algebraic", LEVELS), ("mass", PLAIN)]);
+const BLOCK: ArgumentKind =
+    ArgumentKind::Call(&[("multigrid", LEVELS), ("algebraic", LEVELS), ("mass", PLAIN)]);
 /// Settings of multigrid.
-const LEVELS: Settings = Settings::These(&[
-    ("smoother", Kind::Word(&["chebyshev", "jacobi"])),
-    ("degree", Kind::Whole(1, 20)),
+const LEVELS: KeywordSettings = KeywordSettings::These(&[
+    ("smoother", ArgumentKind::Word(&["chebyshev", "jacobi"])),
+    ("degree", ArgumentKind::Whole(1, 20)),
 ]);
 
 /// Settings of restarted solvers.
-const CYCLES: Table = &[
-    ("rtol", Kind::Part),
-    ("atol", Kind::NotNegative),
+const CYCLES: ArgumentTable = &[
+    ("rtol", ArgumentKind::Part),
+    ("atol", ArgumentKind::NotNegative),
     ("max_iterations", ITERATIONS),
     ("restart", ITERATIONS),
     ("preconditioner", PRECONDITIONER),
 ];
 
 /// Settings of solvers with short recurrences.
-const RECURRENCE: Table = &[
-    ("rtol", Kind::Part),
-    ("atol", Kind::NotNegative),
+const RECURRENCE: ArgumentTable = &[
+    ("rtol", ArgumentKind::Part),
+    ("atol", ArgumentKind::NotNegative),
     ("max_iterations", ITERATIONS),
     ("preconditioner", PRECONDITIONER),
 ];
 
 /// The solvers, with their settings.
-const SOLVERS: &[(&str, Table)] = &[
+const SOLVERS: &[(&str, ArgumentTable)] = &[
     ("cg", RECURRENCE),
     ("minres", RECURRENCE),
     ("gmres", CYCLES),
     ("fgmres", CYCLES),
     ("bicgstab", RECURRENCE),
-    ("direct", &[("rtol", Kind::Part), ("atol", Kind::NotNegative)]),
+    ("direct", &[("rtol", ArgumentKind::Part), ("atol", ArgumentKind::NotNegative)]),
     (
         "newton",
         &[
-            ("rtol", Kind::Part),
-            ("atol", Kind::NotNegative),
+            ("rtol", ArgumentKind::Part),
+            ("atol", ArgumentKind::NotNegative),
             ("max_iterations", ITERATIONS),
             ("max_inner", ITERATIONS),
             ("linear", LINEAR),
-            ("forcing", Kind::Word(&["eisenstat_walker", "exact"])),
-            ("line_search", Kind::Word(&["backtracking", "none"])),
+            ("forcing", ArgumentKind::Word(&["eisenstat_walker", "exact"])),
+            ("line_search", ArgumentKind::Word(&["backtracking", "none"])),
             ("preconditioner", PRECONDITIONER),
             ("restart", ITERATIONS),
-            ("steps", Kind::Whole(1, MAX_STEPS)),
-            ("load", Kind::Name),
+            ("steps", ArgumentKind::Whole(1, MAX_STEPS)),
+            ("load", ArgumentKind::Name),
         ],
     ),
 ];
 
 /// The linear solver of a Newton step.
-const LINEAR: Kind =
-    Kind::Word(&["automatic", "cg", "minres", "gmres", "fgmres", "bicgstab", "direct"]);
+const LINEAR: ArgumentKind =
+    ArgumentKind::Word(&["automatic", "cg", "minres", "gmres", "fgmres", "bicgstab", "direct"]);
 
 /// The largest number of load steps.
 const MAX_STEPS: u32 = 100_000;
 
 pub(super) fn check(
     piece: &Piece,
-    named: &ast::Named,
+    named: &ast::NamedCall,
     form: &Form,
 ) -> (Option<SolverSettings>, Vec<Diagnostic>) {
     let name = named.name.name.as_str();
@@ -91,14 +92,14 @@ pub(super) fn check(
         let diagnostic = Diagnostic::new(Code::UnknownSolver, format!("unknown solver `{name}`"))
             .label(named.name.span, "no such solver")
             .note(format!("the solvers are {}", list.join(", ")))
-            .suggest_or(name, names, habits::solver(name));
+            .suggest_or(name, names, suggestions::solver(name));
         return (None, vec![piece.place(diagnostic)]);
     };
     let (known, mut diagnostics) = arguments::known(piece, &named.name, &named.arguments, table);
     let mut values = BTreeMap::new();
     for &(argument, kind) in &known {
         let value = match kind {
-            Kind::Made(words) => arguments::made(&form.fields, piece, argument, words),
+            ArgumentKind::Call(words) => arguments::made(&form.fields, piece, argument, words),
             kind => arguments::read(piece, argument, kind, 3),
         };
         match value {
@@ -155,7 +156,7 @@ fn preconditioner(value: &Argument) -> PreconditionerSettings {
         Some("jacobi") => PreconditionerSettings::Jacobi,
         Some("block") => {
             let fields = match value {
-                Argument::Made { arguments, .. } => arguments.iter().collect(),
+                Argument::Call { arguments, .. } => arguments.iter().collect(),
                 _ => Vec::new(),
             };
             let field = |(name, of): (&String, &Argument)| {
@@ -188,7 +189,7 @@ fn levels(value: &Argument) -> MultigridSettings {
 /// Returns the error of the load parameter, if any.
 fn load(
     piece: &Piece,
-    named: &ast::Named,
+    named: &ast::NamedCall,
     argument: &ast::Argument,
     values: &BTreeMap<String, Argument>,
     form: &Form,

@@ -1,42 +1,42 @@
 //! Time integration of a problem: `time = bdf(order: 2, from: 0, to: 1, step: 0.01);` → [`Stepping`].
 
-use super::arguments::{self, Kind, Table};
+use super::arguments::{self, ArgumentKind, ArgumentTable};
 use super::{Checker, Piece, Statement};
 use crate::ast::{ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::habits;
 use crate::problem::stepping::{ORDERS_BDF, ORDERS_RK, STAGES};
 use crate::problem::{Argument, Mass, Scheme, Stepping};
+use crate::suggestions;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
-const MASS: Kind = Kind::Word(&["lumped", "consistent"]);
+const MASS: ArgumentKind = ArgumentKind::Word(&["lumped", "consistent"]);
 
 /// Returns the kind of an integer in a range.
-const fn whole(range: RangeInclusive<usize>) -> Kind {
-    Kind::Whole(*range.start() as u32, *range.end() as u32)
+const fn whole(range: RangeInclusive<usize>) -> ArgumentKind {
+    ArgumentKind::Whole(*range.start() as u32, *range.end() as u32)
 }
 
 /// The schemes, with the arguments of each in addition to [`COMMON`].
-const SCHEMES: &[(&str, Table)] = &[
-    ("theta", &[("theta", Kind::Share)]),
+const SCHEMES: &[(&str, ArgumentTable)] = &[
+    ("theta", &[("theta", ArgumentKind::Share)]),
     ("bdf", &[("order", whole(ORDERS_BDF))]),
     ("sdirk", &[("stages", whole(STAGES))]),
     ("rk", &[("order", whole(ORDERS_RK)), ("mass", MASS)]),
-    ("newmark", &[("beta", Kind::Share), ("gamma", Kind::Share)]),
-    ("generalised_alpha", &[("rho", Kind::Number)]),
+    ("newmark", &[("beta", ArgumentKind::Share), ("gamma", ArgumentKind::Share)]),
+    ("generalised_alpha", &[("rho", ArgumentKind::Number)]),
     ("leapfrog", &[("mass", MASS)]),
 ];
 
 /// Arguments of all schemes.
-const COMMON: Table = &[
-    ("from", Kind::Number),
-    ("to", Kind::Number),
-    ("step", Kind::Positive),
-    ("tolerance", Kind::Positive),
-    ("every", Kind::Positive),
-    ("at", Kind::Numbers),
+const COMMON: ArgumentTable = &[
+    ("from", ArgumentKind::Number),
+    ("to", ArgumentKind::Number),
+    ("step", ArgumentKind::Positive),
+    ("tolerance", ArgumentKind::Positive),
+    ("every", ArgumentKind::Positive),
+    ("at", ArgumentKind::Numbers),
 ];
 
 /// Checks the statements, once the parameters are known.
@@ -97,11 +97,11 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepp
         let diagnostic = Diagnostic::new(Code::BadValue, format!("unknown scheme `{name}`"))
             .label(function.span, "no such scheme")
             .note(format!("the schemes are {}", list.join(", ")))
-            .suggest_or(name, names, habits::scheme(name));
+            .suggest_or(name, names, suggestions::scheme(name));
         checker.report(piece, diagnostic);
         return None;
     };
-    let table: Vec<(&str, Kind)> = own.iter().chain(COMMON).copied().collect();
+    let table: Vec<(&str, ArgumentKind)> = own.iter().chain(COMMON).copied().collect();
     let (known, mut wrong) = arguments::known(piece, function, named, &table);
     let mut values: BTreeMap<&str, Argument> = BTreeMap::new();
     for &(argument, kind) in &known {

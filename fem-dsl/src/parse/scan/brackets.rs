@@ -13,7 +13,7 @@ use std::ops::Range;
 /// Largest nesting depth of brackets and `else if`.
 const MAX_DEPTH: usize = 128;
 
-struct Open {
+struct OpenBracket {
     byte: u8,
     span: Span,
     /// Number of `else if` at this level, in the current chain.
@@ -23,7 +23,7 @@ struct Open {
 /// The open brackets, and the errors so far.
 #[derive(Default)]
 pub(super) struct Brackets {
-    open: Vec<Open>,
+    open: Vec<OpenBracket>,
     /// Numbers of open `(`, `[`, `{`.
     counts: [usize; 3],
     /// Number of `else if` at all levels except the outermost (outside any bracket).
@@ -120,7 +120,7 @@ impl Brackets {
     }
 
     fn push(&mut self, byte: u8, span: Span) {
-        self.open.push(Open { byte, span, chain: 0 });
+        self.open.push(OpenBracket { byte, span, chain: 0 });
         self.counts[kind(byte)] += 1;
         if self.depth() > MAX_DEPTH && self.too_deep.is_none() {
             self.too_deep = Some(self.open.len());
@@ -141,7 +141,7 @@ impl Brackets {
     }
 
     /// Removes the innermost bracket; `end` is the end of its group.
-    fn pop(&mut self, end: usize) -> Option<Open> {
+    fn pop(&mut self, end: usize) -> Option<OpenBracket> {
         let open = self.open.pop()?;
         self.counts[kind(open.byte)] -= 1;
         self.chains -= open.chain;

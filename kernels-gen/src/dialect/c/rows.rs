@@ -8,9 +8,9 @@
 //! may be rectangular, and the product may be added to y; this serves as prolongation and restriction between multigrid
 //! levels.
 
-use super::{Words, argument, by_hand};
-use crate::abi::{Precision, Reach, Role};
-use crate::dialect::Generated;
+use super::{Vocabulary, argument, by_hand};
+use crate::abi::{IndirectAccess, Precision, Role};
+use crate::dialect::GeneratedSource;
 
 /// Rows per group of threads.
 pub const ROWS: usize = 16;
@@ -53,16 +53,20 @@ $KERNEL $NAME(
 ";
 
 /// Returns the kernel in the vocabulary of a dialect.
-pub fn rows_times_vector(words: &Words, precision: Precision) -> Generated {
+pub fn rows_times_vector(words: &Vocabulary, precision: Precision) -> GeneratedSource {
     written((NAME, "="), words, precision)
 }
 
 /// Returns the kernel that adds the product to y, in the vocabulary of a dialect.
-pub fn rows_times_vector_added(words: &Words, precision: Precision) -> Generated {
+pub fn rows_times_vector_added(words: &Vocabulary, precision: Precision) -> GeneratedSource {
     written((NAME_OF_ADDED, "+="), words, precision)
 }
 
-fn written((name, sets): (&str, &str), words: &Words, precision: Precision) -> Generated {
+fn written(
+    (name, sets): (&str, &str),
+    words: &Vocabulary,
+    precision: Precision,
+) -> GeneratedSource {
     let arguments = vec![
         argument(Role::Starts, "starts", ROWS),
         argument(Role::Places, "columns", 0),
@@ -70,8 +74,8 @@ fn written((name, sets): (&str, &str), words: &Words, precision: Precision) -> G
         argument(Role::Direction(0), "x", 0),
         argument(Role::Result(0), "y", 0),
     ];
-    let column = Reach { map: 1, array: 3, scale: 1, last: 0, masked: false, part: None };
-    let ends = |array: usize| Reach { map: 0, array, last: -1, ..column.clone() };
+    let column = IndirectAccess { map: 1, array: 3, scale: 1, last: 0, masked: false, part: None };
+    let ends = |array: usize| IndirectAccess { map: 0, array, last: -1, ..column.clone() };
     let reaches = vec![ends(1), ends(2), column.clone()];
     let further = [("$ROWS", ROWS), ("$LANES", LANES)];
     let text = TEXT.replace("$SETS", sets);

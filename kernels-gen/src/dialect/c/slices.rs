@@ -7,9 +7,9 @@
 //! One thread per row: the threads of a warp share a slice, whose entries are contiguous. The largest index marks an
 //! absent column and ends a row.
 
-use super::{Words, argument, by_hand};
-use crate::abi::{Precision, Reach, Role};
-use crate::dialect::Generated;
+use super::{Vocabulary, argument, by_hand};
+use crate::abi::{IndirectAccess, Precision, Role};
+use crate::dialect::GeneratedSource;
 
 /// Rows per slice.
 pub const SLICE: usize = 32;
@@ -49,7 +49,7 @@ $KERNEL $NAME(
 ";
 
 /// Returns the kernel in the vocabulary of a dialect.
-pub fn slices_times_vector(words: &Words, precision: Precision) -> Generated {
+pub fn slices_times_vector(words: &Vocabulary, precision: Precision) -> GeneratedSource {
     let arguments = vec![
         argument(Role::Starts, "starts", SLICES),
         argument(Role::Places, "columns", 0),
@@ -57,8 +57,9 @@ pub fn slices_times_vector(words: &Words, precision: Precision) -> Generated {
         argument(Role::Direction(0), "x", 0),
         argument(Role::Result(0), "y", 0),
     ];
-    let column = Reach { map: 1, array: 3, scale: 1, last: 0, masked: true, part: None };
-    let ends = |array: usize| Reach { map: 0, array, last: -1, masked: false, ..column.clone() };
+    let column = IndirectAccess { map: 1, array: 3, scale: 1, last: 0, masked: true, part: None };
+    let ends =
+        |array: usize| IndirectAccess { map: 0, array, last: -1, masked: false, ..column.clone() };
     let reaches = vec![ends(1), ends(2), column.clone()];
     let further = [("$COUNT", SLICES), ("$SLICE", SLICE)];
     let text = TEXT;

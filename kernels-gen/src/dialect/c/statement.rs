@@ -1,8 +1,8 @@
 //! Statements and expressions of the C family.
 
-use super::{Words, number};
+use super::{Vocabulary, number};
 use crate::dialect::comment::comment;
-use crate::dialect::fold::{Binding, Expression, Folded, Style};
+use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{C, rename};
 use crate::kir::{
     ArgumentId, Binary, Comparison, Condition, Index, Indexed, Integer, IntegersId, Kernel,
@@ -33,10 +33,11 @@ pub(super) fn var_name(kernel: &Kernel, id: VarId) -> &str {
 }
 
 /// Returns the kernel in printable form: valid names, and values folded into the expressions that use them.
-pub(super) fn folded(kernel: &Kernel, words: &Words) -> Folded {
-    let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
+pub(super) fn folded(kernel: &Kernel, words: &Vocabulary) -> FoldedKernel {
+    let length =
+        |kernel: &FoldedKernel, id: ValueId| definition(kernel, id).map(|own| own.text.len());
     let style = Style { listed: words.listed, scatters: false, within: 6 };
-    Folded::new(rename(kernel, &C), style, length)
+    FoldedKernel::new(rename(kernel, &C), style, length)
 }
 
 fn index(kernel: &Kernel, index: &Index) -> String {
@@ -66,12 +67,12 @@ fn of_lane(kernel: &Kernel, at: &Index) -> String {
 }
 
 /// Returns the expression of a value at its use: a number, its folded expression, or its name.
-fn value(kernel: &Folded, id: ValueId) -> Expression {
+fn value(kernel: &FoldedKernel, id: ValueId) -> Expression {
     match &kernel.values[id].op {
         Op::Constant(constant) => {
             let text = number(*constant, kernel.precision);
             let binding =
-                if text.starts_with(['-', '(']) { Binding::Prefix } else { Binding::Primary };
+                if text.starts_with(['-', '(']) { Precedence::Prefix } else { Precedence::Primary };
             Expression::new(binding, text)
         }
         // Folded at its use, like a number.
@@ -127,8 +128,8 @@ fn write_to(kernel: &Kernel, mode: Mode, target: &str, place: &str, stored: &str
 /// Prints statements, each on its line.
 pub(super) fn block(
     text: &mut String,
-    kernel: &Folded,
-    words: &Words,
+    kernel: &FoldedKernel,
+    words: &Vocabulary,
     body: &[Statement],
     depth: usize,
 ) {
@@ -333,7 +334,7 @@ fn position(entries: &crate::kir::Entries, at: usize) -> u32 {
 }
 
 /// Returns the right-hand side of a value's definition; `None` for numbers, which are printed at their use.
-fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
+fn definition(kernel: &FoldedKernel, id: ValueId) -> Option<Expression> {
     let v = |id: ValueId| value(kernel, id).text;
     let primary = |text: String| Some(Expression::primary(text));
     match &kernel.values[id].op {
@@ -346,35 +347,35 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
         }
         Op::Fma(a, b, c) => primary(format!("fma({}, {}, {})", v(*a), v(*b), v(*c))),
         Op::FmaNeg(a, b, c) => {
-            let a = value(kernel, *a).within(Binding::Primary);
+            let a = value(kernel, *a).within(Precedence::Primary);
             primary(format!("fma(-{a}, {}, {})", v(*b), v(*c)))
         }
         // Division compiles to branches in this language.
         Op::Quotient(a, b) => {
-            let a = value(kernel, *a).within(Binding::Product);
-            Some(Expression::new(Binding::Product, format!("{a} * reciprocal({})", v(*b))))
+            let a = value(kernel, *a).within(Precedence::Product);
+            Some(Expression::new(Precedence::Product, format!("{a} * reciprocal({})", v(*b))))
         }
         Op::Reciprocal(a) => primary(format!("reciprocal({})", v(*a))),
         Op::Compare(comparison, a, b) => {
-            let [a, b] = [a, b].map(|id| value(kernel, *id).within(Binding::Sum));
+            let [a, b] = [a, b].map(|id| value(kernel, *id).within(Precedence::Sum));
             let text = format!("{a} {} {b}", sign(*comparison));
-            Some(Expression::new(Binding::Compare, text))
+            Some(Expression::new(Precedence::Compare, text))
         }
         Op::And(a, b) => {
-            let [a, b] = [a, b].map(|id| value(kernel, *id).within(Binding::Compare));
-            Some(Expression::new(Binding::And, format!("{a} && {b}")))
+            let [a, b] = [a, b].map(|id| value(kernel, *id).within(Precedence::Compare));
+            Some(Expression::new(Precedence::And, format!("{a} && {b}")))
         }
         Op::Or(a, b) => {
-            let [a, b] = [a, b].map(|id| value(kernel, *id).within(Binding::Compare));
-            Some(Expression::new(Binding::Or, format!("{a} || {b}")))
+            let [a, b] = [a, b].map(|id| value(kernel, *id).within(Precedence::Compare));
+            Some(Expression::new(Precedence::Or, format!("{a} || {b}")))
         }
         Op::Not(a) => {
-            let a = value(kernel, *a).within(Binding::Primary);
-            Some(Expression::new(Binding::Prefix, format!("!{a}")))
+            let a = value(kernel, *a).within(Precedence::Primary);
+            Some(Expression::new(Precedence::Prefix, format!("!{a}")))
         }
         Op::Select(c, a, b) => {
-            let [c, a, b] = [c, a, b].map(|id| value(kernel, *id).within(Binding::Or));
-            Some(Expression::new(Binding::Choice, format!("{c} ? {a} : {b}")))
+            let [c, a, b] = [c, a, b].map(|id| value(kernel, *id).within(Precedence::Or));
+            Some(Expression::new(Precedence::Choice, format!("{c} ? {a} : {b}")))
         }
         Op::LoadShared(shared, at) => {
             primary(format!("{}[{}]", shared_name(kernel, *shared), index(kernel, at)))
@@ -427,11 +428,14 @@ fn element(index: &str, scale: usize, offset: usize) -> String {
 fn unary(function: Unary, a: &Expression) -> Expression {
     let name = match function {
         Unary::Neg => {
-            return Expression::new(Binding::Prefix, format!("-{}", a.within(Binding::Primary)));
+            return Expression::new(
+                Precedence::Prefix,
+                format!("-{}", a.within(Precedence::Primary)),
+            );
         }
         Unary::Sign => {
-            let a = a.within(Binding::Sum);
-            return Expression::new(Binding::Prefix, format!("(T)(({a} > 0) - ({a} < 0))"));
+            let a = a.within(Precedence::Sum);
+            return Expression::new(Precedence::Prefix, format!("(T)(({a} > 0) - ({a} < 0))"));
         }
         Unary::Sqrt => "sqrt",
         Unary::Abs => "fabs",
@@ -451,22 +455,22 @@ fn unary(function: Unary, a: &Expression) -> Expression {
 }
 
 fn binary(function: Binary, a: &Expression, b: &Expression) -> Expression {
-    let infix = |binding: Binding, sign: &str| {
+    let infix = |binding: Precedence, sign: &str| {
         let text = format!("{} {sign} {}", a.within(binding), b.behind(binding));
         Expression::new(binding, text)
     };
     let call = |name: &str| Expression::primary(format!("{name}({}, {})", a.text, b.text));
     // Same comparison as in the interpreter: a NaN operand loses.
     let lesser = |a: &Expression, b: &Expression, of: [&Expression; 2]| {
-        let [a, b] = [a, b].map(|side| side.within(Binding::Sum));
-        let [yes, no] = of.map(|side| side.within(Binding::Or));
-        Expression::new(Binding::Choice, format!("{a} < {b} ? {yes} : {no}"))
+        let [a, b] = [a, b].map(|side| side.within(Precedence::Sum));
+        let [yes, no] = of.map(|side| side.within(Precedence::Or));
+        Expression::new(Precedence::Choice, format!("{a} < {b} ? {yes} : {no}"))
     };
     match function {
-        Binary::Add => infix(Binding::Sum, "+"),
-        Binary::Sub => infix(Binding::Sum, "-"),
-        Binary::Mul => infix(Binding::Product, "*"),
-        Binary::Div => infix(Binding::Product, "/"),
+        Binary::Add => infix(Precedence::Sum, "+"),
+        Binary::Sub => infix(Precedence::Sum, "-"),
+        Binary::Mul => infix(Precedence::Product, "*"),
+        Binary::Div => infix(Precedence::Product, "/"),
         Binary::Pow => call("pow"),
         Binary::Atan2 => call("atan2"),
         Binary::Min => lesser(b, a, [b, a]),

@@ -8,9 +8,9 @@
 //! One thread per DoF. The lists contain neither constrained DoFs nor padding cells; threads beyond the last DoF have
 //! empty lists.
 
-use super::{Words, argument, by_hand};
-use crate::abi::{Precision, Reach, Role};
-use crate::dialect::Generated;
+use super::{Vocabulary, argument, by_hand};
+use crate::abi::{IndirectAccess, Precision, Role};
+use crate::dialect::GeneratedSource;
 
 /// DoFs per batch, and threads per group.
 pub const UNKNOWNS: usize = 128;
@@ -42,29 +42,29 @@ $KERNEL $NAME(
 ";
 
 /// Returns the kernel in the vocabulary of a dialect.
-pub fn sum_of_cells(words: &Words, precision: Precision) -> Generated {
+pub fn sum_of_cells(words: &Vocabulary, precision: Precision) -> GeneratedSource {
     let begin = "if (from == behind) return;\n    T sum = result[unknown];";
     sum((NAME, begin, 0), words, precision)
 }
 
 /// Returns the kernel that overwrites its results, one per thread; an empty sum is 0.
-pub fn sum_of_cells_alone(words: &Words, precision: Precision) -> Generated {
+pub fn sum_of_cells_alone(words: &Vocabulary, precision: Precision) -> GeneratedSource {
     sum((ALONE, "T sum = 0;", UNKNOWNS), words, precision)
 }
 
 fn sum(
     (name, begin, results): (&str, &str, usize),
-    words: &Words,
+    words: &Vocabulary,
     precision: Precision,
-) -> Generated {
+) -> GeneratedSource {
     let arguments = vec![
         argument(Role::Starts, "starts", UNKNOWNS),
         argument(Role::Places, "places", 0),
         argument(Role::CellResult(0), "cells", 0),
         argument(Role::Result(0), "result", results),
     ];
-    let whole = Reach { map: 1, array: 2, scale: 1, last: 0, masked: false, part: None };
-    let (ends, places) = (Reach { map: 0, array: 1, last: -1, ..whole.clone() }, whole);
+    let whole = IndirectAccess { map: 1, array: 2, scale: 1, last: 0, masked: false, part: None };
+    let (ends, places) = (IndirectAccess { map: 0, array: 1, last: -1, ..whole.clone() }, whole);
     let text = TEXT.replace("$BEGIN", begin);
     by_hand(&text, (name, UNKNOWNS), &[], words, precision, (arguments, vec![ends, places]))
 }

@@ -2,7 +2,7 @@
 
 use super::number;
 use crate::dialect::comment::comment;
-use crate::dialect::fold::{Binding, Expression, Folded, Style};
+use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{RUST, rename};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, Indexed, Integer, Kernel, LocalId, Op,
@@ -29,9 +29,10 @@ fn var_name(kernel: &Kernel, id: VarId) -> &str {
 const WITHIN: usize = 24;
 
 /// Returns the kernel in printable form: valid names, and values folded into the expressions that use them.
-pub(super) fn folded(kernel: &Kernel) -> Folded {
-    let length = |kernel: &Folded, id: ValueId| definition(kernel, id).map(|own| own.text.len());
-    Folded::new(
+pub(super) fn folded(kernel: &Kernel) -> FoldedKernel {
+    let length =
+        |kernel: &FoldedKernel, id: ValueId| definition(kernel, id).map(|own| own.text.len());
+    FoldedKernel::new(
         rename(kernel, &RUST),
         Style { listed: None, scatters: true, within: WITHIN },
         length,
@@ -81,7 +82,7 @@ fn index(kernel: &Kernel, index: &Index, factor: usize) -> String {
 }
 
 /// Returns the expression of a value at its use: a number, its folded expression, or its name.
-fn value(kernel: &Folded, id: ValueId) -> Expression {
+fn value(kernel: &FoldedKernel, id: ValueId) -> Expression {
     match &kernel.values[id].op {
         Op::Constant(constant) => literal(*constant),
         Op::Broadcast(operand) if matches!(kernel.values[*operand].op, Op::Constant(_)) => {
@@ -96,7 +97,7 @@ fn value(kernel: &Folded, id: ValueId) -> Expression {
 
 fn literal(constant: f64) -> Expression {
     let text = number(constant);
-    let binding = if text.starts_with('-') { Binding::Prefix } else { Binding::Primary };
+    let binding = if text.starts_with('-') { Precedence::Prefix } else { Precedence::Primary };
     Expression::new(binding, text)
 }
 
@@ -110,7 +111,7 @@ fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
 }
 
 /// Prints statements, each on its line.
-pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], depth: usize) {
+pub(super) fn block(text: &mut String, kernel: &FoldedKernel, body: &[Statement], depth: usize) {
     let indent = "    ".repeat(depth);
     for statement in body {
         match statement {
@@ -132,7 +133,7 @@ pub(super) fn block(text: &mut String, kernel: &Folded, body: &[Statement], dept
             Statement::StoreLanes(target, at, stored) => {
                 let at = index(kernel, at, kernel.lanes);
                 let (target, stored) =
-                    (argument(kernel, *target), value(kernel, *stored).within(Binding::Primary));
+                    (argument(kernel, *target), value(kernel, *stored).within(Precedence::Primary));
                 let _ = writeln!(text, "{indent}{stored}.store({target}.add({at}));");
             }
             Statement::For { var, extent, body } => {
@@ -253,24 +254,25 @@ fn condition(kernel: &Kernel, condition: &Condition) -> String {
 }
 
 /// Returns the right-hand side of a value's definition; `None` for numbers, which are printed at their use.
-fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
+fn definition(kernel: &FoldedKernel, id: ValueId) -> Option<Expression> {
     let wide = kernel.values[id].varying;
     let v = |id: ValueId| value(kernel, id);
     let primary = |text: String| Some(Expression::primary(text));
     let method = |name: &str, own: ValueId, others: &[ValueId]| {
         let others: Vec<String> = others.iter().map(|&id| v(id).text).collect();
-        primary(format!("{}.{name}({})", v(own).within(Binding::Primary), others.join(", ")))
+        primary(format!("{}.{name}({})", v(own).within(Precedence::Primary), others.join(", ")))
     };
-    let infix = |binding: Binding, a: Expression, sign: &str, b: Expression| {
+    let infix = |binding: Precedence, a: Expression, sign: &str, b: Expression| {
         let text = format!("{} {sign} {}", a.within(binding), b.behind(binding));
         Some(Expression::new(binding, text))
     };
     let product = |a: ValueId, b: ValueId| {
-        let text = format!("{} * {}", v(a).within(Binding::Product), v(b).behind(Binding::Product));
-        Expression::new(Binding::Product, text)
+        let text =
+            format!("{} * {}", v(a).within(Precedence::Product), v(b).behind(Precedence::Product));
+        Expression::new(Precedence::Product, text)
     };
     let element = |array: &str, at: String| {
-        Some(Expression::new(Binding::Prefix, format!("*{array}.add({at})")))
+        Some(Expression::new(Precedence::Prefix, format!("*{array}.add({at})")))
     };
     match &kernel.values[id].op {
         Op::Constant(_) => None,
@@ -285,20 +287,21 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
         Op::Binary(function, a, b) => Some(binary(*function, wide, &v(*a), &v(*b))),
         Op::Quotient(a, b) => Some(binary(Binary::Div, wide, &v(*a), &v(*b))),
         Op::Fma(a, b, c) if wide => method("fma", *a, &[*b, *c]),
-        Op::Fma(a, b, c) => infix(Binding::Sum, product(*a, *b), "+", v(*c)),
+        Op::Fma(a, b, c) => infix(Precedence::Sum, product(*a, *b), "+", v(*c)),
         Op::FmaNeg(a, b, c) if wide => method("fma_neg", *a, &[*b, *c]),
-        Op::FmaNeg(a, b, c) => infix(Binding::Sum, v(*c), "-", product(*a, *b)),
+        Op::FmaNeg(a, b, c) => infix(Precedence::Sum, v(*c), "-", product(*a, *b)),
         Op::Reciprocal(a) if wide => method("reciprocal", *a, &[]),
-        Op::Reciprocal(a) => infix(Binding::Product, literal(1.0), "/", v(*a)),
+        Op::Reciprocal(a) => infix(Precedence::Product, literal(1.0), "/", v(*a)),
         Op::Compare(comparison, a, b) => Some(compare(*comparison, wide, &v(*a), &v(*b))),
         Op::And(a, b) if wide => method("and", *a, &[*b]),
-        Op::And(a, b) => infix(Binding::And, v(*a), "&", v(*b)),
+        Op::And(a, b) => infix(Precedence::And, v(*a), "&", v(*b)),
         Op::Or(a, b) if wide => method("or", *a, &[*b]),
-        Op::Or(a, b) => infix(Binding::Or, v(*a), "|", v(*b)),
+        Op::Or(a, b) => infix(Precedence::Or, v(*a), "|", v(*b)),
         Op::Not(a) if wide => method("not", *a, &[]),
-        Op::Not(a) => {
-            Some(Expression::new(Binding::Prefix, format!("!{}", v(*a).within(Binding::Primary))))
-        }
+        Op::Not(a) => Some(Expression::new(
+            Precedence::Prefix,
+            format!("!{}", v(*a).within(Precedence::Primary)),
+        )),
         Op::Select(c, a, b) if wide => method("select", *c, &[*a, *b]),
         Op::Select(c, a, b) => Some(choice(&v(*c).text, &v(*a), &v(*b))),
         Op::LoadShared(..) | Op::LoadAt { .. } => None,
@@ -327,14 +330,14 @@ fn definition(kernel: &Folded, id: ValueId) -> Option<Expression> {
 
 fn choice(condition: &str, yes: &Expression, no: &Expression) -> Expression {
     let text = format!("if {condition} {{ {} }} else {{ {} }}", yes.text, no.text);
-    Expression::new(Binding::Choice, text)
+    Expression::new(Precedence::Choice, text)
 }
 
 fn unary(function: Unary, wide: bool, a: &Expression) -> Expression {
-    let own = a.within(Binding::Primary);
+    let own = a.within(Precedence::Primary);
     let name = match function {
         Unary::Neg if wide => return Expression::primary(format!("{own}.neg()")),
-        Unary::Neg => return Expression::new(Binding::Prefix, format!("-{own}")),
+        Unary::Neg => return Expression::new(Precedence::Prefix, format!("-{own}")),
         Unary::Sign if wide => {
             let a = &a.text;
             return Expression::primary(format!(
@@ -344,7 +347,7 @@ fn unary(function: Unary, wide: bool, a: &Expression) -> Expression {
         Unary::Sign => {
             let below = choice(&format!("{own} < 0.0"), &literal(-1.0), &literal(0.0));
             let text = format!("if {own} > 0.0 {{ 1.0 }} else {{ {} }}", below.text);
-            return Expression::new(Binding::Choice, text);
+            return Expression::new(Precedence::Choice, text);
         }
         Unary::Sqrt if wide => return Expression::primary(format!("{own}.sqrt()")),
         Unary::Sqrt => "sqrt",
@@ -369,27 +372,27 @@ fn unary(function: Unary, wide: bool, a: &Expression) -> Expression {
 }
 
 fn binary(function: Binary, wide: bool, a: &Expression, b: &Expression) -> Expression {
-    let infix = |binding: Binding, sign: &str| {
+    let infix = |binding: Precedence, sign: &str| {
         let text = format!("{} {sign} {}", a.within(binding), b.behind(binding));
         Expression::new(binding, text)
     };
     let method = |name: &str| {
-        let own = a.within(Binding::Primary);
+        let own = a.within(Precedence::Primary);
         Expression::primary(format!("{own}.{name}({})", b.text))
     };
     let call = |name: &str| {
         Expression::primary(match wide {
-            true => format!("{}.zip({}, T::{name})", a.within(Binding::Primary), b.text),
+            true => format!("{}.zip({}, T::{name})", a.within(Precedence::Primary), b.text),
             false => format!("T::{name}({}, {})", a.text, b.text),
         })
     };
     // A NaN operand loses.
     let lesser = |less: &Expression, more: &Expression| {
-        let [own, other] = [less, more].map(|side| side.within(Binding::Sum));
+        let [own, other] = [less, more].map(|side| side.within(Precedence::Sum));
         match wide {
             true => Expression::primary(format!(
                 "{}.lt({}).select({}, {})",
-                less.within(Binding::Primary),
+                less.within(Precedence::Primary),
                 more.text,
                 b.text,
                 a.text
@@ -402,10 +405,10 @@ fn binary(function: Binary, wide: bool, a: &Expression, b: &Expression) -> Expre
         Binary::Sub if wide => method("sub"),
         Binary::Mul if wide => method("mul"),
         Binary::Div if wide => method("div"),
-        Binary::Add => infix(Binding::Sum, "+"),
-        Binary::Sub => infix(Binding::Sum, "-"),
-        Binary::Mul => infix(Binding::Product, "*"),
-        Binary::Div => infix(Binding::Product, "/"),
+        Binary::Add => infix(Precedence::Sum, "+"),
+        Binary::Sub => infix(Precedence::Sum, "-"),
+        Binary::Mul => infix(Precedence::Product, "*"),
+        Binary::Div => infix(Precedence::Product, "/"),
         Binary::Pow => call("powf"),
         Binary::Atan2 => call("atan2"),
         Binary::Min => lesser(b, a),
@@ -423,11 +426,11 @@ fn compare(comparison: Comparison, wide: bool, a: &Expression, b: &Expression) -
             Comparison::Eq => "==",
             Comparison::Ne => "!=",
         };
-        let [a, b] = [a, b].map(|side| side.within(Binding::Sum));
-        return Expression::new(Binding::Compare, format!("{a} {sign} {b}"));
+        let [a, b] = [a, b].map(|side| side.within(Precedence::Sum));
+        return Expression::new(Precedence::Compare, format!("{a} {sign} {b}"));
     }
     let method = |a: &Expression, name: &str, b: &Expression| {
-        Expression::primary(format!("{}.{name}({})", a.within(Binding::Primary), b.text))
+        Expression::primary(format!("{}.{name}({})", a.within(Precedence::Primary), b.text))
     };
     match comparison {
         Comparison::Lt => method(a, "lt", b),

@@ -22,7 +22,7 @@ fn long_sum(count: usize) -> (Graph, [NodeId; 2]) {
 fn lowered(graph: &Graph, outputs: &[NodeId]) -> Vec<Op> {
     let mut builder = Builder::new("sum", Precision::F64, 4);
     let argument = builder.argument("params", crate::kir::Element::Real, false);
-    Lowered::new(graph).lower(&mut builder, graph, outputs, None, |builder, input| {
+    LoweredValues::new(graph).lower(&mut builder, graph, outputs, None, |builder, input| {
         let Input::Param(i, _) = input else { unreachable!("there are only parameters") };
         builder.load_uniform(argument, crate::kir::Index::from(i))
     });

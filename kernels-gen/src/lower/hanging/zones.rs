@@ -14,7 +14,7 @@
 //! with weights of 0 or 1 for each lane.
 
 use super::lines::bit_of;
-use super::{Words, of_parent};
+use super::{HangingFlags, of_parent};
 use crate::abi::hanging::{others, side};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
@@ -133,7 +133,7 @@ struct Factor {
 }
 
 /// A node of a zone: its position, and the lane's hanging flags, 1 or 0.
-pub(crate) struct Hanging {
+pub(crate) struct HangingNode {
     pub(crate) at: [Index; 3],
     /// The flag of the node.
     pub(crate) hangs: ValueId,
@@ -144,7 +144,7 @@ pub(crate) struct Hanging {
     halves: [Option<[ValueId; 2]>; 3],
 }
 
-impl Hanging {
+impl HangingNode {
     /// Returns value and derivatives of its function, at a point of each axis.
     pub(crate) fn basis(
         &self,
@@ -192,8 +192,8 @@ impl Zone {
     pub(crate) fn each(
         &self,
         s: &mut Lowering<'_>,
-        words: Words,
-        body: &mut dyn FnMut(&mut Lowering<'_>, &Hanging),
+        words: HangingFlags,
+        body: &mut dyn FnMut(&mut Lowering<'_>, &HangingNode),
     ) {
         s.b.open_when();
         let hangs = self.any.iter().fold(None, |any, &bit| {
@@ -215,7 +215,9 @@ impl Zone {
             Some([false, true].map(|up| words.child(&mut s.b, axis, up)))
         });
         if let Some(hangs) = hangs {
-            self.nodes_each(s, &mut |s, at| body(s, &Hanging { at, hangs, lines, faces, halves }));
+            self.nodes_each(s, &mut |s, at| {
+                body(s, &HangingNode { at, hangs, lines, faces, halves })
+            });
         }
         s.b.close_when(match self.any[..] {
             [bit] => vec![Condition::Bit(words.all, bit)],

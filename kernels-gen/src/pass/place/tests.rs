@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::abi::Role;
-use crate::choose::{MeshFacts, Wishes, choose_for_threads};
-use crate::dialect::Generated;
-use crate::dialect::c::Words;
+use crate::choose::{MeshFacts, PlanOverrides, choose_for_threads};
+use crate::dialect::GeneratedSource;
+use crate::dialect::c::Vocabulary;
 use crate::dialect::cuda::CUDA;
 use crate::dialect::opencl::OPENCL;
 use crate::element::Cell;
@@ -33,19 +33,25 @@ fn plans(text: &str, cell: Cell, degree: usize, strategy: Strategy) -> Vec<Plan>
     let form = form(text, cell);
     let elements = elements(&form, cell, degree, 1, None).expect("elements");
     let facts = MeshFacts { affine: !cell.is_tensor(), constrained: true, ..MeshFacts::default() };
-    let wishes = Wishes { strategy: Some(strategy), ..Wishes::default() };
+    let overrides = PlanOverrides { strategy: Some(strategy), ..PlanOverrides::default() };
     let tasks = [Task::Residual, Task::Action, Task::Diagonal];
-    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes).expect("plans")
+    choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &overrides).expect("plans")
 }
 
-fn source(text: &str, cell: Cell, degree: usize, plans: &[Plan], words: &Words) -> Generated {
+fn source(
+    text: &str,
+    cell: Cell,
+    degree: usize,
+    plans: &[Plan],
+    words: &Vocabulary,
+) -> GeneratedSource {
     let form = form(text, cell);
     let elements = elements(&form, cell, degree, 1, None).expect("elements");
     generate_for_threads(&form, &elements, plans, words).expect("a source")
 }
 
 /// Returns the bytes that a text declares as constants.
-fn declared(source: &Generated, words: &Words) -> usize {
+fn declared(source: &GeneratedSource, words: &Vocabulary) -> usize {
     let constants = source.text.lines().filter_map(|line| {
         let (scalar, rest) =
             line.trim_start().strip_prefix(words.constant)?.trim_start().split_once(' ')?;
@@ -58,7 +64,7 @@ fn declared(source: &Generated, words: &Words) -> usize {
 }
 
 /// Checks that the declared bytes of a file match its text, and fit.
-fn check(source: &Generated, words: &Words, what: &str) -> (usize, usize) {
+fn check(source: &GeneratedSource, words: &Vocabulary, what: &str) -> (usize, usize) {
     let bytes: usize = source.kernels.iter().map(|abi| abi.constant_bytes).sum();
     assert_eq!(bytes, declared(source, words), "{what}");
     assert!(bytes <= CONSTANT_BYTES, "{what} has {bytes} bytes of constants");

@@ -40,9 +40,9 @@ use Verdict::{High, Low, Nothing, Order, Waste};
 
 fn verdict(text: &str, cell: Cell, degree: usize, given: usize) -> Verdict {
     match elements(&form(text, cell.dim()), cell, degree, 1, Some(given.into())) {
-        Err(PlanError::Quadrature(Unsuited::High { most, .. })) => High(most),
+        Err(PlanError::Quadrature(QuadratureError::High { most, .. })) => High(most),
         Err(other) => panic!("{other}"),
-        Ok(Elements { lost: Some(Unsuited::Low { least, .. }), notes, .. }) => {
+        Ok(Elements { lost: Some(QuadratureError::Low { least, .. }), notes, .. }) => {
             assert!(matches!(&notes[..], [note] if note.contains("hourglass")), "{notes:?}");
             Low(least)
         }

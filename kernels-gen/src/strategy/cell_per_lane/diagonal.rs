@@ -13,7 +13,7 @@ use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::ends::squared;
-use crate::lower::hanging::Words;
+use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::stored::Block;
@@ -87,7 +87,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
 fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coefficients: LocalId) {
     s.comment_on("hanging nodes of", result.field);
     let (dim, q) = (tensor.dim, tensor.q);
-    let words = Words::new(s);
+    let words = HangingFlags::new(s);
     let basis = Basis::new(s, result.factors.nodes, &tensor.line.points(), "points");
     let nodes = tensor.nodes(&result.factors, result.arrays.nodal, result.rows.len());
     let blocks = &s.facts.blocks;

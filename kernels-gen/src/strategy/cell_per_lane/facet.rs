@@ -21,11 +21,11 @@ use crate::lower::factors::nodes_of;
 use crate::lower::facts::Quantity;
 use crate::lower::geometry::{affine_map, geometry_at, position};
 use crate::lower::hanging::zones::{Basis, zones};
-use crate::lower::hanging::{Nodes, Words};
+use crate::lower::hanging::{HangingFlags, Nodes};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
-use crate::lower::restrict::Nodal;
-use crate::lower::stored::Tested;
+use crate::lower::restrict::NodalLocation;
+use crate::lower::stored::TestFactors;
 use crate::plan::{Scatter, Task};
 use fem_dsl::point::Part;
 use std::ops::Range;
@@ -65,7 +65,7 @@ impl Line {
 }
 
 /// Values at the points of a facet, component by component.
-struct Parts {
+struct FacetValues {
     value: Option<LocalId>,
     /// Derivatives in all reference directions.
     gradient: Vec<LocalId>,
@@ -77,7 +77,7 @@ struct ElementVector {
     /// Its components among those of all fields.
     rows: Range<usize>,
     line: Line,
-    parts: Parts,
+    parts: FacetValues,
     /// The diagonal, node by node.
     diagonal: Option<LocalId>,
 }
@@ -93,14 +93,14 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let mut traces = Vec::new();
     for quantity in &s.facts.quantities {
         let line = Line::new(facet.points, quantity.element);
-        let (nodal, first) = (Nodal::of(s, quantity), facet.first(s, &line));
+        let (nodal, first) = (NodalLocation::of(s, quantity), facet.first(s, &line));
         s.b.comment(&format!("gather {}", quantity.name));
         traces.push(
             facet.gather(s, quantity, line, &mut |b, node, c| nodal.gather(b, &(&first + node), c)),
         );
     }
     s.gathered();
-    let inputs: Vec<Parts> = traces
+    let inputs: Vec<FacetValues> = traces
         .into_iter()
         .enumerate()
         .map(|(index, trace)| facet.interpolate(s, index, trace))
@@ -115,7 +115,8 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     s.b.stage(s.facts.plan.block);
     let stores = s.facts.plan.scatter == Scatter::Owner;
     for outcome in &outcomes {
-        let (nodal, first) = (Nodal::result(s, outcome.field), facet.first(s, &outcome.line));
+        let (nodal, first) =
+            (NodalLocation::result(s, outcome.field), facet.first(s, &outcome.line));
         facet.integrate(s, outcome, stores, &mut |b, node, c, value| {
             nodal.scatter(b, &(&first + node), c, value);
         });
@@ -172,7 +173,7 @@ impl Facet {
     }
 
     /// Evaluates the point function at all points.
-    fn each_point(&self, s: &mut Lowering<'_>, inputs: &[Parts], outcomes: &[ElementVector]) {
+    fn each_point(&self, s: &mut Lowering<'_>, inputs: &[FacetValues], outcomes: &[ElementVector]) {
         let outer = if self.dim == 3 { self.q } else { 1 };
         repeat(s, "z", outer, false, |s, z| {
             repeat(s, "y", self.q, false, |s, y| {
@@ -244,7 +245,7 @@ impl Facet {
         Nodes { array, line: line.nodes, components, dim: self.dim, strides, length }
     }
 
-    fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> Parts {
+    fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> FacetValues {
         let Trace { line, face, slope } = trace;
         let quantity = &s.facts.quantities[index];
         let (name, components) = (&quantity.name, quantity.components);
@@ -252,7 +253,7 @@ impl Facet {
         let room = |s: &mut Lowering<'_>, what: &str| {
             s.b.local(&format!("{name}_{what}"), components * self.count())
         };
-        let mut parts = Parts { value: None, gradient: Vec::new() };
+        let mut parts = FacetValues { value: None, gradient: Vec::new() };
         if quantity.value {
             let value = room(s, "q");
             self.product(s, components, (face, value), |_| &line.values, false);
@@ -315,7 +316,7 @@ impl Facet {
     fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
         let line = Line::new(self.points, s.facts.elements.fields[field]);
         let (components, nodes) = (rows.len(), line.n * self.plane(&line));
-        let mut parts = Parts { value: None, gradient: Vec::new() };
+        let mut parts = FacetValues { value: None, gradient: Vec::new() };
         if s.facts.plan.task == Task::Diagonal {
             let name = s.facts.of_field("r_nodal", field);
             // Hanging nodes are summed after the others.
@@ -343,7 +344,7 @@ impl Facet {
     fn at(
         &self,
         s: &mut Lowering<'_>,
-        inputs: &[Parts],
+        inputs: &[FacetValues],
         outcomes: &[ElementVector],
         point: &Index,
         line: [&Index; 2],
@@ -382,7 +383,7 @@ impl Facet {
         &self,
         s: &mut Lowering<'_>,
         outcome: &ElementVector,
-        tested: &[Tested],
+        tested: &[TestFactors],
         point: &Index,
     ) {
         for (c, tested) in tested.iter().enumerate() {
@@ -476,7 +477,7 @@ impl Facet {
         nodal: LocalId,
         at: [&Index; 2],
     ) {
-        let (n, dim, words) = (outcome.line.n, self.dim, Words::new(s));
+        let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s));
         let nodes = outcome.line.nodes;
         let along = Basis::new(s, nodes, &self.points.points(), "points");
         let across = Basis::new(s, nodes, &[0.0], "facet");
@@ -594,7 +595,7 @@ impl Facet {
 
     /// Replaces the results of hanging nodes by their own sums.
     fn take_hanging(&self, s: &mut Lowering<'_>, outcome: &ElementVector, array: LocalId) {
-        let (n, words) = (outcome.line.n, Words::new(s));
+        let (n, words) = (outcome.line.n, HangingFlags::new(s));
         let (components, length) =
             (s.facts.components(outcome.field), n * self.plane(&outcome.line));
         for zone in zones(self.dim, n) {

@@ -14,14 +14,14 @@ use super::product::Product;
 use super::{cell, facet, simplex, tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Index, ValueId};
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::MatrixEntries;
 use crate::plan::cell_matrix::CellMatrix;
 use crate::plan::{Scatter, Task};
 
 /// The destination of an entry.
-enum To {
+enum EntryDestination {
     Matrix(MatrixEntries),
     Product(Product),
 }
@@ -29,7 +29,7 @@ enum To {
 /// The columns of one component.
 pub(super) struct Column<'m> {
     matrix: &'m CellMatrix,
-    to: &'m To,
+    to: &'m EntryDestination,
     /// True if each cell stores its entries, so that all of them are required.
     pub(super) stores: bool,
     trial: usize,
@@ -46,17 +46,21 @@ impl Column<'_> {
     ) {
         let Some(pair) = self.matrix.pair(test, self.trial) else { return };
         match self.to {
-            To::Matrix(entries) => {
+            EntryDestination::Matrix(entries) => {
                 entries.put(b, &(&j.times(pair.rows) + i).plus(pair.first), value);
             }
-            To::Product(product) => product.add(b, pair, (i, j), value),
+            EntryDestination::Product(product) => product.add(b, pair, (i, j), value),
         }
     }
 }
 
 /// Generates the coefficients, with the properties of that task, and then the columns of all components, each with its
 /// own.
-pub(super) fn lower<'a>(s: &mut Lowering<'a>, of_matrix: &'a Facts<'a>, columns: &'a [Facts<'a>]) {
+pub(super) fn lower<'a>(
+    s: &mut Lowering<'a>,
+    of_matrix: &'a KernelFacts<'a>,
+    columns: &'a [KernelFacts<'a>],
+) {
     let facts = s.facts;
     s.facts = of_matrix;
     cell(s);
@@ -64,8 +68,8 @@ pub(super) fn lower<'a>(s: &mut Lowering<'a>, of_matrix: &'a Facts<'a>, columns:
     let stores = facts.plan.task == Task::Matrix && facts.plan.scatter == Scatter::Owner;
     s.facts = facts;
     let to = match facts.plan.task {
-        Task::MatrixProduct => To::Product(Product::gather(s)),
-        _ => To::Matrix(MatrixEntries::new(s, matrix.entries, facts.plan.scatter)),
+        Task::MatrixProduct => EntryDestination::Product(Product::gather(s)),
+        _ => EntryDestination::Matrix(MatrixEntries::new(s, matrix.entries, facts.plan.scatter)),
     };
     let mark = s.b.mark();
     for facts in columns {
@@ -81,7 +85,7 @@ pub(super) fn lower<'a>(s: &mut Lowering<'a>, of_matrix: &'a Facts<'a>, columns:
         s.b.release(mark);
     }
     s.facts = facts;
-    if let To::Product(product) = &to {
+    if let EntryDestination::Product(product) = &to {
         product.scatter(s);
     }
 }

@@ -15,22 +15,22 @@ const LINE: usize = 64;
 const MOST: usize = 64;
 
 /// The layout of a table.
-enum Layout {
+enum TableLayout {
     /// Values per cell.
     Cell,
     /// Values per quadrature point.
     Points,
 }
 
-fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<Layout> {
+fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<TableLayout> {
     if argument.written {
         return None;
     }
     match argument.role {
-        Role::Geometry if s.facts.plan.geometry == Geometry::Stored => Some(Layout::Points),
-        Role::AuxPoints(_) | Role::Stored => Some(Layout::Points),
+        Role::Geometry if s.facts.plan.geometry == Geometry::Stored => Some(TableLayout::Points),
+        Role::AuxPoints(_) | Role::Stored => Some(TableLayout::Points),
         Role::Geometry | Role::Map(..) | Role::Lines(..) | Role::AuxCells(_) | Role::Diameter => {
-            Some(Layout::Cell)
+            Some(TableLayout::Cell)
         }
         Role::Params
         | Role::Tables
@@ -72,7 +72,7 @@ pub(super) fn cells(s: &mut Lowering<'_>) {
     }
     let batch = Index::from(s.b.batch());
     for argument in s.declared().to_vec() {
-        let Some(Layout::Cell) = layout(s, &argument) else { continue };
+        let Some(TableLayout::Cell) = layout(s, &argument) else { continue };
         // In a block of batches the rest is read after all have been gathered.
         let ahead = match (argument.role, s.facts.plan.block) {
             (_, 1) => 1,
@@ -124,7 +124,7 @@ pub(super) fn points(s: &mut Lowering<'_>, first: &Index, count: usize) {
     }
     let (next, points) = (Index::from(s.b.batch()).plus(1), s.facts.points());
     for argument in s.declared().to_vec() {
-        let Some(Layout::Points) = layout(s, &argument) else { continue };
+        let Some(TableLayout::Points) = layout(s, &argument) else { continue };
         let entries = argument.extent / (s.facts.plan.lanes * points);
         let step = entries_a_line(s, argument.role);
         let start = &next.times(points * entries) + &first.times(entries);

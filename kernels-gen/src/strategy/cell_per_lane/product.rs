@@ -11,12 +11,12 @@ use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::facts::Quantity;
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::restrict::Nodal;
+use crate::lower::restrict::NodalLocation;
 use crate::plan::cell_matrix::{CellMatrix, Pair};
 use std::ops::Range;
 
 /// The private array of a field, component by component.
-struct Own {
+struct FieldArray {
     field: usize,
     rows: Range<usize>,
     array: LocalId,
@@ -25,12 +25,12 @@ struct Own {
 
 /// The DoFs of a cell and their sums.
 pub(super) struct Product {
-    x: Vec<Own>,
-    y: Vec<Own>,
+    x: Vec<FieldArray>,
+    y: Vec<FieldArray>,
 }
 
 /// Returns the position of a component of some fields.
-fn of(all: &[Own], row: usize) -> (LocalId, usize) {
+fn of(all: &[FieldArray], row: usize) -> (LocalId, usize) {
     let own = all.iter().find(|own| own.rows.contains(&row));
     let own = own.expect("a component that is coupled should have its numbers");
     (own.array, (row - own.rows.start) * own.nodes)
@@ -46,7 +46,7 @@ impl Product {
             let own @ Quantity { components, .. } = &facts.multiplied(field);
             let nodes = own.element.count();
             let array = s.b.local(&format!("{}_cell", own.name), components * nodes);
-            let nodal = Nodal::of(s, own);
+            let nodal = NodalLocation::of(s, own);
             s.b.comment(&format!("gather {}", own.name));
             s.b.repeat("a", nodes, false, |b, a| {
                 for c in 0..*components {
@@ -54,14 +54,14 @@ impl Product {
                     b.store(array, a.plus(c * nodes), value);
                 }
             });
-            x.push(Own { field, rows: facts.rows_of(field), array, nodes });
+            x.push(FieldArray { field, rows: facts.rows_of(field), array, nodes });
         }
         for field in facts.results() {
             let nodes = facts.elements.fields[field].count();
             let length = facts.components(field) * nodes;
             let array = s.b.local(&facts.of_field("sum", field), length);
             s.b.clear(array, 0, length);
-            y.push(Own { field, rows: facts.rows_of(field), array, nodes });
+            y.push(FieldArray { field, rows: facts.rows_of(field), array, nodes });
         }
         Self { x, y }
     }
@@ -84,8 +84,8 @@ impl Product {
     /// Adds the sums to the DoFs of the result.
     pub(super) fn scatter(&self, s: &mut Lowering<'_>) {
         let batch = Index::from(s.b.batch());
-        for Own { field, rows, array, nodes } in &self.y {
-            let nodal = Nodal::result(s, *field);
+        for FieldArray { field, rows, array, nodes } in &self.y {
+            let nodal = NodalLocation::result(s, *field);
             s.comment_on("scatter", *field);
             s.b.repeat("a", *nodes, false, |b, a| {
                 for c in 0..rows.len() {

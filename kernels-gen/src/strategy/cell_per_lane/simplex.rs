@@ -16,9 +16,9 @@ use crate::lower::facts::Quantity;
 use crate::lower::geometry::{cell_geometry, gather_corners, geometry_at, position, unread};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
-use crate::lower::restrict::Nodal;
-use crate::lower::stored::Tested;
-use crate::lower::tables::{By, Tables};
+use crate::lower::restrict::NodalLocation;
+use crate::lower::stored::TestFactors;
+use crate::lower::tables::{TableReader, Tables};
 use crate::plan::Task;
 use fem_dsl::point::Part;
 
@@ -26,7 +26,7 @@ use fem_dsl::point::Part;
 const WRITTEN: usize = 64;
 
 /// One evaluated quantity.
-pub(super) struct Evaluated {
+pub(super) struct EvaluatedQuantity {
     nodal: LocalId,
     tables: Tables,
     /// `[component][direction]`, if derivatives are constant.
@@ -35,10 +35,10 @@ pub(super) struct Evaluated {
     sums: Option<(LocalId, Vec<Part>)>,
 }
 
-impl Evaluated {
+impl EvaluatedQuantity {
     /// Evaluates a quantity whose nodal values are in `nodal`.
     pub(super) fn new(s: &mut Lowering<'_>, quantity: &Quantity, nodal: LocalId) -> Self {
-        let tables = Tables::new(s, &quantity.name, quantity.element, By::One);
+        let tables = Tables::new(s, &quantity.name, quantity.element, TableReader::One);
         let sums = (tables.nodes > WRITTEN).then(|| {
             let value = quantity.value.then_some(Part::Value);
             let axes = if quantity.gradient { s.facts.form.dim } else { 0 };
@@ -57,7 +57,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         let length = quantity.components * quantity.element.count();
         let nodal = s.b.local(&format!("{}_nodal", quantity.name), length);
         gather(s, quantity, nodal);
-        evaluated.push(Evaluated::new(s, quantity, nodal));
+        evaluated.push(EvaluatedQuantity::new(s, quantity, nodal));
     }
     gather_corners(s);
     prefetch::cells(s);
@@ -113,7 +113,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
 /// Computes the columns of the element matrix that belong to one component, with its basis functions from tables.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let Quantity { name, element, .. } = s.facts.quantities[0].clone();
-    let of_trial = Tables::new(s, &name, element, By::One);
+    let of_trial = Tables::new(s, &name, element, TableReader::One);
     let mut results = Vec::new();
     for (field, rows) in s.facts.written_rows() {
         let tables = result_tables(s, field);
@@ -149,7 +149,7 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
 
 fn result_tables(s: &mut Lowering<'_>, field: usize) -> Tables {
     let element = s.facts.elements.fields[field];
-    Tables::new(s, &s.facts.form.fields[field].name, element, By::One)
+    Tables::new(s, &s.facts.form.fields[field].name, element, TableReader::One)
 }
 
 /// The sums over the points for one field.
@@ -163,7 +163,7 @@ fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
     let nodes = quantity.element.count();
     let batch = Index::from(s.b.batch());
     s.b.comment(&format!("gather {}", quantity.name));
-    let nodal = Nodal::of(s, quantity);
+    let nodal = NodalLocation::of(s, quantity);
     s.b.repeat("a", nodes, false, |b, a| {
         for c in 0..quantity.components {
             let value = nodal.gather(b, &(&batch.times(nodes) + &a), c);
@@ -176,7 +176,7 @@ fn scatter(s: &mut Lowering<'_>, result: &ElementVector) {
     let (components, local, nodes) =
         (s.facts.components(result.field), result.nodal, result.tables.nodes);
     let batch = Index::from(s.b.batch());
-    let nodal = Nodal::result(s, result.field);
+    let nodal = NodalLocation::result(s, result.field);
     s.comment_on("scatter", result.field);
     s.b.repeat("a", nodes, false, |b, a| {
         for c in 0..components {
@@ -201,7 +201,7 @@ fn constant_gradient(
 
 pub(super) fn value_at(
     s: &mut Lowering<'_>,
-    evaluated: &Evaluated,
+    evaluated: &EvaluatedQuantity,
     quantity: usize,
     c: usize,
     part: Part,
@@ -234,7 +234,7 @@ pub(super) fn value_at(
 /// Computes all parts of a quantity at a point in one loop over its nodes.
 fn looped(
     s: &mut Lowering<'_>,
-    evaluated: &Evaluated,
+    evaluated: &EvaluatedQuantity,
     (sums, parts): (LocalId, &[Part]),
     quantity: usize,
     point: &Index,
@@ -267,7 +267,7 @@ pub(super) fn integrate(
     s: &mut Lowering<'_>,
     nodal: LocalId,
     tables: &Tables,
-    tested: &[Tested],
+    tested: &[TestFactors],
     point: &Index,
 ) {
     for (c, tested) in tested.iter().enumerate() {

@@ -29,12 +29,12 @@ use super::{diagonal, prefetch, simplex};
 use crate::kir::{Index, ValueId};
 use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
 use crate::lower::factors::Factors;
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::geometry::{CellGeometry, cell_geometry, gather_corners};
 use crate::lower::jacobian::{MultilinearLayer, multilinear_row};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
-use crate::lower::stored::Tested;
+use crate::lower::stored::TestFactors;
 use fem_dsl::point::Part;
 
 /// A point of the rule.
@@ -142,12 +142,12 @@ impl Tensor {
         self.q.pow(self.dim as u32 - 1)
     }
 
-    pub(super) fn unrolled(&self, facts: &Facts<'_>, extent: usize) -> bool {
+    pub(super) fn unrolled(&self, facts: &KernelFacts<'_>, extent: usize) -> bool {
         extent <= facts.unroll()
     }
 
     /// Returns whether the cell is so small that all loops are unrolled.
-    fn tiny(&self, facts: &Facts<'_>) -> bool {
+    fn tiny(&self, facts: &KernelFacts<'_>) -> bool {
         self.q_all() <= facts.unroll()
     }
 
@@ -472,7 +472,7 @@ impl Tensor {
         &self,
         s: &mut Lowering<'_>,
         arrays: &Arrays,
-        tested: &[Tested],
+        tested: &[TestFactors],
         point: &Point<'_>,
     ) {
         let (x, y) = (point.x, point.y);

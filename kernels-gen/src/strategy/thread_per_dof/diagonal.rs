@@ -5,7 +5,7 @@ use crate::element::LinePoints;
 use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
 use crate::lower::ends::{Product, coefficients, products, table};
 use crate::lower::factors::nodes_of;
-use crate::lower::jacobian::AtPoint;
+use crate::lower::jacobian::PointGeometry;
 use crate::lower::lowering::Lowering;
 use crate::lower::point::Evaluate;
 use std::ops::Range;
@@ -42,7 +42,7 @@ impl Diagonal {
     pub(super) fn at_point(
         &self,
         s: &mut Lowering<'_>,
-        at: &AtPoint,
+        at: &PointGeometry,
         point: &Index,
         evaluate: &mut Evaluate<'_>,
     ) -> Vec<Vec<ValueId>> {

@@ -6,7 +6,7 @@
 //!
 //! from one shared array to the other, with a barrier between, and with Aᵀ in reverse at the end.
 
-use super::{Dofs, ElementVector, Held};
+use super::{Dofs, ElementVector, SharedQuantity};
 use crate::abi::Role;
 use crate::abi::hanging::others;
 use crate::element::LinePoints;
@@ -16,14 +16,14 @@ use crate::lower::lowering::Lowering;
 
 /// The lines through a thread's node.
 #[derive(Clone, Debug)]
-pub(super) struct Hanging {
+pub(super) struct HangingNodes {
     /// The bit of each in a cell's word.
     masks: Vec<VarId>,
     /// A⁻ and A⁺, or their transposes, entry (i, j) at `j · n + i`.
     tables: [TableId; 2],
 }
 
-impl Hanging {
+impl HangingNodes {
     /// Declares the data for the nodes of a line on `q` points per direction.
     pub(super) fn new(s: &mut Lowering<'_>, nodes: LinePoints, q: usize, back: bool) -> Self {
         let (dim, cells, n) = (s.facts.form.dim, s.facts.plan.lanes, nodes.count());
@@ -53,7 +53,7 @@ impl Dofs {
     fn pass(
         &self,
         s: &mut Lowering<'_>,
-        (held, hanging): (&Held, &Hanging),
+        (held, hanging): (&SharedQuantity, &HangingNodes),
         [from, to]: [SharedId; 2],
         axis: usize,
     ) {
@@ -115,7 +115,7 @@ impl Dofs {
     }
 
     /// Returns the number of directions in which a quantity is interpolated, or a result integrated.
-    pub(super) fn steps(&self, held: &Held) -> usize {
+    pub(super) fn steps(&self, held: &SharedQuantity) -> usize {
         if held.interpolate.is_some() { self.dim } else { 0 }
     }
 }

@@ -6,7 +6,7 @@ use crate::limits::WRITTEN_OUT;
 use crate::lower::contract::contract;
 use crate::lower::geometry::{Affine, affine_map, curved, given, position};
 use crate::lower::jacobian::{
-    AtPoint, MultilinearRow, multilinear_layer, multilinear_point, multilinear_row,
+    MultilinearRow, PointGeometry, multilinear_layer, multilinear_point, multilinear_row,
 };
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::{Evaluate, at_point};
@@ -22,7 +22,7 @@ enum ColumnGeometry {
     /// None: the map is this quantity.
     Curved(usize),
     /// None: it was stored at the points, or is not needed.
-    Given,
+    Absent,
 }
 
 /// The values of one component of a quantity in a column.
@@ -87,7 +87,8 @@ fn known(at: &Index) -> usize {
 }
 
 /// The work at each point of a column: its position in the column, its geometry, its index, its values.
-type AtEach<'e> = dyn FnMut(&mut Lowering<'_>, &Index, &AtPoint, &Index, &mut Evaluate<'_>) + 'e;
+type PointBody<'e> =
+    dyn FnMut(&mut Lowering<'_>, &Index, &PointGeometry, &Index, &mut Evaluate<'_>) + 'e;
 
 impl Group {
     /// Applies D along the last axis, the point function, and Dᵀ.
@@ -168,7 +169,7 @@ impl Group {
         &self,
         s: &mut Lowering<'_>,
         columns: &[Vec<Column>],
-        body: &mut AtEach<'_>,
+        body: &mut PointBody<'_>,
     ) {
         let geometry = self.column_geometry(s);
         let across = self.weight_across(s);
@@ -295,9 +296,9 @@ impl Group {
     /// Computes the geometry of the thread's column.
     fn column_geometry(&self, s: &mut Lowering<'_>) -> ColumnGeometry {
         match s.facts.plan.geometry {
-            _ if !s.facts.needs_geometry() => return ColumnGeometry::Given,
+            _ if !s.facts.needs_geometry() => return ColumnGeometry::Absent,
             Geometry::Affine => return ColumnGeometry::Affine(affine_map(s)),
-            Geometry::Stored => return ColumnGeometry::Given,
+            Geometry::Stored => return ColumnGeometry::Absent,
             Geometry::Nodes(_) => return ColumnGeometry::Curved(position(s)),
             _ => {}
         }
@@ -338,7 +339,7 @@ impl Group {
         number: &Index,
         across: ValueId,
         at: &Index,
-    ) -> AtPoint {
+    ) -> PointGeometry {
         let (last, own) = if self.rolled(s) {
             (s.b.load_table(self.points, at.clone()), s.b.load_table(self.weights, at.clone()))
         } else {
@@ -351,7 +352,7 @@ impl Group {
             return known;
         }
         match geometry {
-            ColumnGeometry::Given => unreachable!("what is given should have been taken"),
+            ColumnGeometry::Absent => unreachable!("what is given should have been taken"),
             ColumnGeometry::Curved(x) => {
                 curved(s, weight, |s, i, part| self.value_at(s, *x, &columns[*x][i], i, part, at))
             }

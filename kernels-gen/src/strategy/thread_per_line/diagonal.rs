@@ -5,7 +5,7 @@
 //! than the field.
 
 use super::column::Column;
-use super::{ElementVector, Group, Held, Row};
+use super::{ElementVector, Group, PointRow, SharedQuantity};
 use crate::kir::{LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::ends::{Product, coefficients, products, table};
@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// The coefficients at the points of a column: that of a product at `(component · products + product) · q + at`, field
 /// by field.
-struct Waiting {
+struct ColumnCoefficients {
     local: LocalId,
     products: Vec<Product>,
     /// The index of each field's first component.
@@ -34,8 +34,9 @@ impl Group {
             sums.insert(vec![0; self.dim - 1], Vec::new());
         }
         let rows = self.rows_across(s);
-        let total =
-            |s: &mut Lowering<'_>, held: &Held| s.b.local("sums", held.components * held.factors.n);
+        let total = |s: &mut Lowering<'_>, held: &SharedQuantity| {
+            s.b.local("sums", held.components * held.factors.n)
+        };
         let totals: Vec<Option<LocalId>> = self
             .results
             .iter()
@@ -63,7 +64,7 @@ impl Group {
 
     /// Returns the rows along all axes except the last, by the nodes per direction: earlier axes still have points,
     /// later ones have nodes.
-    fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), Row> {
+    fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), PointRow> {
         let counts: BTreeSet<usize> =
             self.results.iter().map(|outcome| outcome.held.factors.n).collect();
         let mut rows = BTreeMap::new();
@@ -80,7 +81,7 @@ impl Group {
     }
 
     /// Stores the coefficients at the points of the thread's column in a private array.
-    fn coefficients(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) -> Waiting {
+    fn coefficients(&self, s: &mut Lowering<'_>, columns: &[Vec<Column>]) -> ColumnCoefficients {
         let (q, products) = (self.layout.q, products(&s.facts.blocks, self.dim));
         let rows: Vec<usize> =
             self.results.iter().flat_map(|outcome| outcome.rows.clone()).collect();
@@ -97,15 +98,15 @@ impl Group {
             next - outcome.rows.len()
         });
         let first = first.collect();
-        Waiting { local, products, first }
+        ColumnCoefficients { local, products, first }
     }
 
     /// Integrates the sum of some products along the thread's column, into shared memory.
     fn along_column(
         &self,
         s: &mut Lowering<'_>,
-        result: &Held,
-        (waiting, before): (&Waiting, usize),
+        result: &SharedQuantity,
+        (waiting, before): (&ColumnCoefficients, usize),
         members: &[usize],
     ) {
         let (q, even_odd, last) = (self.layout.q, s.facts.plan.even_odd, self.dim - 1);
@@ -130,8 +131,8 @@ impl Group {
     fn along_row(
         &self,
         s: &mut Lowering<'_>,
-        result: &Held,
-        row: &Row,
+        result: &SharedQuantity,
+        row: &PointRow,
         matrix: &Matrix,
         (onto, to): (Option<LocalId>, Option<LocalId>),
     ) {

@@ -11,7 +11,7 @@
 //! hang are unchanged.
 
 use super::rows::NodalLine;
-use super::{ElementVector, Group, Held};
+use super::{ElementVector, Group, SharedQuantity};
 use crate::lower::contract::contract;
 use crate::lower::hanging::lines::{mask_of, matrices, where_hangs, word_of};
 use crate::lower::lowering::Lowering;
@@ -19,7 +19,7 @@ use crate::lower::lowering::Lowering;
 impl Group {
     /// Returns the axes in the order of interpolation: along the first, neighbours in a group are neighbours in memory;
     /// along the last, nodes are processed.
-    fn axes_of(&self, held: &Held) -> Vec<usize> {
+    fn axes_of(&self, held: &SharedQuantity) -> Vec<usize> {
         let last = self.nodal_axis(held);
         match self.dim {
             3 => vec![3 - last, 0, last],
@@ -28,7 +28,7 @@ impl Group {
     }
 
     /// Returns the lines of nodes along an axis.
-    fn lines_along(&self, held: &Held, axis: usize) -> &NodalLine {
+    fn lines_along(&self, held: &SharedQuantity, axis: usize) -> &NodalLine {
         &self.nodal[&(held.factors.n, axis)]
     }
 
@@ -42,7 +42,7 @@ impl Group {
     }
 
     /// Applies A, or its transpose, in place along the lines of an axis that hang.
-    fn pass(&self, s: &mut Lowering<'_>, held: &Held, axis: usize, back: bool) {
+    fn pass(&self, s: &mut Lowering<'_>, held: &SharedQuantity, axis: usize, back: bool) {
         let (nodes, n) = (self.lines_along(held, axis), held.factors.n);
         let mask = nodes.mask.expect("lines that may hang should have masks");
         let (matrices, even_odd) = (matrices(held.factors.nodes, back), s.facts.plan.even_odd);
@@ -87,7 +87,7 @@ impl Group {
     }
 
     /// Interpolates along the last axis.
-    pub(super) fn resolve_last(&self, s: &mut Lowering<'_>, held: &Held) {
+    pub(super) fn resolve_last(&self, s: &mut Lowering<'_>, held: &SharedQuantity) {
         if held.hangs {
             self.pass(s, held, self.nodal_axis(held), false);
         }

@@ -1,12 +1,12 @@
 //! The phases of a thread per line, without the columns of points.
 
-use super::{ElementVector, Group, Held, NodalLine, Row, first_mode, mode_stride};
+use super::{ElementVector, Group, NodalLine, PointRow, SharedQuantity, first_mode, mode_stride};
 use crate::abi::Role;
 use crate::kir::{Condition, Index, Statement, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::lower::facts::{Quantity, Source, gather_axis};
+use crate::lower::facts::{Quantity, QuantitySource, gather_axis};
 use crate::lower::lowering::Lowering;
-use crate::lower::restrict::Nodal;
+use crate::lower::restrict::NodalLocation;
 use crate::plan::{Scatter, Task};
 
 impl Group {
@@ -60,7 +60,7 @@ impl Group {
     }
 
     /// Returns the axis along which a quantity, or the result, is gathered or scattered.
-    pub(super) fn gather_axis(&self, held: &Held) -> usize {
+    pub(super) fn gather_axis(&self, held: &SharedQuantity) -> usize {
         if held.hangs {
             return self.nodal_axis(held);
         }
@@ -86,11 +86,11 @@ impl Group {
     pub(super) fn gather_line(
         &self,
         s: &mut Lowering<'_>,
-        (quantity, held): (&Quantity, &Held),
+        (quantity, held): (&Quantity, &SharedQuantity),
         (line, axis): (&NodalLine, usize),
         component: usize,
     ) -> Vec<ValueId> {
-        let (n, nodal) = (held.factors.n, Nodal::of(s, quantity));
+        let (n, nodal) = (held.factors.n, NodalLocation::of(s, quantity));
         let slowest = s.facts.slowest_axis(quantity.source);
         let nodes = self.nodes(line, n, axis, slowest);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
@@ -140,8 +140,10 @@ impl Group {
         let cube = self.dim == 3;
         let later = self.in_place;
         let held = || self.inputs.iter().filter(|held| !held.in_column());
-        let (still, moved): (Vec<&Held>, Vec<&Held>) = held().partition(|held| held.identity());
-        let sloped = |all: &[&Held]| !later && all.iter().any(|held| held.slopes.is_some());
+        let (still, moved): (Vec<&SharedQuantity>, Vec<&SharedQuantity>) =
+            held().partition(|held| held.identity());
+        let sloped =
+            |all: &[&SharedQuantity]| !later && all.iter().any(|held| held.slopes.is_some());
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
             for held in &moved {
@@ -152,7 +154,7 @@ impl Group {
             }
             s.b.barrier();
         }
-        let moved: Vec<&Held> = moved.into_iter().filter(|held| !held.flat).collect();
+        let moved: Vec<&SharedQuantity> = moved.into_iter().filter(|held| !held.flat).collect();
         if moved.is_empty() {
             return;
         }
@@ -169,7 +171,7 @@ impl Group {
     }
 
     /// Applies a matrix in place along the rows of nodes in x.
-    fn along_x(&self, s: &mut Lowering<'_>, held: &Held, matrix: &Matrix) {
+    fn along_x(&self, s: &mut Lowering<'_>, held: &SharedQuantity, matrix: &Matrix) {
         let even_odd = s.facts.plan.even_odd;
         self.in_rows(s, self.rows_at_nodes(held), |s, row| {
             held.each_component(s, |s, c| {
@@ -180,7 +182,7 @@ impl Group {
         });
     }
 
-    fn interpolate_in_turn(&self, s: &mut Lowering<'_>, held: &Held) {
+    fn interpolate_in_turn(&self, s: &mut Lowering<'_>, held: &SharedQuantity) {
         let (n, matrix, even_odd) =
             (held.factors.n, &held.factors.interpolate, s.facts.plan.even_odd);
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
@@ -197,7 +199,7 @@ impl Group {
     }
 
     /// Applies D in x, in three dimensions.
-    fn slopes(&self, s: &mut Lowering<'_>, all: &[&Held]) {
+    fn slopes(&self, s: &mut Lowering<'_>, all: &[&SharedQuantity]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         if all.iter().all(|held| held.slopes.is_none()) {
             return;
@@ -292,8 +294,8 @@ impl Group {
     fn back_in_turn(
         &self,
         s: &mut Lowering<'_>,
-        held: &Held,
-        row: &Row,
+        held: &SharedQuantity,
+        row: &PointRow,
         (c, derived): (&Index, bool),
     ) -> Vec<ValueId> {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
@@ -345,10 +347,10 @@ impl Group {
         (axis, component): (usize, usize),
         line: &[ValueId],
     ) {
-        let nodal = Nodal::result(s, field);
+        let nodal = NodalLocation::result(s, field);
         // Contributions that a cell stores for the owners of DoFs follow the order of its nodes.
         let adds = s.facts.plan.scatter != Scatter::Owner;
-        let slowest = s.facts.slowest_axis(Source::Direction(field)).filter(|_| adds);
+        let slowest = s.facts.slowest_axis(QuantitySource::Direction(field)).filter(|_| adds);
         let last = line.len() - 1;
         let inside = s.facts.stores_inside(field).then(|| {
             let mut digits = nodes.digits.iter().copied();

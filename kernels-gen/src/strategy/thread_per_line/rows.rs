@@ -1,8 +1,8 @@
 //! The rows of points that threads process in each phase, and the lines of nodes that they gather and scatter.
 
 use super::Group;
-use super::held::Held;
 use super::layout;
+use super::shared_quantity::SharedQuantity;
 use crate::kir::build::Builder;
 use crate::kir::{Condition, Index, SharedId, Statement, ValueId, VarId};
 use crate::lower::lowering::Lowering;
@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 /// A row of points that a thread processes in a phase.
 #[derive(Clone)]
-pub(super) struct Row {
+pub(super) struct PointRow {
     /// Its first point.
     pub(super) start: Index,
     /// The stride between points.
@@ -22,7 +22,7 @@ pub(super) struct Row {
 /// A line of nodes that a thread gathers or scatters.
 #[derive(Clone)]
 pub(super) struct NodalLine {
-    pub(super) row: Row,
+    pub(super) row: PointRow,
     /// The variable of its cell's batch.
     pub(super) batch: VarId,
     /// Its coordinates along the other axes.
@@ -43,7 +43,7 @@ impl Group {
     }
 
     /// Returns all quantities and results in shared memory.
-    fn shared(&self) -> impl Iterator<Item = &Held> {
+    fn shared(&self) -> impl Iterator<Item = &SharedQuantity> {
         let results = self.results.iter().map(|outcome| &outcome.held);
         self.inputs.iter().chain(results).filter(|held| !held.in_column())
     }
@@ -67,7 +67,7 @@ impl Group {
             self.rows.insert((axis, bound, last), row);
         }
         // The first threads of the group process the lines of nodes of all its cells.
-        let all = |held: &Held| if held.hangs { 0..self.dim } else { 0..0 };
+        let all = |held: &SharedQuantity| if held.hangs { 0..self.dim } else { 0..0 };
         let hanging: BTreeSet<(usize, usize)> =
             self.shared().flat_map(|held| all(held).map(|axis| (held.factors.n, axis))).collect();
         let mut lines: BTreeSet<(usize, usize)> =
@@ -83,7 +83,7 @@ impl Group {
 
     /// Returns the rows along the first axis that are interpolated: of the axes y and z, the one not yet interpolated
     /// is bounded.
-    pub(super) fn rows_at_nodes(&self, held: &Held) -> RowKey {
+    pub(super) fn rows_at_nodes(&self, held: &SharedQuantity) -> RowKey {
         let n = held.factors.n;
         (0, n, held.flat && n < self.layout.q)
     }
@@ -94,12 +94,12 @@ impl Group {
     }
 
     /// Returns the axis of the lines of nodes of a quantity, or of a result, that the first threads of a group process.
-    pub(super) fn nodal_axis(&self, held: &Held) -> usize {
+    pub(super) fn nodal_axis(&self, held: &SharedQuantity) -> usize {
         if held.flat || held.identity() { self.turn() } else { self.dim - 1 }
     }
 
     /// Returns the lines of nodes of a quantity, or of a result.
-    pub(super) fn nodal_lines(&self, held: &Held) -> &NodalLine {
+    pub(super) fn nodal_lines(&self, held: &SharedQuantity) -> &NodalLine {
         &self.nodal[&(held.factors.n, self.nodal_axis(held))]
     }
 
@@ -121,7 +121,7 @@ impl Group {
         let below = (lines < self.members).then_some((self.thread, count));
         let whole = single || lines == self.members;
         let batch = if whole { b.batch() } else { b.batch_var("batch_of", lines) };
-        let row = Row { start, stride: self.layout.strides[axis], below };
+        let row = PointRow { start, stride: self.layout.strides[axis], below };
         NodalLine { row, batch, digits, mask: None }
     }
 
@@ -131,7 +131,7 @@ impl Group {
         axis: usize,
         extents: &[usize],
         lines: &layout::Lines,
-    ) -> Row {
+    ) -> PointRow {
         let threads = self.layout.cells * self.members;
         let (stride, count) = (self.layout.strides[axis], lines.starts.len());
         let below = (count < threads).then_some((self.thread, count));
@@ -139,12 +139,12 @@ impl Group {
             // Permuted columns are in another order than these lines.
             let own = count == threads && self.in_order;
             let start = if own { self.own(axis) } else { self.digits_of(b, axis, extents).0 };
-            return Row { start, stride, below };
+            return PointRow { start, stride, below };
         }
         let mut starts: Vec<u32> = lines.starts.iter().map(|&start| start as u32).collect();
         starts.resize(threads, starts.last().copied().unwrap_or(0));
         let start = b.listed_var("row", starts);
-        Row { start: Index::from(start), stride, below }
+        PointRow { start: Index::from(start), stride, below }
     }
 
     /// Returns the first point of the thread's own line along an axis.
@@ -181,7 +181,7 @@ impl Group {
         &self,
         s: &mut Lowering<'_>,
         key: RowKey,
-        body: impl FnOnce(&mut Lowering<'_>, &Row),
+        body: impl FnOnce(&mut Lowering<'_>, &PointRow),
     ) {
         self.in_row(s, &self.rows[&key], body);
     }
@@ -190,8 +190,8 @@ impl Group {
     pub(super) fn in_row(
         &self,
         s: &mut Lowering<'_>,
-        row: &Row,
-        body: impl FnOnce(&mut Lowering<'_>, &Row),
+        row: &PointRow,
+        body: impl FnOnce(&mut Lowering<'_>, &PointRow),
     ) {
         match row.below {
             None => body(s, row),
@@ -204,12 +204,12 @@ impl Group {
     }
 
     /// Returns the thread's own line along an axis.
-    pub(super) fn own_row(&self, axis: usize) -> Row {
-        Row { start: self.own(axis), stride: self.layout.strides[axis], below: None }
+    pub(super) fn own_row(&self, axis: usize) -> PointRow {
+        PointRow { start: self.own(axis), stride: self.layout.strides[axis], below: None }
     }
 
     /// Returns entry `at` of a row of a component.
-    pub(super) fn place(&self, row: &Row, component: &Index, at: &Index) -> Index {
+    pub(super) fn place(&self, row: &PointRow, component: &Index, at: &Index) -> Index {
         &(&row.start + &at.times(row.stride)) + &component.times(self.layout.length())
     }
 
@@ -218,7 +218,7 @@ impl Group {
         &self,
         b: &mut Builder,
         array: SharedId,
-        row: &Row,
+        row: &PointRow,
         component: &Index,
         count: usize,
     ) -> Vec<ValueId> {
@@ -229,7 +229,7 @@ impl Group {
         &self,
         b: &mut Builder,
         array: SharedId,
-        row: &Row,
+        row: &PointRow,
         component: &Index,
         values: &[ValueId],
     ) {

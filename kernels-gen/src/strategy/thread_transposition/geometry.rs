@@ -3,16 +3,16 @@
 use super::layout::Digits;
 use super::phases::Transposition;
 use crate::kir::{Index, SharedId};
-use crate::lower::facts::Facts;
+use crate::lower::facts::KernelFacts;
 use crate::lower::geometry::{Affine, affine_map, gather_corners, geometry_at, position};
-use crate::lower::jacobian::AtPoint;
+use crate::lower::jacobian::PointGeometry;
 use crate::lower::lowering::Lowering;
-use crate::lower::point::Interpolated;
+use crate::lower::point::PointValues;
 use crate::lower::slots;
 use crate::plan::Geometry;
 
 /// Returns the values of a cell's map that one thread computes once; 0 if each point's thread computes them.
-pub(super) fn map_numbers(facts: &Facts<'_>) -> usize {
+pub(super) fn map_numbers(facts: &KernelFacts<'_>) -> usize {
     let dim = facts.form.dim;
     let constant = matches!(facts.plan.geometry, Geometry::Affine | Geometry::Corners);
     match constant && facts.needs_geometry() && facts.points() > 1 {
@@ -66,10 +66,10 @@ impl Transposition {
     pub(super) fn geometry(
         &self,
         s: &mut Lowering<'_>,
-        values: &[Interpolated],
+        values: &[PointValues],
         point: &Index,
         cell: &Index,
-    ) -> AtPoint {
+    ) -> PointGeometry {
         let map = |s: &mut Lowering<'_>| match self.map {
             Some(shared) => self.load_map(s, shared, cell),
             None => {

@@ -15,7 +15,7 @@ use crate::kir::{Entries, Index, SharedId, TableId, VarId};
 use crate::lower::factors::nodes_of;
 use crate::lower::hanging::lines::{mask_of, matrices, where_hangs};
 use crate::lower::lowering::Lowering;
-use crate::lower::restrict::Nodal;
+use crate::lower::restrict::NodalLocation;
 
 /// The line along an axis through a thread's node: its bit, its first node, and the node's position on it.
 struct Line {
@@ -25,7 +25,7 @@ struct Line {
 }
 
 /// Nodes that may hang.
-pub(super) struct Hanging {
+pub(super) struct HangingNodes {
     components: usize,
     /// Nodes per cell, and per line.
     nodes: usize,
@@ -38,7 +38,7 @@ pub(super) struct Hanging {
     tables: [TableId; 2],
 }
 
-impl Hanging {
+impl HangingNodes {
     /// Declares the nodes of an element, with `arrays` for each.
     pub(super) fn new(
         s: &mut Lowering<'_>,
@@ -100,11 +100,11 @@ impl Transposition {
     fn pass(
         &self,
         s: &mut Lowering<'_>,
-        hanging: &Hanging,
+        hanging: &HangingNodes,
         [from, to]: [SharedId; 2],
         axis: usize,
     ) {
-        let Hanging { components, nodes, n, digits, lines, tables, .. } = hanging;
+        let HangingNodes { components, nodes, n, digits, lines, tables, .. } = hanging;
         let (line, stride) = (&lines[axis], n.pow(axis as u32));
         digits.each_cell(s, &mut |s, cell| {
             let own = digits.item();
@@ -131,7 +131,7 @@ impl Transposition {
     }
 
     /// Interpolates loaded quantities axis by axis, each followed by a barrier.
-    pub(super) fn resolve(&self, s: &mut Lowering<'_>, all: &[&Hanging]) {
+    pub(super) fn resolve(&self, s: &mut Lowering<'_>, all: &[&HangingNodes]) {
         for axis in (0..s.facts.form.dim).filter(|_| !all.is_empty()) {
             s.b.comment(&format!("what hangs, in {}", ["x", "y", "z"][axis]));
             for hanging in all {
@@ -165,11 +165,11 @@ impl Transposition {
     fn scatter_nodes(
         &self,
         s: &mut Lowering<'_>,
-        (field, hanging): (usize, &Hanging),
+        (field, hanging): (usize, &HangingNodes),
         array: SharedId,
     ) {
-        let Hanging { components, nodes, digits, .. } = hanging;
-        let nodal = Nodal::result(s, field);
+        let HangingNodes { components, nodes, digits, .. } = hanging;
+        let nodal = NodalLocation::result(s, field);
         digits.each_cell(s, &mut |s, cell| {
             let node = digits.item();
             let entry = &Index::from(s.b.batch()).times(*nodes) + &node;

@@ -7,9 +7,9 @@ use crate::element::tabulate;
 use crate::kir::{Index, ValueId};
 use crate::lower::ends::squared;
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::restrict::Nodal;
+use crate::lower::restrict::NodalLocation;
 use crate::lower::slots;
-use crate::lower::stored::Tested;
+use crate::lower::stored::TestFactors;
 use crate::plan::Task;
 use fem_dsl::point::Part;
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ impl Transposition {
                 }
                 let entry = &Index::from(s.b.batch()).times(nodes) + &node;
                 slots::hold_term(s, result.field, &entry);
-                let nodal = Nodal::result(s, result.field);
+                let nodal = NodalLocation::result(s, result.field);
                 s.b.open_when();
                 for (c, sum) in sums.into_iter().enumerate() {
                     nodal.scatter(&mut s.b, &entry, c, sum);
@@ -49,13 +49,13 @@ impl Transposition {
     }
 
     /// Tests in the thread of a cell's only point, φ_b f0 + ∇φ_b · f1: the batch's nodes sum it over their cells.
-    pub(super) fn leave(&self, s: &mut Lowering<'_>, tested: &[Tested]) {
+    pub(super) fn leave(&self, s: &mut Lowering<'_>, tested: &[TestFactors]) {
         let Some(tests) = &self.tests else { return };
         s.b.open_when();
         for result in &tests.results {
             let element = s.facts.elements.fields[result.field];
             let tabulation = tabulate(element, &s.facts.elements.rule.points());
-            let nodal = Nodal::result(s, result.field);
+            let nodal = NodalLocation::result(s, result.field);
             for node in 0..result.tables.nodes {
                 let entry = Index::from(s.b.batch()).times(result.tables.nodes).plus(node);
                 for (c, tested) in tested[result.rows.clone()].iter().enumerate() {

@@ -1,29 +1,29 @@
 //! The phases of the kernel up to the transposition: load, evaluate.
 
 use super::geometry::map_numbers;
-use super::hanging::Hanging;
+use super::hanging::HangingNodes;
 use super::layout::{Digits, Layout};
 use super::sums::Sums;
 use crate::kir::{Index, SharedId, ValueId};
 use crate::lower::ends::tested_parts;
-use crate::lower::facts::{Facts, Quantity};
+use crate::lower::facts::{KernelFacts, Quantity};
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::point::{Interpolated, at_point, pulled_blocks};
-use crate::lower::restrict::Nodal;
+use crate::lower::point::{PointValues, at_point, pulled_blocks};
+use crate::lower::restrict::NodalLocation;
 use crate::lower::slots;
-use crate::lower::stored::Tested;
-use crate::lower::tables::{By, Tables};
+use crate::lower::stored::TestFactors;
+use crate::lower::tables::{TableReader, Tables};
 use crate::plan::Task;
 use fem_dsl::point::Part;
 use std::ops::Range;
 
 /// A quantity with nodal values: `[component][node][cell]` in shared memory.
-struct Held {
+struct SharedQuantity {
     /// `None` if a slot of the batch contains the values.
     shared: Option<SharedId>,
     tables: Tables,
     /// The hanging-node constraints, if its nodes may hang.
-    hanging: Option<Hanging>,
+    hanging: Option<HangingNodes>,
 }
 
 /// The tested values at the points.
@@ -44,14 +44,14 @@ pub(super) struct ElementVector {
     pub(super) rows: Range<usize>,
     pub(super) tables: Tables,
     /// The hanging-node constraints, if its nodes may hang.
-    pub(super) hanging: Option<Hanging>,
+    pub(super) hanging: Option<HangingNodes>,
 }
 
 /// Constant data of a kernel during its construction.
 pub(super) struct Transposition {
     pub(super) layout: Layout,
     batches: usize,
-    inputs: Vec<Held>,
+    inputs: Vec<SharedQuantity>,
     /// J⁻¹ and |det J|, and if x is needed the origin and J: `[number][cell]` in shared memory.
     pub(super) map: Option<SharedId>,
     pub(super) tests: Option<Tests>,
@@ -59,13 +59,13 @@ pub(super) struct Transposition {
 
 /// Returns whether a cell has no sum over points: it has one point, and its nodes have slots, whose threads sum over
 /// cells.
-fn one_point(facts: &Facts<'_>) -> bool {
+fn one_point(facts: &KernelFacts<'_>) -> bool {
     let tests = matches!(facts.plan.task, Task::Residual | Task::Action);
     tests && facts.points() == 1 && facts.sums_first()
 }
 
 /// Returns the values per point that are stored for the integration.
-fn tested_numbers(facts: &Facts<'_>) -> usize {
+fn tested_numbers(facts: &KernelFacts<'_>) -> usize {
     if one_point(facts) {
         return 0;
     }
@@ -84,7 +84,7 @@ fn tested_numbers(facts: &Facts<'_>) -> usize {
 }
 
 /// Returns the values per cell in shared memory.
-pub(super) fn numbers_of_cell(facts: &Facts<'_>) -> usize {
+pub(super) fn numbers_of_cell(facts: &KernelFacts<'_>) -> usize {
     let nodal = |quantity: &Quantity| {
         let arrays = if facts.hangs(quantity.source, quantity.element) { 2 } else { 1 };
         arrays * quantity.components * quantity.element.count()
@@ -103,7 +103,7 @@ impl Transposition {
         let cells = layout.cells;
         let mut inputs = Vec::new();
         for quantity in &s.facts.quantities {
-            let tables = Tables::new(s, &quantity.name, quantity.element, By::Point);
+            let tables = Tables::new(s, &quantity.name, quantity.element, TableReader::Point);
             let length = quantity.components * tables.nodes * cells;
             let own = s.facts.slotted(quantity.source).is_none();
             let shared = own.then(|| s.b.shared(&format!("{}_s", quantity.name), length));
@@ -111,9 +111,9 @@ impl Transposition {
             let hanging = hangs.map(|first| {
                 let arrays = [first, s.b.shared(&format!("{}_t", quantity.name), length)];
                 let of = ("node", quantity.components, quantity.element);
-                Hanging::new(s, &layout, of, arrays, false)
+                HangingNodes::new(s, &layout, of, arrays, false)
             });
-            inputs.push(Held { shared, tables, hanging });
+            inputs.push(SharedQuantity { shared, tables, hanging });
         }
         let numbers = map_numbers(s.facts);
         let map = (numbers > 0).then(|| s.b.shared("map_s", numbers * cells));
@@ -122,13 +122,13 @@ impl Transposition {
             let results = s.facts.results().into_iter().map(|field| {
                 let (name, element) =
                     (s.facts.form.fields[field].name.clone(), s.facts.elements.fields[field]);
-                let tables = Tables::new(s, &name, element, By::Node);
+                let tables = Tables::new(s, &name, element, TableReader::Node);
                 let rows = s.facts.rows_of(field);
                 let hanging = s.facts.result_hangs(field).then(|| {
                     let (r, length) = (s.facts.of_field("r", field), rows.len() * tables.nodes);
                     let array = |word: &str| s.b.shared(&format!("{r}_{word}"), length * cells);
                     let arrays = ["s", "t"].map(array);
-                    Hanging::new(s, &layout, ("basis", rows.len(), element), arrays, true)
+                    HangingNodes::new(s, &layout, ("basis", rows.len(), element), arrays, true)
                 });
                 ElementVector { field, rows, tables, hanging }
             });
@@ -148,7 +148,7 @@ impl Transposition {
         if self.inputs.iter().any(|held| held.shared.is_some()) || self.map.is_some() {
             s.b.barrier();
         }
-        let hanging: Vec<&Hanging> =
+        let hanging: Vec<&HangingNodes> =
             self.inputs.iter().filter_map(|held| held.hanging.as_ref()).collect();
         self.resolve(s, &hanging);
         self.evaluate(s, ahead);
@@ -187,7 +187,7 @@ impl Transposition {
             let Some(shared) = held.shared else { continue };
             s.b.comment(&format!("load {}", quantity.name));
             let digits = Digits::new(&mut s.b, "node", &self.layout, held.tables.nodes);
-            let nodal = Nodal::of(s, quantity);
+            let nodal = NodalLocation::of(s, quantity);
             digits.each_cell(s, &mut |s, cell| {
                 digits.each_item(s, held.tables.nodes, &mut |s, node| {
                     let entry = &Index::from(s.b.batch()).times(held.tables.nodes) + &node;
@@ -244,7 +244,13 @@ impl Transposition {
         s.b.store_shared(shared, at, value);
     }
 
-    fn keep_tested(&self, s: &mut Lowering<'_>, tested: &[Tested], point: &Index, cell: &Index) {
+    fn keep_tested(
+        &self,
+        s: &mut Lowering<'_>,
+        tested: &[TestFactors],
+        point: &Index,
+        cell: &Index,
+    ) {
         let Some(tests) = &self.tests else { return };
         let zero = s.b.constant(0.0);
         for (number, &(row, part)) in tests.numbers.iter().enumerate() {
@@ -254,7 +260,7 @@ impl Transposition {
     }
 
     /// Computes values and reference gradients of all quantities at a point.
-    fn interpolate(&self, s: &mut Lowering<'_>, point: &Index, cell: &Index) -> Vec<Interpolated> {
+    fn interpolate(&self, s: &mut Lowering<'_>, point: &Index, cell: &Index) -> Vec<PointValues> {
         let quantities = &s.facts.quantities;
         let pairs = quantities.iter().zip(&self.inputs);
         pairs.map(|(quantity, held)| self.interpolate_one(s, quantity, held, point, cell)).collect()
@@ -264,10 +270,10 @@ impl Transposition {
         &self,
         s: &mut Lowering<'_>,
         quantity: &Quantity,
-        held: &Held,
+        held: &SharedQuantity,
         point: &Index,
         cell: &Index,
-    ) -> Interpolated {
+    ) -> PointValues {
         let (dim, nodes) = (s.facts.form.dim, held.tables.nodes);
         let constant = quantity.gradient && held.tables.constant.is_some();
         let mut parts = Vec::new();
@@ -278,7 +284,7 @@ impl Transposition {
             parts.extend((0..dim).map(Part::Derivative));
         }
         let mut found =
-            Interpolated { parts: parts.clone(), values: Vec::new(), slopes: Vec::new() };
+            PointValues { parts: parts.clone(), values: Vec::new(), slopes: Vec::new() };
         for c in (0..quantity.components).filter(|_| constant) {
             let value = |s: &mut Lowering<'_>, node: usize| {
                 self.nodal_value(s, (quantity, held), &Index::from(node), c, cell)
@@ -309,17 +315,17 @@ impl Transposition {
     fn nodal_value(
         &self,
         s: &mut Lowering<'_>,
-        (quantity, held): (&Quantity, &Held),
+        (quantity, held): (&Quantity, &SharedQuantity),
         node: &Index,
         c: usize,
         cell: &Index,
     ) -> ValueId {
         let nodes = held.tables.nodes;
-        if let Some(shared) = held.hanging.as_ref().map(Hanging::resolved).or(held.shared) {
+        if let Some(shared) = held.hanging.as_ref().map(HangingNodes::resolved).or(held.shared) {
             let at = self.place(&node.plus(c * nodes), cell);
             return s.b.load_shared(shared, at);
         }
-        let nodal = Nodal::of(s, quantity);
+        let nodal = NodalLocation::of(s, quantity);
         let entry = &Index::from(s.b.batch()).times(nodes) + node;
         nodal.gather(&mut s.b, &entry, c)
     }

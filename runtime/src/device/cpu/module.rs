@@ -15,7 +15,7 @@ use std::ops::Range;
 
 use crate::support::parallel::*;
 use kernels_gen::abi::KernelAbi;
-use kernels_gen::interpreted::{Fault, Interpreted};
+use kernels_gen::interpreted::{Fault, InterpretedKernel};
 
 use super::argument::fit;
 use super::interpreted::arrays;
@@ -132,7 +132,7 @@ pub enum LaunchError {
 #[derive(Clone, Copy, Debug)]
 enum KernelCode<'m> {
     Compiled(KernelEntry),
-    Interpreted(&'m Interpreted),
+    Interpreted(&'m InterpretedKernel),
 }
 
 /// Kernels with their ABIs, accessible by name.
@@ -151,14 +151,14 @@ enum KernelCode<'m> {
 ///
 /// ```compile_fail,E0451
 /// #![forbid(unsafe_code)]
-/// use kernels_gen::dialect::{Generated, Language, SourceFile};
+/// use kernels_gen::dialect::{GeneratedSource, Language, SourceFile};
 ///
-/// let forged = Generated { file: SourceFile::empty(Language::Rust), isa: None };
+/// let forged = GeneratedSource { file: SourceFile::empty(Language::Rust), isa: None };
 /// ```
 #[derive(Debug)]
 pub struct Module {
     compiled: BTreeMap<String, (KernelEntry, KernelAbi)>,
-    interpreted: BTreeMap<String, Interpreted>,
+    interpreted: BTreeMap<String, InterpretedKernel>,
     // Owners of the code that `compiled` points to, unless it is part of the program.
     code: Vec<Library>,
 }
@@ -211,7 +211,7 @@ impl Module {
     }
 
     /// Creates a module of interpreted kernels.
-    pub fn interpreted(kernels: Vec<Interpreted>) -> Self {
+    pub fn interpreted(kernels: Vec<InterpretedKernel>) -> Self {
         let named = kernels.into_iter().map(|kernel| (kernel.abi().name.clone(), kernel));
         Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: Vec::new() }
     }

@@ -6,7 +6,7 @@
 
 use super::{IndexArray, Launch, LaunchError, PlainNumber, SharedSlice};
 use crate::mesh::partition::Partition;
-use kernels_gen::abi::{KernelAbi, Reach};
+use kernels_gen::abi::{IndirectAccess, KernelAbi};
 use rayon::Scope;
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -47,17 +47,17 @@ struct WriteProof {
     id: u64,
     /// The start of that part.
     first: usize,
-    reaches: Vec<Reach>,
+    reaches: Vec<IndirectAccess>,
     parts: Vec<Range<usize>>,
 }
 
 /// Returns whether two accesses are equal up to the positions of their arguments.
-fn alike(a: &Reach, b: &Reach) -> bool {
+fn alike(a: &IndirectAccess, b: &IndirectAccess) -> bool {
     (a.scale, a.last, a.masked, &a.part) == (b.scale, b.last, b.masked, &b.part)
 }
 
 /// Returns the accesses of a kernel to one argument through another.
-fn through(abi: &KernelAbi, map: usize, array: usize) -> impl Iterator<Item = &Reach> {
+fn through(abi: &KernelAbi, map: usize, array: usize) -> impl Iterator<Item = &IndirectAccess> {
     abi.reaches.iter().filter(move |reach| (reach.map, reach.array) == (map, array))
 }
 
@@ -84,7 +84,7 @@ impl Schedule {
         let mut proved: Vec<WriteProof> = Vec::new();
         let mut fresh: Vec<&BatchWrites<'_>> = Vec::new();
         for of in writes {
-            let reaches: Vec<Reach> = through(of.abi, of.map, of.array).cloned().collect();
+            let reaches: Vec<IndirectAccess> = through(of.abi, of.map, of.array).cloned().collect();
             let one = WriteProof {
                 id: of.indices.id(),
                 first: of.first,
@@ -240,7 +240,7 @@ impl Schedule {
 
 impl WriteProof {
     /// Returns whether these are the accesses of a kernel.
-    fn is_of<'a>(&self, mut reaches: impl Iterator<Item = &'a Reach>) -> bool {
+    fn is_of<'a>(&self, mut reaches: impl Iterator<Item = &'a IndirectAccess>) -> bool {
         let mut own = self.reaches.iter();
         reaches.all(|reach| own.next().is_some_and(|own| alike(own, reach))) && own.next().is_none()
     }

@@ -1,4 +1,4 @@
-//! Loading of generated kernels: [`Generated`] → [`Module`].
+//! Loading of generated kernels: [`GeneratedSource`] → [`Module`].
 //!
 //! One printer produces text and interfaces, and neither can be changed afterwards. Launches may therefore trust the
 //! interfaces. Only this crate can compile other text.
@@ -8,7 +8,7 @@ use std::thread;
 
 use kernels_gen::abi::{Argument as Wanted, KernelAbi, Precision, Role};
 use kernels_gen::dialect::rust::Isa;
-use kernels_gen::dialect::{Generated, Language};
+use kernels_gen::dialect::{GeneratedSource, Language};
 
 use super::{Jit, JitError, JitOptions};
 use crate::device::cpu::{Argument, Module};
@@ -68,7 +68,7 @@ impl Jit {
     /// [`JitError`]; [`JitError::OtherProcessor`] for kernels that this processor cannot run.
     pub fn load(
         &self,
-        source: &Generated,
+        source: &GeneratedSource,
         options: &JitOptions,
     ) -> Result<(Module, bool), JitError> {
         let (language, isa) = (source.language, source.isa());
@@ -92,10 +92,10 @@ impl Jit {
     /// Compiles sources in parallel, each with its own compiler process.
     fn load_all(
         &self,
-        parts: &[Generated],
+        parts: &[GeneratedSource],
         options: &JitOptions,
     ) -> Vec<Result<(Module, bool), JitError>> {
-        let one = |part: &Generated| {
+        let one = |part: &GeneratedSource| {
             let library = self.compile(&part.text, options)?;
             let cached = library.is_cached();
             Ok((Module::new(library, &part.kernels)?, cached))

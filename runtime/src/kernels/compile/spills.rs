@@ -4,7 +4,7 @@
 //! per multiprocessor. Choices in the plan or in the wishes are never changed.
 
 use kernels_gen::abi::registers;
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use kernels_gen::plan::{Plan, Strategy, Task};
 
 /// Acceptable spill bytes per thread: twenty spilled doubles cost less than the thread groups for which they make room
@@ -39,7 +39,7 @@ pub(super) struct SpillAttempts {
 
 impl SpillAttempts {
     /// Starts with plans that are not compiled yet.
-    pub(super) fn new(plans: &[Plan], wishes: &Wishes) -> Self {
+    pub(super) fn new(plans: &[Plan], wishes: &PlanOverrides) -> Self {
         let (order, groups) = (wishes.in_order.is_none(), wishes.residency.is_none());
         Self { tried: vec![SpillAttempt::Original; plans.len()], order, groups }
     }
@@ -100,7 +100,11 @@ mod tests {
     }
 
     /// Returns the final residency and order, for groups of 128 threads with given spill bytes.
-    fn settled(from: Plan, wishes: &Wishes, spilt: impl Fn(usize, bool) -> usize) -> (usize, bool) {
+    fn settled(
+        from: Plan,
+        wishes: &PlanOverrides,
+        spilt: impl Fn(usize, bool) -> usize,
+    ) -> (usize, bool) {
         let mut plans = vec![from];
         let mut spills = SpillAttempts::new(&plans, wishes);
         for _ in 0..100 {
@@ -115,17 +119,20 @@ mod tests {
     #[test]
     fn lines_that_spill_are_planned_with_fewer_groups() {
         let from = |residency| plan(Task::Action, LINES, residency);
-        let named = Wishes { residency: Some(6), ..Wishes::default() };
+        let named = PlanOverrides { residency: Some(6), ..PlanOverrides::default() };
         // Neither order helps above four groups.
         let spilt = |residency: usize, _: bool| if residency > 4 { SPILLS + 8 } else { SPILLS };
-        assert_eq!(settled(from(6), &Wishes::default(), spilt), (4, false));
+        assert_eq!(settled(from(6), &PlanOverrides::default(), spilt), (4, false));
         assert_eq!(settled(from(6), &named, spilt), (6, false));
         // With two groups a thread has the largest number of registers.
-        assert_eq!(settled(from(6), &Wishes::default(), |_, _| 1000), (2, false));
-        assert_eq!(settled(from(1), &Wishes::default(), |_, _| 1000), (1, false));
-        assert_eq!(settled(plan(Task::Diagonal, LINES, 6), &Wishes::default(), spilt), (6, false));
+        assert_eq!(settled(from(6), &PlanOverrides::default(), |_, _| 1000), (2, false));
+        assert_eq!(settled(from(1), &PlanOverrides::default(), |_, _| 1000), (1, false));
+        assert_eq!(
+            settled(plan(Task::Diagonal, LINES, 6), &PlanOverrides::default(), spilt),
+            (6, false)
+        );
         let cells = |groups: usize| plan(Task::Action, Strategy::CellPerLane, groups);
-        assert_eq!(settled(cells(6), &Wishes::default(), spilt), (6, false));
+        assert_eq!(settled(cells(6), &PlanOverrides::default(), spilt), (6, false));
     }
 
     #[test]
@@ -133,21 +140,21 @@ mod tests {
         let from = || plan(Task::Residual, LINES, 3);
         let order =
             |bytes: usize| move |_: usize, in_order: bool| if in_order { bytes } else { 160 };
-        assert_eq!(settled(from(), &Wishes::default(), order(64)), (3, true));
-        assert_eq!(settled(from(), &Wishes::default(), order(80)), (3, true));
-        assert_eq!(settled(from(), &Wishes::default(), order(88)), (3, false));
+        assert_eq!(settled(from(), &PlanOverrides::default(), order(64)), (3, true));
+        assert_eq!(settled(from(), &PlanOverrides::default(), order(80)), (3, true));
+        assert_eq!(settled(from(), &PlanOverrides::default(), order(88)), (3, false));
         assert_eq!(
-            settled(from(), &Wishes::default(), |_, order| if order { 0 } else { MANY }),
+            settled(from(), &PlanOverrides::default(), |_, order| if order { 0 } else { MANY }),
             (3, false)
         );
         let cells = |groups: usize| plan(Task::Action, Strategy::CellPerLane, groups);
-        assert_eq!(settled(cells(3), &Wishes::default(), order(152)), (3, true));
-        assert_eq!(settled(cells(1), &Wishes::default(), order(152)), (1, false));
+        assert_eq!(settled(cells(3), &PlanOverrides::default(), order(152)), (3, true));
+        assert_eq!(settled(cells(1), &PlanOverrides::default(), order(152)), (1, false));
         // A planned or requested order is kept.
         let planned = || Plan { in_order: true, ..from() };
-        assert_eq!(settled(planned(), &Wishes::default(), order(88)), (3, true));
-        assert_eq!(settled(planned(), &Wishes::default(), order(SPILLS + 8)), (2, true));
-        let asked = Wishes { in_order: Some(false), ..Wishes::default() };
+        assert_eq!(settled(planned(), &PlanOverrides::default(), order(88)), (3, true));
+        assert_eq!(settled(planned(), &PlanOverrides::default(), order(SPILLS + 8)), (2, true));
+        let asked = PlanOverrides { in_order: Some(false), ..PlanOverrides::default() };
         assert_eq!(settled(from(), &asked, order(0)), (3, false));
     }
 }

@@ -7,7 +7,7 @@ use crate::device::jit::Jit;
 use crate::kernels::rates::{named, stored_rates};
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::Precision;
-use kernels_gen::choose::{MeshFacts, Wishes};
+use kernels_gen::choose::{MeshFacts, PlanOverrides};
 use kernels_gen::cost::Machine;
 use kernels_gen::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Task};
 use std::collections::BTreeMap;
@@ -18,7 +18,7 @@ use std::sync::{LazyLock, RwLock};
 const TEXT: &str = "tuned kernels";
 
 /// Tuned wishes by [`key`].
-static TUNED: LazyLock<RwLock<BTreeMap<String, Wishes>>> = LazyLock::new(|| {
+static TUNED: LazyLock<RwLock<BTreeMap<String, PlanOverrides>>> = LazyLock::new(|| {
     let text = Jit::global().cache().ok().and_then(|cache| cache.recall(TEXT));
     let lines = text.as_deref().unwrap_or_default().lines().filter_map(|line| {
         let (key, words) = line.split_once(' ')?;
@@ -46,7 +46,7 @@ pub fn wishes(
     task: Task,
     precision: Precision,
     machine: &str,
-) -> Option<Wishes> {
+) -> Option<PlanOverrides> {
     let tuned = TUNED.read().ok()?;
     if tuned.is_empty() {
         return None;
@@ -76,7 +76,7 @@ pub fn keep(
     task: Task,
     precision: Precision,
     machine: &str,
-    wishes: Option<&Wishes>,
+    wishes: Option<&PlanOverrides>,
 ) -> Result<(), String> {
     let cache = Jit::global().cache().map_err(ToString::to_string)?;
     let mut tuned = TUNED.write().map_err(|error| error.to_string())?;
@@ -101,15 +101,18 @@ pub(super) fn planned(
     of: (&PointForm, &Elements, &MeshFacts),
     tasks: &[Task],
     (precision, machine): (Precision, &str),
-    wishes: &Wishes,
-    choose: impl Fn(&[Task], &Wishes) -> Result<Vec<Plan>, PlanError>,
+    wishes: &PlanOverrides,
+    choose: impl Fn(&[Task], &PlanOverrides) -> Result<Vec<Plan>, PlanError>,
 ) -> Result<Vec<Plan>, PlanError> {
     let (mut rest, mut plans) = (Vec::new(), Vec::new());
     for &task in tasks {
         match free(wishes).then(|| self::wishes(of, task, precision, machine)).flatten() {
             Some(tuned) => {
-                let Wishes { matrix, shared_bytes, machine, .. } = *wishes;
-                plans.extend(choose(&[task], &Wishes { matrix, shared_bytes, machine, ..tuned })?);
+                let PlanOverrides { matrix, shared_bytes, machine, .. } = *wishes;
+                plans.extend(choose(
+                    &[task],
+                    &PlanOverrides { matrix, shared_bytes, machine, ..tuned },
+                )?);
             }
             None => rest.push(task),
         }
@@ -129,14 +132,14 @@ pub(super) fn planned(
 }
 
 /// Returns whether no forced choice must agree among kernels or was requested by the user.
-fn free(wishes: &Wishes) -> bool {
-    let Wishes { matrix, shared_bytes, machine, .. } = *wishes;
-    *wishes == Wishes { matrix, shared_bytes, machine, ..Wishes::default() }
+fn free(wishes: &PlanOverrides) -> bool {
+    let PlanOverrides { matrix, shared_bytes, machine, .. } = *wishes;
+    *wishes == PlanOverrides { matrix, shared_bytes, machine, ..PlanOverrides::default() }
         && matrix != Some(Scatter::Coloured)
 }
 
 /// Returns the wishes as words `NAME=VALUE`.
-fn written(wishes: &Wishes) -> String {
+fn written(wishes: &PlanOverrides) -> String {
     let mut words: Vec<String> = Vec::new();
     let mut word = |name: &str, value: Option<String>| {
         words.extend(value.map(|value| format!("{name}={value}")));
@@ -167,8 +170,8 @@ fn written(wishes: &Wishes) -> String {
 }
 
 /// Parses the output of [`written`].
-fn read(text: &str) -> Option<Wishes> {
-    let mut wishes = Wishes::default();
+fn read(text: &str) -> Option<PlanOverrides> {
+    let mut wishes = PlanOverrides::default();
     for word in text.split(' ').filter(|word| !word.is_empty()) {
         let (name, value) = word.split_once('=')?;
         let number = || value.parse::<usize>().ok();
@@ -217,7 +220,7 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read() {
-        let full = Wishes {
+        let full = PlanOverrides {
             geometry: Some(Geometry::Nodes(2)),
             linearisation: Some(Linearisation::Stored),
             strategy: Some(Strategy::ThreadPerLine { cells: 1 }),
@@ -228,9 +231,9 @@ mod tests {
             residency: Some(4),
             in_order: Some(true),
             in_place: Some(false),
-            ..Wishes::default()
+            ..PlanOverrides::default()
         };
-        for wishes in [full, Wishes::default()] {
+        for wishes in [full, PlanOverrides::default()] {
             assert_eq!(read(&written(&wishes)), Some(wishes));
         }
         assert_eq!(read("colour=red"), None);
@@ -248,7 +251,7 @@ mod tests {
         let elements = kernels_gen::generate::elements(&form, cell, 2, 1, None).expect("elements");
         let (facts, machine) = (MeshFacts::default(), "a machine that there is not");
         let of = (&form, &elements, &facts);
-        let planned = |wishes: &Wishes| {
+        let planned = |wishes: &PlanOverrides| {
             let (isa, precision) = (Isa::Avx2, Precision::F64);
             let tasks = [Task::Residual, Task::Action];
             planned(of, &tasks, (precision, machine), wishes, |tasks, wishes| {
@@ -256,9 +259,9 @@ mod tests {
             })
             .expect("plans")
         };
-        let free = Wishes::default();
+        let free = PlanOverrides::default();
         let usual = planned(&free);
-        let stored = Wishes {
+        let stored = PlanOverrides {
             geometry: Some(Geometry::Stored),
             linearisation: Some(Linearisation::Recompute),
             ..free
@@ -273,7 +276,7 @@ mod tests {
         assert!(tuned.iter().any(|plan| plan.task == Task::Metric));
         assert_eq!(of_task(&tuned, Task::Residual), of_task(&usual, Task::Residual));
         // Requests of the user take precedence.
-        let asked = Wishes { geometry: Some(Geometry::Vertices), ..free };
+        let asked = PlanOverrides { geometry: Some(Geometry::Vertices), ..free };
         assert_eq!(of_task(&planned(&asked), Task::Action).geometry, Geometry::Vertices);
         keep(None).expect("a cache");
         assert_eq!(planned(&free), usual);

@@ -4,7 +4,7 @@ use super::Rates;
 use crate::device::{Array, Device, DeviceError, ElementKind};
 use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::SourceFile;
-use kernels_gen::dialect::c::{Words, with_preamble};
+use kernels_gen::dialect::c::{Vocabulary, with_preamble};
 use std::time::Instant;
 
 /// Number of timed samples, after warm-ups.
@@ -116,7 +116,7 @@ const ADDING: usize = PLACES / ADDED;
 const LONG: f64 = 0.01;
 
 /// Returns the source of the kernels timed by [`rates`], in a dialect.
-pub fn rates_source(words: &Words) -> SourceFile {
+pub fn rates_source(words: &Vocabulary) -> SourceFile {
     let kernel = words.kernel.replace("$THREADS", "256").replace("$GROUPS", "1");
     let (thread, places) = (format!("({})", words.thread), PLACES.to_string());
     let text = RATES

@@ -43,7 +43,7 @@ impl<'a> GeneratorArguments<'a> {
                 let found = match argument {
                     Argument::Number(x) => format!("{x}"),
                     Argument::Numbers(all) => format!("{all:?}"),
-                    Argument::Word(word) | Argument::Made { name: word, .. } => {
+                    Argument::Word(word) | Argument::Call { name: word, .. } => {
                         format!("`{word}`")
                     }
                 };

@@ -20,7 +20,7 @@ use crate::problem::solver::{DiscreteProblem, UNKNOWN_DATA};
 use crate::solve::{
     EigenSettings, LinearOperator, NonlinearSystem, OperatorError, ShiftedPencil, estimate,
 };
-use fem_dsl::problem::{Eigen, Problem};
+use fem_dsl::problem::{EigenProblem, Problem};
 
 /// Trial shifts, relative to the largest ratio of J's diagonal to M's.
 const TRIED: [f64; 7] = [1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2];
@@ -41,7 +41,7 @@ pub(super) struct DefiniteInverse {
 
 /// The matrix pencil to factorise.
 pub(super) struct PencilOperators<'a> {
-    pub(super) of: (&'a Problem, &'a Eigen),
+    pub(super) of: (&'a Problem, &'a EigenProblem),
     pub(super) operator: &'a Operator,
     pub(super) mass: &'a Operator,
     /// The mass as an operator on J's vectors.

@@ -11,7 +11,7 @@ use crate::problem::RunError;
 use crate::problem::structural_null_space::ConnectedParts;
 use crate::processes::Reduction;
 use crate::space::discretisation::Discretisation;
-use fem_dsl::problem::Motion as Named;
+use fem_dsl::problem::RigidMotion as Named;
 use std::collections::BTreeMap;
 
 /// Strength below which a restraint is rounding error.

@@ -17,7 +17,7 @@ use super::stages::ProblemStages;
 use crate::algebra::vector::Vector;
 use crate::solve::LinearOperator;
 use crate::solve::time::TimeState;
-use fem_dsl::point::{Input, masses_follow, still};
+use fem_dsl::point::{Input, masses_follow, stationary};
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
 use std::sync::Arc;
@@ -188,7 +188,7 @@ impl ExplicitIntegrator {
 
     /// Replaces the system's operator by one of F(t, u, 0, 0), which reads no history, if the mass is lumped.
     pub(super) fn quieten(&self, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
-        let form = still(staged.system().form);
+        let form = stationary(staged.system().form);
         let levels = staged.system().levels.filter(|_| self.mass.kind == Kind::Lumped);
         let Some(MultigridInput { elements, target, device }) = levels else { return Ok(()) };
         let (params, table_cache) = (&staged.parameters().values, staged.operator.table_cache());

@@ -16,7 +16,7 @@ use crate::solve::{
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::Parameters;
 use fem_dsl::point::{Graph, Input, Node, PointForm, reachable};
-use fem_dsl::problem::{Expression, Problem, Values};
+use fem_dsl::problem::{Expression, Problem, ValueSource};
 use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,8 +41,8 @@ impl StageSettings {
         let follows = |expression: &Expression| reads_time(&expression.graph);
         let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
         let data = problem.aux.iter().any(|data| match &data.value {
-            Values::Formula(formula) => follows(formula),
-            Values::File(_) => false,
+            ValueSource::Formula(formula) => follows(formula),
+            ValueSource::File(_) => false,
         });
         Self { plan, timed: [conditions, data], reported: !problem.reports.items.is_empty() }
     }

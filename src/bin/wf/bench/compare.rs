@@ -36,12 +36,12 @@ const IDENTITY: [&str; 16] = [
 ];
 
 /// The rows of an earlier run.
-pub(super) struct Old {
+pub(super) struct PreviousRun {
     path: PathBuf,
     rows: Vec<Value>,
 }
 
-impl Old {
+impl PreviousRun {
     /// Reads the output of `wf bench --json`.
     ///
     /// # Errors
@@ -222,8 +222,8 @@ mod tests {
         report
     }
 
-    fn old(rows: Vec<Value>) -> Old {
-        Old { path: "old.json".into(), rows }
+    fn old(rows: Vec<Value>) -> PreviousRun {
+        PreviousRun { path: "old.json".into(), rows }
     }
 
     #[test]

@@ -46,7 +46,7 @@ struct Row {
 }
 
 /// Records drag and lift at all times.
-struct Taken<'a> {
+struct ForceRecorder<'a> {
     console: &'a Console,
     shown: String,
     times: Vec<f64>,
@@ -54,7 +54,7 @@ struct Taken<'a> {
     lift: Vec<f64>,
 }
 
-impl Monitor for Taken<'_> {
+impl Monitor for ForceRecorder<'_> {
     fn iteration(&mut self, _: Progress) -> Continue {
         Continue::Yes
     }
@@ -115,13 +115,14 @@ fn row(
     problem.stepping =
         problem.stepping.map(|own| Stepping { step: Some(step), tolerance: None, ..own });
     let shown = format!("degree {degree}, steps of {step}");
-    let mut taken = Taken { console, shown, times: Vec::new(), drag: Vec::new(), lift: Vec::new() };
+    let mut taken =
+        ForceRecorder { console, shown, times: Vec::new(), drag: Vec::new(), lift: Vec::new() };
     let begun = Instant::now();
     let done =
         run_steps(&problem, Arc::clone(mesh), None, &Target::native(), device.cloned(), &mut taken);
     let solution = done.map_err(|error| Failure::input(error.to_string()))?;
     let seconds = begun.elapsed().as_secs_f64();
-    let Taken { times, drag, lift, .. } = taken;
+    let ForceRecorder { times, drag, lift, .. } = taken;
     Ok(Row { degree, step, dofs: solution.on.n_dofs(), times, drag, lift, seconds })
 }
 

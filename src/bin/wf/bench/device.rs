@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use fem_bench::device::{csr_seconds, prepare, prepare_part};
 use fem_bench::{BenchError, Case, input, prepare as prepare_host};
-use kernels_gen::choose::Wishes;
+use kernels_gen::choose::PlanOverrides;
 use runtime::algebra::vector::{Precision, Vector};
 use runtime::device::Device;
 use runtime::kernels::compile::{Execution, Target};
@@ -92,14 +92,14 @@ pub(super) fn suite(
 }
 
 /// Compile time of kernels at their first use.
-struct Compiled {
+struct CompileTime {
     kernels: usize,
     seconds: f64,
     /// True if they were compiled before this program started.
     cached: bool,
 }
 
-impl fmt::Display for Compiled {
+impl fmt::Display for CompileTime {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let word = if self.cached { "loaded" } else { "compiled" };
         let (count, plural) = (self.kernels, if self.kernels == 1 { "" } else { "s" });
@@ -112,10 +112,10 @@ fn check(
     device: &Arc<dyn Device>,
     case: &Case,
     degree: usize,
-    wishes: &Wishes,
-) -> Result<(f64, Compiled), BenchError> {
+    wishes: &PlanOverrides,
+) -> Result<(f64, CompileTime), BenchError> {
     let mut prepared = prepare(device, case, degree, CHECK, Precision::F64, wishes)?;
-    let compiled = Compiled {
+    let compiled = CompileTime {
         kernels: prepared.n_kernels(),
         seconds: prepared.compile_seconds(),
         cached: prepared.compiled_before(),

@@ -46,11 +46,11 @@ struct Row {
     /// Bytes stored for the matrix-free product.
     bytes: usize,
     /// The same with a sparse matrix after elimination of the hanging nodes, or the reason for its absence.
-    matrix: Result<Sparse, String>,
+    matrix: Result<SparseProduct, String>,
 }
 
 /// A product with a sparse matrix.
-struct Sparse {
+struct SparseProduct {
     seconds: f64,
     bytes: usize,
     entries: usize,
@@ -271,7 +271,7 @@ impl Series<'_> {
         (degree, dofs): (usize, usize),
         device: Option<&Arc<dyn Device>>,
         console: &Console,
-    ) -> Result<Result<Sparse, String>, Failure> {
+    ) -> Result<Result<SparseProduct, String>, Failure> {
         if self.arguments.no_csr {
             return Ok(Err("left out".to_owned()));
         }
@@ -288,7 +288,7 @@ impl Series<'_> {
             let assembly = product.linearise_seconds()?;
             let seconds = product.mean_seconds(PRODUCTS)?;
             let (bytes, entries) = (product.bytes(), product.entries());
-            Ok(Sparse { seconds, bytes, entries, assembly })
+            Ok(SparseProduct { seconds, bytes, entries, assembly })
         };
         Ok(refused(measured())?)
     }

@@ -79,7 +79,7 @@ impl Size {
 
 /// Measurements for a number of processes.
 #[derive(Clone, Default)]
-struct Found {
+struct ProcessMeasurement {
     unknowns: usize,
     product: ProductTimes,
     /// Iterations with the diagonal preconditioner, and seconds of one.
@@ -88,7 +88,7 @@ struct Found {
     levels: (usize, f64),
 }
 
-impl Found {
+impl ProcessMeasurement {
     /// Returns DoFs per second: of products, of iterations with the diagonal, of multigrid solves.
     fn rates(&self) -> [f64; 3] {
         [self.product.seconds, self.diagonal.1, self.levels.1].map(|own| self.unknowns as f64 / own)
@@ -121,7 +121,7 @@ impl Member<'_> {
         &self,
         source: &MeshSource,
         [by_diagonal, by_levels]: [&Problem; 2],
-    ) -> Result<Found, Failure> {
+    ) -> Result<ProcessMeasurement, Failure> {
         let part = self.part(source)?;
         let setup = set_up(by_diagonal, Arc::clone(&part)).map_err(failed)?;
         let (form, params) = (&by_diagonal.form, &setup.parameters.values);
@@ -146,7 +146,7 @@ impl Member<'_> {
         }
         tracing::debug!("solves by levels: {levels:?}");
         levels.sort_by(|a, b| a.1.total_cmp(&b.1));
-        Ok(Found {
+        Ok(ProcessMeasurement {
             unknowns,
             product,
             diagonal: (iterations, seconds / iterations.max(1) as f64),
@@ -164,7 +164,7 @@ fn together(
     count: usize,
     size: Size,
     console: &Console,
-) -> Result<Found, Failure> {
+) -> Result<ProcessMeasurement, Failure> {
     let problems = |size: Size| {
         let (diagonal, source) = size.problem("jacobi", TOLERANCES[0])?;
         let (levels, _) = Size { cells: FIRST, ..size }.problem("multigrid", TOLERANCES[1])?;
@@ -185,14 +185,14 @@ fn together(
     };
     if !processes.are_several() {
         let all = Processes::in_threads(count, one);
-        return all.into_iter().next().unwrap_or_else(|| Ok(Found::default()));
+        return all.into_iter().next().unwrap_or_else(|| Ok(ProcessMeasurement::default()));
     }
     if count > 1 {
         return one(processes);
     }
     let own = match processes.speaks() {
         true => one(&Processes::alone()),
-        false => Ok(Found::default()),
+        false => Ok(ProcessMeasurement::default()),
     };
     // The others sleep in this call.
     processes.settle(own, console)
@@ -255,7 +255,7 @@ pub(super) fn suite(
                     let size = Size::of(dofs, degree, if weak { count } else { 1 });
                     console.progress().say(format!("{kind}, degree {degree}: {count} processes"));
                     let found = match (count, &one) {
-                        (1, Some(known)) => Found::clone(known),
+                        (1, Some(known)) => ProcessMeasurement::clone(known),
                         _ => together(arguments, processes, count, size, console)?,
                     };
                     let first = one.get_or_insert_with(|| found.clone());
@@ -274,8 +274,8 @@ struct Row<'a> {
     kind: &'static str,
     degree: usize,
     count: usize,
-    found: Found,
-    first: &'a Found,
+    found: ProcessMeasurement,
+    first: &'a ProcessMeasurement,
 }
 
 impl Row<'_> {
@@ -287,7 +287,7 @@ impl Row<'_> {
 
     fn line(&self) -> String {
         let Self { kind, degree, count, found, .. } = self;
-        let Found { unknowns, product, diagonal, levels } = found;
+        let ProcessMeasurement { unknowns, product, diagonal, levels } = found;
         let [of_product, of_iteration, of_solve] = self.efficiencies().map(|own| 100.0 * own);
         let hidden = product.hidden();
         let hidden = hidden.map_or_else(|| "-".to_owned(), |part| format!("{:.0}%", 100.0 * part));
@@ -304,7 +304,7 @@ impl Row<'_> {
     }
 
     fn value(&self, arguments: &Arguments) -> Value {
-        let Found { unknowns, product, diagonal, levels } = &self.found;
+        let ProcessMeasurement { unknowns, product, diagonal, levels } = &self.found;
         let [of_product, of_iteration, of_solve] = self.efficiencies();
         json!({
             "suite": "scaling",

@@ -33,7 +33,7 @@ struct Subject {
 }
 
 /// The measurements of one algorithm.
-struct Measured {
+struct AlgorithmMeasurement {
     seconds: f64,
     /// Number of colours, or of chunks on the CPU, and the cells of the smallest and the largest.
     parts: Option<(usize, [usize; 2])>,
@@ -125,7 +125,7 @@ fn of_way(
     subject: &Subject,
     machine: &Machine,
     way: Option<Scatter>,
-) -> Result<Measured, BenchError> {
+) -> Result<AlgorithmMeasurement, BenchError> {
     let mut product = Product::new(&CASE, subject.degree, &subject.mesh, machine)?;
     let shares = product.shares();
     let lists = || shares.iter().map(|share| &share.sizes[..]);
@@ -145,7 +145,7 @@ fn of_way(
         let (least, most) = (sizes.iter().min().copied(), sizes.iter().max().copied());
         (sizes.len(), [least.unwrap_or(0), most.unwrap_or(0)])
     });
-    Ok(Measured { seconds: product.mean_seconds(PRODUCTS)?, parts })
+    Ok(AlgorithmMeasurement { seconds: product.mean_seconds(PRODUCTS)?, parts })
 }
 
 impl Subject {
@@ -162,7 +162,7 @@ impl Subject {
 fn line(
     subject: &Subject,
     word: &str,
-    found: &Result<Measured, String>,
+    found: &Result<AlgorithmMeasurement, String>,
     first: Option<f64>,
 ) -> String {
     let Subject { dim, degree, .. } = subject;
@@ -183,7 +183,7 @@ fn line(
 fn value(
     subject: &Subject,
     word: &str,
-    found: &Result<Measured, String>,
+    found: &Result<AlgorithmMeasurement, String>,
     device: Option<&Arc<dyn Device>>,
 ) -> Value {
     let (measured, refused) = (found.as_ref().ok(), found.as_ref().err());

@@ -35,11 +35,11 @@ struct Row {
     cells: usize,
     dofs: usize,
     way: OperatorVariant,
-    found: Result<Found, String>,
+    found: Result<RepresentationMeasurement, String>,
 }
 
 /// Its measurements.
-struct Found {
+struct RepresentationMeasurement {
     counted: ProductCosts,
     /// Seconds per product.
     seconds: f64,
@@ -58,7 +58,7 @@ struct Vectors {
 }
 
 /// All measurements.
-struct Measured {
+struct SuiteMeasurements {
     rates: Rates,
     rows: Vec<Row>,
     vectors: Vec<Vectors>,
@@ -87,7 +87,7 @@ impl Row {
     }
 }
 
-impl Measured {
+impl SuiteMeasurements {
     /// Returns the rows of a problem at a size.
     fn at(&self, problem: &str, dofs: usize) -> impl Iterator<Item = &Row> {
         self.rows.iter().filter(move |row| row.problem == problem && row.dofs == dofs)
@@ -146,7 +146,7 @@ pub(super) fn suite(
     ));
     report.json.extend(model::values());
     report.text.push_str(&model::text(&rates));
-    let mut measured = Measured { rates, rows: Vec::new(), vectors: Vec::new() };
+    let mut measured = SuiteMeasurements { rates, rows: Vec::new(), vectors: Vec::new() };
     let done = rows_of(arguments, &cases, device, console, &mut measured, report);
     report.text.push_str(&tables::text(&measured));
     done
@@ -158,7 +158,7 @@ fn rows_of(
     cases: &[Case],
     device: Option<&Arc<dyn Device>>,
     console: &Console,
-    measured: &mut Measured,
+    measured: &mut SuiteMeasurements,
     report: &mut Report,
 ) -> Result<(), Failure> {
     for case in cases {
@@ -187,7 +187,7 @@ fn ways(
     (arguments, case, mesh): (&Arguments, &Case, &Arc<Mesh>),
     device: Option<&Arc<dyn Device>>,
     console: &Console,
-    measured: &mut Measured,
+    measured: &mut SuiteMeasurements,
     report: &mut Report,
 ) -> Result<(), Failure> {
     let problem = of_case(case.name);
@@ -236,7 +236,11 @@ fn refusable(
     }
 }
 
-fn found(system: &mut TimedSystem, wanted: &[f64], all: bool) -> Result<Found, BenchError> {
+fn found(
+    system: &mut TimedSystem,
+    wanted: &[f64],
+    all: bool,
+) -> Result<RepresentationMeasurement, BenchError> {
     let most = wanted.iter().fold(0.0, |most: f64, value| most.max(value.abs()));
     let pairs = system.result().into_iter().zip(wanted);
     let difference = pairs.map(|(a, b)| (a - b).abs()).fold(0.0, f64::max) / most;
@@ -247,7 +251,7 @@ fn found(system: &mut TimedSystem, wanted: &[f64], all: bool) -> Result<Found, B
             iterations.push((passes, system.iterate(passes, ITERATIONS)?));
         }
     }
-    Ok(Found { counted: system.counted(), seconds, difference, iterations })
+    Ok(RepresentationMeasurement { counted: system.counted(), seconds, difference, iterations })
 }
 
 /// Returns the values common to all rows.
@@ -279,7 +283,7 @@ fn value(row: &Row, beside: &[Row], rates: &Rates, device: Option<&Arc<dyn Devic
             return value;
         }
     };
-    let Found { counted, seconds, difference, .. } = found;
+    let RepresentationMeasurement { counted, seconds, difference, .. } = found;
     let each = |all: f64| all / row.cells as f64;
     let assembled =
         beside.iter().find(|other| other.way == OperatorVariant::Assembled).and_then(Row::rate);

@@ -7,13 +7,13 @@ use runtime::problem::scaling::{Network, PerformanceModel, ProcessShare, shares}
 use runtime::support::memory::Bytes;
 use serde_json::{Value, json};
 
-use super::Planned;
+use super::ProblemCandidates;
 use super::table::shown;
 use crate::report::Failure;
 
 /// Processes that the command line asks about.
 #[derive(Args)]
-pub(crate) struct Processes {
+pub(crate) struct ProcessArguments {
     /// Foretell what so many processes would take, each with the machine of which times are predicted: the mesh is cut as `mpirun`
     /// would have it, and counted.
     #[arg(long, value_name = "N,…", value_delimiter = ',', value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
@@ -41,8 +41,8 @@ fn positive(text: &str) -> Result<f64, String> {
 
 /// Returns the requested prediction, as text and as JSON; `None` without a request.
 pub(super) fn paper(
-    asked: &Processes,
-    planned: &Planned<'_>,
+    asked: &ProcessArguments,
+    planned: &ProblemCandidates<'_>,
     ranks: impl Fn(usize) -> Result<Vec<u32>, Failure>,
 ) -> Result<Option<(String, Value)>, Failure> {
     if asked.processes.is_empty() {
@@ -101,7 +101,7 @@ fn value(row: &PerformanceModel<'_>) -> Value {
     })
 }
 
-fn text(rows: &[PerformanceModel<'_>], planned: &Planned<'_>, network: Network) -> String {
+fn text(rows: &[PerformanceModel<'_>], planned: &ProblemCandidates<'_>, network: Network) -> String {
     let mut text = format!(
         "on paper: processes with {} each, messages {} and {:.1} GB/s (`--latency`, `--bandwidth`); the most that any has\n\n",
         planned.on.name,

@@ -6,10 +6,10 @@ use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
 
 use crate::report::Failure;
 
-use super::Planned;
+use super::ProblemCandidates;
 
 /// Draws the roofs, and each candidate at its predicted and at its measured position.
-pub(super) fn draw(path: &Path, planned: &Planned<'_>) -> Result<(), Failure> {
+pub(super) fn draw(path: &Path, planned: &ProblemCandidates<'_>) -> Result<(), Failure> {
     let machine = &planned.on.machine;
     let balance = |flops: f64, bytes: f64| flops / bytes;
     let all = &planned.candidates.all;

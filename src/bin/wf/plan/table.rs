@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::bench::cost;
 
-use super::Planned;
+use super::ProblemCandidates;
 
 /// Formats seconds in a suitable unit.
 pub(super) fn shown(seconds: f64) -> String {
@@ -34,8 +34,8 @@ fn scatter(one: &Candidate) -> Scatter {
     if one.plan.target == Target::Vectors { Scatter::Coloured } else { one.plan.scatter }
 }
 
-pub(super) fn text(planned: &Planned<'_>) -> String {
-    let Planned { name, problem, setup, candidates, on, .. } = planned;
+pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
+    let ProblemCandidates { name, problem, setup, candidates, on, .. } = planned;
     let (mesh, elements) = (&setup.on.mesh, &setup.elements);
     let mut text = format!(
         "{name} ({}): {} on {} cells ({}) of degree {}, {}, {} unknowns\n",
@@ -142,7 +142,7 @@ pub(super) fn text(planned: &Planned<'_>) -> String {
 }
 
 /// Returns the reason for the choice of the candidate.
-fn why(planned: &Planned<'_>) -> String {
+fn why(planned: &ProblemCandidates<'_>) -> String {
     let all = &planned.candidates.all;
     let taken = &all[planned.candidates.chosen];
     let limiter = taken.times.limiter().word();
@@ -165,7 +165,7 @@ fn why(planned: &Planned<'_>) -> String {
 }
 
 /// Describes the change of the machine with which another candidate would be fastest.
-fn changed(planned: &Planned<'_>, factor: f64, candidate: usize) -> String {
+fn changed(planned: &ProblemCandidates<'_>, factor: f64, candidate: usize) -> String {
     let one = &planned.candidates.all[candidate];
     let word = if factor > 1.0 { "more" } else { "less" };
     format!(
@@ -175,8 +175,8 @@ fn changed(planned: &Planned<'_>, factor: f64, candidate: usize) -> String {
     )
 }
 
-pub(super) fn value(planned: &Planned<'_>) -> Value {
-    let Planned { name, problem, setup, candidates, on, .. } = planned;
+pub(super) fn value(planned: &ProblemCandidates<'_>) -> Value {
+    let ProblemCandidates { name, problem, setup, candidates, on, .. } = planned;
     let (mesh, elements, machine) = (&setup.on.mesh, &setup.elements, &on.machine);
     let each = candidates.all.iter().enumerate().map(|(number, one)| {
         let mut value = json!({

@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::{Problem, Reported};
+use fem_dsl::problem::{Problem, ReportValue};
 use fem_dsl::program::Program;
 use runtime::files::output::FileSeries;
 
 use super::Arguments;
-use super::goal::{is_standard_output, numbered, unconverged};
+use super::destination::{is_standard_output, numbered, unconverged};
 use super::table::line_file;
 use crate::outputs::Files;
 use crate::report::Failure;
@@ -76,7 +76,7 @@ pub(super) fn check(
 /// Returns the names of the line plots that a problem reports.
 fn lines(problem: &Problem) -> Vec<String> {
     let reports = problem.reports.items.iter();
-    let own = reports.filter(|report| matches!(report.value, Reported::Line { .. }));
+    let own = reports.filter(|report| matches!(report.value, ReportValue::Line { .. }));
     own.map(|report| report.name.clone()).collect()
 }
 

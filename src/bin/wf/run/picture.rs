@@ -11,7 +11,7 @@ use runtime::space::discretisation::Discretisation;
 use runtime::support::memory::{InsufficientMemory, MemoryBudget};
 use weakform::picture::{PictureError, PictureOptions, SIZES, Slice, check, write};
 
-use super::goal::numbered;
+use super::destination::numbered;
 use super::one_file;
 use crate::console::Console;
 use crate::picture::possible;

@@ -7,26 +7,26 @@ use runtime::problem::{Checkpoint, Monitor, ReportResult, ReportValue, Solution,
 use runtime::solve::{Continue, Progress};
 use serde_json::Value;
 
-use super::goal::Goal;
-use super::table::{Row, Table};
-use super::told::reports_value;
+use super::destination::Destination;
+use super::solution_report::reports_value;
+use super::table::{StepRow, StepTable};
 use super::{Solve, checkpoint_file};
 use crate::processes::together;
 use crate::report::Failure;
 
 /// Output of a problem's successive solves, for each value of a parameter.
-pub(super) struct Log {
+pub(super) struct StepLog {
     /// A row for each step.
-    pub(super) table: Table,
+    pub(super) table: StepTable,
     /// The files of the steps, if each has its own.
     pub(super) series: Option<FileSeries>,
 }
 
 /// Observer of the steps of one solve.
-pub(super) struct Steps<'a> {
+pub(super) struct StepObserver<'a> {
     pub(super) solve: &'a Solve<'a>,
     pub(super) problem: &'a Problem,
-    pub(super) log: &'a mut Log,
+    pub(super) log: &'a mut StepLog,
     /// Statistics of the steps so far.
     pub(super) taken: Vec<Step>,
     /// Reported values of each step, without line plots.
@@ -37,7 +37,7 @@ pub(super) struct Steps<'a> {
     pub(super) failure: Option<Failure>,
 }
 
-impl Monitor for Steps<'_> {
+impl Monitor for StepObserver<'_> {
     fn iteration(&mut self, now: Progress) -> Continue {
         let Progress { iteration, residual, target, .. } = now;
         let name = &self.problem.name;
@@ -89,7 +89,7 @@ impl Monitor for Steps<'_> {
     }
 }
 
-impl Steps<'_> {
+impl StepObserver<'_> {
     fn unless_failed(&mut self, done: Result<(), Failure>) -> Continue {
         match done {
             Ok(()) => Continue::Yes,
@@ -113,7 +113,7 @@ impl Steps<'_> {
         });
         let reports: Vec<ReportResult> =
             eigenvalues.chain(solution.reports.iter().cloned()).collect();
-        let lines = self.log.table.add(&Row {
+        let lines = self.log.table.add(&StepRow {
             varied: varied.map(|(_, param, value)| (param, value)),
             number: self.taken.len(),
             step: &step,
@@ -130,9 +130,9 @@ impl Steps<'_> {
         if let Some(series) = &mut self.log.series {
             console.progress().detail("writing the solution");
             let number = series.len();
-            let goal = Goal::File(series.file(number));
-            goal.write(self.problem, solution)?;
-            self.solve.write_lines(&goal, solution)?;
+            let destination = Destination::File(series.file(number));
+            destination.write(self.problem, solution)?;
+            self.solve.write_lines(&destination, solution)?;
             let time = self.taken.last().and_then(|step| step.time).unwrap_or(number as f64);
             match solution.on.mesh.cut() {
                 None => series.add(time)?,

@@ -1,4 +1,4 @@
-//! Table of a problem's steps, one row each: [`Row`] → lines of text, and CSV.
+//! Table of a problem's steps, one row each: [`StepRow`] → lines of text, and CSV.
 //!
 //! A row contains the value of a parameter that takes several, the statistics of a step if the mesh changes, and the
 //! reported values. Column widths are fixed, so that lines can be printed immediately. Numbers of the CSV read back bit
@@ -17,7 +17,7 @@ use crate::report::Failure;
 const WIDE: usize = 14;
 
 /// The data of a row.
-pub(super) struct Row<'a> {
+pub(super) struct StepRow<'a> {
     /// The parameter with several values, and this value.
     pub(super) varied: Option<(&'a str, &'a str)>,
     /// The index of the step in its solve.
@@ -30,14 +30,14 @@ pub(super) struct Row<'a> {
 }
 
 /// A field of a row, in the printed table and in the CSV: a heading and a value each.
-struct Cell {
+struct TableCell {
     shown: Option<(String, String, usize)>,
     csv: Option<(String, String)>,
 }
 
 /// Rows, and their printed lines.
 #[derive(Debug, Default)]
-pub(super) struct Table {
+pub(super) struct StepTable {
     csv: String,
     lines: Vec<String>,
     /// Minimal width of the first column.
@@ -46,7 +46,7 @@ pub(super) struct Table {
     file: Option<(File, usize)>,
 }
 
-impl Table {
+impl StepTable {
     /// Creates a table with these values in its first column.
     pub(super) fn of(values: &[String]) -> Self {
         let width = values.iter().map(|value| shorter(value).chars().count()).max();
@@ -55,7 +55,7 @@ impl Table {
 
     /// Adds a row, and returns its printed lines: the first with the headings, and none for a problem that is solved
     /// once.
-    pub(super) fn add(&mut self, row: &Row<'_>) -> &[String] {
+    pub(super) fn add(&mut self, row: &StepRow<'_>) -> &[String] {
         let cells = cells(row);
         let csv = |of: fn(&(String, String)) -> &String| {
             let fields = cells.iter().filter_map(|cell| cell.csv.as_ref());
@@ -125,10 +125,10 @@ fn cannot_add(path: &Path, error: &std::io::Error) -> Failure {
     ))
 }
 
-fn cells(row: &Row<'_>) -> Vec<Cell> {
+fn cells(row: &StepRow<'_>) -> Vec<TableCell> {
     let mut cells = Vec::new();
     if let Some((name, value)) = row.varied {
-        cells.push(Cell {
+        cells.push(TableCell {
             shown: Some((name.to_owned(), shorter(value), 0)),
             csv: Some((name.to_owned(), value.to_owned())),
         });
@@ -142,7 +142,7 @@ fn cells(row: &Row<'_>) -> Vec<Cell> {
     for report in row.reports {
         let ReportValue::Value(shape, values) = &report.value else { continue };
         for (name, value) in components(&report.name, *shape).into_iter().zip(values) {
-            cells.push(Cell {
+            cells.push(TableCell {
                 shown: Some((name.clone(), format!("{value:.6e}"), WIDE)),
                 csv: Some((name, written(*value))),
             });
@@ -157,8 +157,8 @@ fn written(value: f64) -> String {
 }
 
 /// Returns a time, and the errors at this time.
-fn at(row: &Row<'_>, time: f64) -> Vec<Cell> {
-    let own = Cell {
+fn at(row: &StepRow<'_>, time: f64) -> Vec<TableCell> {
+    let own = TableCell {
         shown: Some(("t".to_owned(), format!("{time:.6}"), 12)),
         csv: Some(("t".to_owned(), format!("{time:?}"))),
     };
@@ -167,7 +167,7 @@ fn at(row: &Row<'_>, time: f64) -> Vec<Cell> {
             1 => String::new(),
             _ => format!(" {}", row.fields[*field].name),
         };
-        [("L2", "l2", l2), ("H1", "h1", h1)].map(|(head, name, error)| Cell {
+        [("L2", "l2", l2), ("H1", "h1", h1)].map(|(head, name, error)| TableCell {
             shown: Some((format!("{head} error{of}"), format!("{error:.3e}"), 10)),
             csv: Some((format!("error_{name}{of}"), format!("{error:?}"))),
         })
@@ -176,9 +176,9 @@ fn at(row: &Row<'_>, time: f64) -> Vec<Cell> {
 }
 
 /// Returns the statistics of a step. Unknown values are empty, so that all rows have the same columns.
-fn figures(row: &Row<'_>) -> Vec<Cell> {
+fn figures(row: &StepRow<'_>) -> Vec<TableCell> {
     let Step { cells, dofs, estimate, errors, seconds, .. } = row.step;
-    let cell = |shown: (&str, String, usize), csv: (&str, String)| Cell {
+    let cell = |shown: (&str, String, usize), csv: (&str, String)| TableCell {
         shown: Some((shown.0.to_owned(), shown.1, shown.2)),
         csv: Some((csv.0.to_owned(), csv.1)),
     };
@@ -199,13 +199,13 @@ fn figures(row: &Row<'_>) -> Vec<Cell> {
             _ => format!(" {}", row.fields[*field].name),
         };
         let error = (format!("error_l2{of}"), format!("{l2:?}"));
-        found.push(Cell { shown: None, csv: Some(error) });
+        found.push(TableCell { shown: None, csv: Some(error) });
         let (head, shown) = (format!("H1 error{of}"), format!("{h1:.3e}"));
         found.push(cell((&head, shown, 10), (&format!("error_h1{of}"), format!("{h1:?}"))));
     }
     let rate = row.before.and_then(|before| row.step.rate(before));
     let rate = rate.map_or_else(String::new, |rate| format!("{rate:.2}"));
-    found.push(Cell { shown: Some(("rate".to_owned(), rate, 5)), csv: None });
+    found.push(TableCell { shown: Some(("rate".to_owned(), rate, 5)), csv: None });
     found.push(cell(("seconds", format!("{seconds:.3}"), 9), ("seconds", format!("{seconds:?}"))));
     found
 }
@@ -274,7 +274,7 @@ mod tests {
     }
 
     /// Returns the table of some steps of a form with fields u and p, which reports a number and a matrix of one row.
-    fn table(steps: &[Step], varied: Option<(&str, &[&str])>) -> Table {
+    fn table(steps: &[Step], varied: Option<(&str, &[&str])>) -> StepTable {
         let named = |name: &str| Field {
             name: name.to_owned(),
             shape: Shape::Scalar,
@@ -288,9 +288,9 @@ mod tests {
             [report("top", Shape::Scalar, &[0.1]), report("m", Shape::Matrix(1, 2), &[1.0, -2.0])];
         let values = varied.map_or(Vec::new(), |(_, values)| values.to_vec());
         let mut table =
-            Table::of(&values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>());
+            StepTable::of(&values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>());
         for (number, step) in steps.iter().enumerate() {
-            let lines = table.add(&Row {
+            let lines = table.add(&StepRow {
                 varied: varied.map(|(name, values)| (name, values[number])),
                 number,
                 step,
@@ -309,7 +309,7 @@ mod tests {
     }
 
     /// Returns the columns of all lines, which have equal width.
-    fn columns(table: &Table) -> Vec<Vec<String>> {
+    fn columns(table: &StepTable) -> Vec<Vec<String>> {
         let widths = table.lines.iter().map(|line| line.chars().count());
         assert!(widths.clone().all(|width| Some(width) == widths.clone().next()), "{table:?}");
         let parts = |line: &String| -> Vec<String> {

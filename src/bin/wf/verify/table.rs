@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weakform::verify::{
-    Compared, Degree, Findings, InTime, LevelResult, Order, Verdict, Verification,
+    Compared, Degree, Findings, KernelComparison, LevelResult, Order, TimeOrders, Verdict, Verification,
 };
 
 /// Returns `holds`, or its negation.
@@ -98,7 +98,7 @@ fn block(text: &mut String, fields: &[String], degree: usize, findings: &Finding
 
 /// Adds a line per scheme: the order of each field.
 fn in_time(text: &mut String, findings: &Findings) {
-    for (number, InTime { scheme, orders }) in findings.time.iter().enumerate() {
+    for (number, TimeOrders { scheme, orders }) in findings.time.iter().enumerate() {
         let head = if number == 0 { "time" } else { "" };
         let orders_of = orders.iter().map(|order| match order.observed {
             Some(observed) => format!("{observed:.2}"),
@@ -143,14 +143,14 @@ fn jacobian(text: &mut String, findings: &Findings) {
 }
 
 /// Adds one line for all kernels that agree, one for each that does not, and one for all unavailable ones.
-fn kernels(text: &mut String, all: &[Compared]) {
+fn kernels(text: &mut String, all: &[KernelComparison]) {
     if all.is_empty() {
         return;
     }
     let (mut agree, mut differ) = (Vec::new(), Vec::new());
     let mut missing: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut most: f64 = 0.0;
-    for Compared { name, verdict } in all {
+    for KernelComparison { name, verdict } in all {
         match verdict {
             Verdict::Compared(distance) => {
                 let worst = distance.worst.iter().copied().fold(0.0, f64::max);

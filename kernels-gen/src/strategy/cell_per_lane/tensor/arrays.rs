@@ -1,12 +1,12 @@
 //! Data of the sum factorisation: the arrays of each quantity, and the 1D factors.
 
-use super::super::simplex::Evaluated;
+use super::super::simplex::EvaluatedQuantity;
 use crate::element::LinePoints;
 use crate::kir::{Entries, LocalId, TableId};
 use crate::lower::factors::{Factors, factors};
-use crate::lower::facts::{Quantity, Source};
+use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::lowering::Lowering;
-use crate::lower::tables::{By, Tables};
+use crate::lower::tables::{TableReader, Tables};
 use crate::plan::{Plan, Target};
 use std::ops::Range;
 
@@ -42,7 +42,7 @@ pub(in crate::strategy::cell_per_lane) struct Tensor {
     /// Factors and arrays of each quantity.
     pub(super) inputs: Vec<(Factors, Arrays)>,
     /// For each quantity with n > q, its dense evaluation.
-    pub(super) dense: Vec<Option<Evaluated>>,
+    pub(super) dense: Vec<Option<EvaluatedQuantity>>,
     /// The results of the task, field by field.
     pub(super) results: Vec<ElementVector>,
 }
@@ -105,7 +105,9 @@ impl Tensor {
         for quantity in &s.facts.quantities {
             let factors = factors(line, quantity.element);
             let arrays = tensor.arrays(s, quantity, &factors);
-            tensor.dense.push((factors.n > q).then(|| Evaluated::new(s, quantity, arrays.nodal)));
+            tensor
+                .dense
+                .push((factors.n > q).then(|| EvaluatedQuantity::new(s, quantity, arrays.nodal)));
             tensor.inputs.push((factors, arrays));
         }
         for (field, rows) in s.facts.written_rows() {
@@ -117,7 +119,7 @@ impl Tensor {
 
     /// Returns the arrays of a field's result: those of its own values if it is evaluated, too.
     fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
-        let own = [Source::Direction(field), Source::State(field)];
+        let own = [QuantitySource::Direction(field), QuantitySource::State(field)];
         let shared = own.iter().find_map(|source| s.facts.quantity(*source));
         let factors = factors(self.line, s.facts.elements.fields[field]);
         // The inputs are still read at later points while a dense result accumulates.
@@ -127,7 +129,7 @@ impl Tensor {
         let taken = self.results.iter().any(|result| result.field == field);
         let shared = shared.filter(alike).filter(|_| !taken);
         let result = Quantity {
-            source: Source::Direction(field),
+            source: QuantitySource::Direction(field),
             name: s.facts.of_field("r", field),
             components: rows.len(),
             element: s.facts.elements.fields[field],
@@ -138,8 +140,8 @@ impl Tensor {
             Some(index) => self.inputs[index].1.clone(),
             None => self.arrays(s, &result, &factors),
         };
-        let dense =
-            (factors.n > self.q).then(|| Tables::new(s, &result.name, result.element, By::One));
+        let dense = (factors.n > self.q)
+            .then(|| Tables::new(s, &result.name, result.element, TableReader::One));
         if dense.is_none() && result.gradient && arrays.last.is_none() {
             self.derivative_arrays(s, &result, &mut arrays);
         }

@@ -6,7 +6,7 @@ use crate::kir::Index;
 use crate::kir::build::Builder;
 use crate::lower::geometry::{CellGeometry, curved, given, position, reference_point};
 use crate::lower::jacobian::{
-    AtPoint, MultilinearLayer, MultilinearRow, multilinear_layer, multilinear_point,
+    MultilinearLayer, MultilinearRow, PointGeometry, multilinear_layer, multilinear_point,
 };
 use crate::lower::lowering::Lowering;
 use crate::plan::Geometry;
@@ -60,7 +60,7 @@ impl Tensor {
         cell: &CellGeometry,
         row: Option<&MultilinearRow>,
         at: &Point<'_>,
-    ) -> AtPoint {
+    ) -> PointGeometry {
         let point = &at.number;
         if let Some(known) = given(s, point) {
             return known;

@@ -7,11 +7,11 @@ use crate::kir::{Entries, Index, LocalId, Run, Statement, TableId, Write};
 use crate::lower::factors::Factors;
 use crate::lower::hanging::Nodes;
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::restrict::Nodal;
+use crate::lower::restrict::NodalLocation;
 
 impl Tensor {
-    fn places(&self, factors: &Factors) -> Places {
-        Places { dim: self.dim, n: factors.n, plane: self.nodal_plane(factors) }
+    fn places(&self, factors: &Factors) -> NodePositions {
+        NodePositions { dim: self.dim, n: factors.n, plane: self.nodal_plane(factors) }
     }
 
     pub(super) fn gather(&self, s: &mut Lowering<'_>, index: usize) {
@@ -22,7 +22,7 @@ impl Tensor {
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.facts, nodes);
         s.b.comment(&format!("gather {}", quantity.name));
-        let nodal = Nodal::of(s, &quantity);
+        let nodal = NodalLocation::of(s, &quantity);
         let places = self.places(&self.inputs[index].0);
         let Some((source, map)) = nodal.runs() else {
             return places.each(&mut s.b, unroll, |b, a, place| {
@@ -48,7 +48,7 @@ impl Tensor {
         array: LocalId,
         components: usize,
     ) -> Nodes {
-        let Places { dim, n, plane } = self.places(factors);
+        let NodePositions { dim, n, plane } = self.places(factors);
         let strides = if dim == 3 { [1, n, plane] } else { [1, plane, 0] };
         Nodes { array, line: factors.nodes, components, dim, strides, length: n * plane }
     }
@@ -120,7 +120,7 @@ impl Tensor {
         let components = s.facts.components(*field);
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.facts, nodes);
-        let nodal = Nodal::result(s, *field);
+        let nodal = NodalLocation::result(s, *field);
         let local = arrays.nodal;
         s.comment_on("scatter", *field);
         let places = self.places(factors);
@@ -155,8 +155,8 @@ impl Tensor {
 /// Scatters the rows of nodes along the first axis: both ends at once, where the cell of the next thread may continue.
 fn scatter_edges(
     s: &mut Lowering<'_>,
-    nodal: Nodal,
-    places: Places,
+    nodal: NodalLocation,
+    places: NodePositions,
     local: LocalId,
     components: usize,
 ) {
@@ -182,7 +182,7 @@ fn scatter_edges(
 
 /// Positions of the nodes of a cell in the private array of one component.
 #[derive(Clone, Copy)]
-struct Places {
+struct NodePositions {
     dim: usize,
     /// Nodes per direction.
     n: usize,
@@ -190,7 +190,7 @@ struct Places {
     plane: usize,
 }
 
-impl Places {
+impl NodePositions {
     /// Returns the extent of the array.
     fn length(self) -> usize {
         self.n * self.plane
@@ -219,10 +219,10 @@ impl Places {
 /// Returns the runs of a tensor element: a table of positions, and (entity, first entry, length) of each nonempty run.
 fn runs(
     s: &mut Lowering<'_>,
-    places: Places,
+    places: NodePositions,
     components: usize,
 ) -> (TableId, Vec<(usize, usize, usize)>) {
-    let Places { dim, n, plane } = places;
+    let NodePositions { dim, n, plane } = places;
     let span = |part: usize| match part {
         0 => 0..1,
         1 => 1..n - 1,

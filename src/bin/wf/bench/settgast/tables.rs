@@ -5,7 +5,7 @@ use fem_bench::low_order::{OperatorVariant, Passes};
 use fem_bench::low_order_model::{Caching, ELASTICITY, Grid, MILLION, Operator, Traffic};
 
 use super::model::{bytes, digits, of_case, operator, ratios};
-use super::{Measured, Row};
+use super::{Row, SuiteMeasurements};
 
 /// Prints a row as soon as it is measured.
 pub(super) fn line(row: &Row) -> String {
@@ -21,7 +21,7 @@ pub(super) fn line(row: &Row) -> String {
 }
 
 /// Prints all tables.
-pub(super) fn text(measured: &Measured) -> String {
+pub(super) fn text(measured: &SuiteMeasurements) -> String {
     let parts = [
         streamed(measured),
         passes(measured),
@@ -52,7 +52,7 @@ fn ratio(over: Option<f64>, under: Option<f64>) -> String {
 }
 
 /// Prints tables 1 to 3 with our kernels and matrices, on the largest meshes.
-fn streamed(measured: &Measured) -> String {
+fn streamed(measured: &SuiteMeasurements) -> String {
     let mut text = "\nTables 1 to 3, ours: B an element, as the cost model counts our kernels and as our matrices have entries, beside what the\n\
                     paper counts for the same mesh with perfect caching\n\
                     problem     way           of                  ours   paper   flops an element\n"
@@ -77,7 +77,7 @@ fn streamed(measured: &Measured) -> String {
 }
 
 /// Prints table 4, measured.
-fn passes(measured: &Measured) -> String {
+fn passes(measured: &SuiteMeasurements) -> String {
     let mut text = "\nTable 4, measured on the largest meshes: what is read and written; that of a long copy is 100 %, more where vectors stay in caches\n\
                     problem     unknowns   pass                          MB        ms    GB/s   of a copy\n"
         .to_owned();
@@ -101,7 +101,7 @@ fn passes(measured: &Measured) -> String {
 
 /// Prints million DoFs per second over size.
 fn sizes(
-    measured: &Measured,
+    measured: &SuiteMeasurements,
     figures: &str,
     what: &str,
     rate: &dyn Fn(&Row) -> Option<f64>,
@@ -134,7 +134,7 @@ fn sizes(
 }
 
 /// Prints figure 6.
-fn shares(measured: &Measured) -> String {
+fn shares(measured: &SuiteMeasurements) -> String {
     let mut text = format!(
         "\nFigure 6: the operator's part of an iteration's time, in per cent\n{:<11} {:>9} {:>9}",
         "problem", "elements", "unknowns"
@@ -161,7 +161,7 @@ fn shares(measured: &Measured) -> String {
 }
 
 /// Prints figure 7.
-fn products(measured: &Measured) -> String {
+fn products(measured: &SuiteMeasurements) -> String {
     let mut text = "\nFigure 7: million unknowns a second of an iteration by its passes over vectors: one an operation, those of table 4, and\n\
                     our solver's, whose products a device does not wait for\n\
                     problem      elements  unknowns  way            separate   table 4     fused   fused by separate\n"
@@ -184,7 +184,7 @@ fn products(measured: &Measured) -> String {
 }
 
 /// Prints figures 2 and 9: the roof is the copy bandwidth times operations per byte, or the rate of multiply-adds.
-fn roofs(measured: &Measured) -> String {
+fn roofs(measured: &SuiteMeasurements) -> String {
     let mut text = "\nFigures 2 and 9: products under the roof of a copy's bandwidth and of multiply-adds, both as measured, on the largest\n\
                     meshes; bytes and operations as the cost model counts them, so that more than a copy is the work of caches, whose hit rates\n\
                     are not measured; the paper has about 40 % of both for scalar Laplace (MI250X)\n\
@@ -213,7 +213,7 @@ fn roofs(measured: &Measured) -> String {
 }
 
 /// Prints the ratios claimed in the paper, and ours.
-fn claims(measured: &Measured) -> String {
+fn claims(measured: &SuiteMeasurements) -> String {
     let mut text = "\nThe paper's claims beside ours, on the largest meshes\n".to_owned();
     let mut say = |what: &str, paper: &str, ours: &str| {
         text.push_str(&format!("{what:<78} {paper:>22} {ours:>10}\n"));
@@ -260,7 +260,7 @@ fn claims(measured: &Measured) -> String {
 }
 
 /// Prints the reasons for dashes.
-fn refused(measured: &Measured) -> String {
+fn refused(measured: &SuiteMeasurements) -> String {
     let reasons = measured.rows.iter().filter_map(|row| {
         let reason = row.found.as_ref().err()?;
         Some(format!("{}, {} unknowns, {}: {reason}\n", row.problem, row.dofs, row.way))

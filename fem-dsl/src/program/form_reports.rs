@@ -2,13 +2,13 @@
 //! this one.
 
 use super::{Program, wrong_dimension};
-use crate::check::problem::{CheckedReports as Checked, Statement, content, report_piece};
+use crate::check::problem::{CheckedReports, Statement, content, report_piece};
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
 use crate::measures::norms;
 use crate::point::point;
-use crate::problem::{Measured, Reported, Reports};
+use crate::problem::{FunctionalKind, ReportValue, Reports};
 use crate::simplify::simplify;
 use std::ops::Range;
 
@@ -33,16 +33,16 @@ impl Program {
 }
 
 /// Converts the reports of a form with `own` fields, whose forms become scalars.
-pub(super) fn reports(checked: Checked, own: usize) -> Reports {
+pub(super) fn reports(checked: CheckedReports, own: usize) -> Reports {
     let scalars = |form: Form| point(&simplify(&differentiate(&form)));
-    let Checked { items, integrals, pointwise } = checked;
+    let CheckedReports { items, integrals, pointwise } = checked;
     let measures = items.iter().flat_map(|report| match &report.value {
-        Reported::Value { of, .. } => of.as_slice(),
-        Reported::Line { .. } => &[],
+        ReportValue::Value { of, .. } => of.as_slice(),
+        ReportValue::Line { .. } => &[],
     });
     let squared: Vec<Range<usize>> = measures
         .filter_map(|measure| match measure.kind {
-            Measured::Norm { first, components } => Some(first..first + components),
+            FunctionalKind::Norm { first, components } => Some(first..first + components),
             _ => None,
         })
         .collect();

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 impl Exprs {
     /// Copies the expression `id` of `old` to this arena; `to` maps its operands.
-    pub(crate) fn again(
+    pub(crate) fn copy_from(
         &mut self,
         old: &Self,
         id: ExprId,
@@ -65,7 +65,7 @@ impl Exprs {
             };
             let new = match other {
                 Some(other) => other,
-                None => self.again(old, id, |a| moved[&a])?,
+                None => self.copy_from(old, id, |a| moved[&a])?,
             };
             moved.insert(id, new);
         }

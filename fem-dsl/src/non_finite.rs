@@ -5,18 +5,18 @@
 //! finite.
 
 use crate::differentiate::differentiate;
-use crate::eval::{Values, tensors};
+use crate::eval::{TensorValues, tensors};
 use crate::form::{Expr, ExprId, Form, Row, Terminal};
 use crate::point::{Input, Location, Part, Region, Slot};
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 
 /// The input of a form at a point.
-pub type Given = BTreeMap<Input, f64>;
+pub type PointInput = BTreeMap<Input, f64>;
 
 /// A part of a form without a finite value.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Culprit {
+pub struct NonFiniteOrigin {
     /// Its location in the text.
     pub span: Option<Span>,
     /// Its text, or that of the expression of which it is the derivative, and its value: "`log(J)` is NaN".
@@ -28,7 +28,12 @@ pub struct Culprit {
 }
 
 /// Returns the part of a form's integral over `region` without a finite value, if there is one.
-pub fn culprit(form: &Form, source: &Source, region: &Region, given: &Given) -> Option<Culprit> {
+pub fn non_finite_origin(
+    form: &Form,
+    source: &Source,
+    region: &Region,
+    given: &PointInput,
+) -> Option<NonFiniteOrigin> {
     let form = differentiate(form);
     let integral = form.integrals.iter().find(|integral| integral.region == *region)?;
     let roots = |rows: &[Row]| -> Vec<ExprId> {
@@ -44,7 +49,7 @@ pub fn culprit(form: &Form, source: &Source, region: &Region, given: &Given) -> 
 }
 
 /// Returns the components of a terminal; directions are 1, so that coefficients are visible.
-fn components(form: &Form, terminal: Terminal, given: &Given) -> Vec<f64> {
+fn components(form: &Form, terminal: Terminal, given: &PointInput) -> Vec<f64> {
     let sum = |(field, order), gradient: bool| -> Vec<f64> {
         let Some(rate) = form.rate(field, order) else { return Vec::new() };
         let (u, r) = match gradient {
@@ -114,12 +119,12 @@ pub fn inputs(form: &crate::point::PointForm) -> Vec<Input> {
     all
 }
 
-fn finite(values: &Values, id: ExprId) -> bool {
+fn finite(values: &TensorValues, id: ExprId) -> bool {
     values[&id].iter().all(|value| value.is_finite())
 }
 
 /// Returns the first expression below a root that is not finite although all its operands are.
-fn first(form: &Form, values: &Values, root: ExprId) -> Option<ExprId> {
+fn first(form: &Form, values: &TensorValues, root: ExprId) -> Option<ExprId> {
     let mut at = (!finite(values, root)).then_some(root)?;
     loop {
         let operands = match *form.exprs.expr(at) {
@@ -133,7 +138,7 @@ fn first(form: &Form, values: &Values, root: ExprId) -> Option<ExprId> {
     }
 }
 
-fn told(form: &Form, source: &Source, values: &Values, found: ExprId) -> Culprit {
+fn told(form: &Form, source: &Source, values: &TensorValues, found: ExprId) -> NonFiniteOrigin {
     let origin = form.exprs.origin(found);
     let written = |id: ExprId| match (form.names.get(&id), form.exprs.expr(id)) {
         (Some(name), _) => Some(name.clone()),
@@ -166,7 +171,7 @@ fn told(form: &Form, source: &Source, values: &Values, found: ExprId) -> Culprit
         (state && !operands.contains(&line)).then_some(line)
     });
     let fields = fields.collect();
-    Culprit { span: origin.map(|origin| origin.span), what, operands, fields }
+    NonFiniteOrigin { span: origin.map(|origin| origin.span), what, operands, fields }
 }
 
 /// Returns the name of a terminal in the language.

@@ -4,18 +4,18 @@ use std::fmt;
 
 /// A field, or one component of it, that the equations of a problem do not determine.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Unfixed {
+pub struct UndeterminedField {
     /// The field.
     pub field: String,
     /// The component, if it is one of several.
     pub component: Option<usize>,
     /// The undetermined part.
-    pub freedom: Freedom,
+    pub null_space: NullSpaceKind,
 }
 
 /// The part of a field that the equations of a problem do not determine.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Freedom {
+pub enum NullSpaceKind {
     /// A constant.
     Constant,
     /// A constant in each cell, because cells are not coupled.
@@ -37,20 +37,20 @@ pub enum Freedom {
         at: [f64; 3],
     },
     /// A rigid motion of a component of the mesh.
-    Motion(Box<Motion>),
+    Motion(Box<RigidMotion>),
 }
 
-impl fmt::Display for Unfixed {
+impl fmt::Display for UndeterminedField {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let name = match self.component {
             Some(component) => format!("component {component} of `{}`", self.field),
             None => format!("`{}`", self.field),
         };
         let known = "its solution is known up to a constant";
-        match self.freedom {
-            Freedom::Constant => write!(f, "nothing fixes {name}: {known}"),
-            Freedom::EachCell => write!(f, "nothing fixes {name}: {known} in each cell"),
-            Freedom::Part { parts, free, at, mean } => {
+        match self.null_space {
+            NullSpaceKind::Constant => write!(f, "nothing fixes {name}: {known}"),
+            NullSpaceKind::EachCell => write!(f, "nothing fixes {name}: {known} in each cell"),
+            NullSpaceKind::Part { parts, free, at, mean } => {
                 let what = if mean { "`mean` fixes one constant, and nothing" } else { "nothing" };
                 let which = match (parts, free) {
                     (_, 1) => format!("one of the {parts} parts of the mesh, at {}", Point(at)),
@@ -63,10 +63,10 @@ impl fmt::Display for Unfixed {
                 };
                 write!(f, "{what} fixes {name} on {which}: {known} there")
             }
-            Freedom::Everything { at } => {
+            NullSpaceKind::Everything { at } => {
                 write!(f, "no term of the form determines {name} at {}", Point(at))
             }
-            Freedom::Motion(ref motion) => {
+            NullSpaceKind::Motion(ref motion) => {
                 let part = Point(motion.at);
                 write!(f, "the conditions on `{}` let the part at {part} {motion}", self.field)
             }
@@ -76,7 +76,7 @@ impl fmt::Display for Unfixed {
 
 /// A rigid motion of a component of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Motion {
+pub struct RigidMotion {
     dim: usize,
     /// A point of the component.
     pub at: [f64; 3],
@@ -109,7 +109,7 @@ fn length(a: [f64; 3]) -> f64 {
     a.iter().map(|a| a * a).sum::<f64>().sqrt()
 }
 
-impl Motion {
+impl RigidMotion {
     /// Returns the motion s + r × (x − c) of the mesh component at a point, for `(s, r)` and c, with a field component
     /// and a vertex of largest displacement.
     pub fn new(
@@ -142,7 +142,7 @@ impl Motion {
 }
 
 /// Text of the motion: `turn about …`, `move along …`.
-impl fmt::Display for Motion {
+impl fmt::Display for RigidMotion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let shown = |vector: [f64; 3]| {
             let entries: Vec<String> = vector[..self.dim].iter().map(f64::to_string).collect();
@@ -174,37 +174,41 @@ impl fmt::Display for Point {
     }
 }
 
-impl Unfixed {
+impl UndeterminedField {
     /// Returns a remark on the problem.
     pub fn remark(&self) -> &'static str {
-        match self.freedom {
-            Freedom::Constant | Freedom::EachCell => "this problem has no condition on it",
-            Freedom::Part { .. } => "its conditions do not reach all parts of the mesh",
-            Freedom::Everything { .. } => {
+        match self.null_space {
+            NullSpaceKind::Constant | NullSpaceKind::EachCell => {
+                "this problem has no condition on it"
+            }
+            NullSpaceKind::Part { .. } => "its conditions do not reach all parts of the mesh",
+            NullSpaceKind::Everything { .. } => {
                 "its equations read 0 = 0 there, whatever the solution is"
             }
-            Freedom::Motion(_) => "its conditions leave a rigid motion",
+            NullSpaceKind::Motion(_) => "its conditions leave a rigid motion",
         }
     }
 
     /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
         let field = &self.field;
-        match self.freedom {
-            Freedom::Constant => format!("add `dirichlet {field} = …;` or `mean {field} = 0;`"),
-            Freedom::EachCell => {
+        match self.null_space {
+            NullSpaceKind::Constant => {
+                format!("add `dirichlet {field} = …;` or `mean {field} = 0;`")
+            }
+            NullSpaceKind::EachCell => {
                 format!(
                     "let the form have a term in `{field}` itself, or `{field}` live in `H1(k)`"
                 )
             }
-            Freedom::Part { .. } => format!(
+            NullSpaceKind::Part { .. } => format!(
                 "let a condition `dirichlet {field} = …;` reach each part, or mesh the parts as one: \
                  nodes that lie in one place and are not merged join nothing"
             ),
-            Freedom::Everything { .. } => {
+            NullSpaceKind::Everything { .. } => {
                 format!("give the form a term in `{field}` whose coefficient is not 0 there")
             }
-            Freedom::Motion(ref motion) => format!(
+            NullSpaceKind::Motion(ref motion) => format!(
                 "add `{}`, a component at a vertex that this rigid motion moves most",
                 motion.condition(field)
             ),

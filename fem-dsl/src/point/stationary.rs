@@ -1,7 +1,7 @@
 //! A form with time derivatives → the form with these set to 0; and a test that the mass factors are constant.
 //!
 //! ```text
-//! still      F(t, u, 0, 0)
+//! stationary F(t, u, 0, 0)
 //! mass       ∂F/∂u̇ or ∂F/∂ü: what a derivative is multiplied with, all the way to its row
 //! ```
 
@@ -11,7 +11,7 @@ use super::{Binary, Input, Integral, Node, NodeId, PointForm, Unary};
 use crate::arena::IndexVec;
 
 /// Returns the form with all time derivatives 0. Data and parameters keep their indices.
-pub fn still(form: &PointForm) -> PointForm {
+pub fn stationary(form: &PointForm) -> PointForm {
     let mut made = form.clone();
     made.name = format!("{}_still", form.name);
     made.integrals = form.integrals.iter().map(|of| of_integral(form, of)).collect();
@@ -66,7 +66,7 @@ pub fn masses_follow(form: &PointForm, follows: impl Fn(Input) -> bool) -> bool 
 
 #[cfg(test)]
 mod tests {
-    use super::{masses_follow, still};
+    use super::{masses_follow, stationary};
     use crate::point::{Input, PointForm};
     use crate::program::compile;
     use crate::source::Source;
@@ -80,7 +80,7 @@ mod tests {
     #[test]
     fn what_is_still_has_no_rates() {
         let of = "form f { field u: scalar; param rho = 2; f0[u] = rho * dt(dt(u)) + dt(u) - x[0]; f1[u] = grad(u); }";
-        let (moving, quiet) = (form(of), still(&form(of)));
+        let (moving, quiet) = (form(of), stationary(&form(of)));
         let reads = |form: &PointForm| {
             let aux = |integral: &crate::point::Integral| {
                 integral.graph.nodes().iter().any(|node| {

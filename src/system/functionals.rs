@@ -1,7 +1,7 @@
 //! Functionals of a state of a [`System`]: errors, values at points, and everything that the language can report.
 
 use super::setup::checked;
-use super::{FieldName, FieldOf, System, Value};
+use super::{FieldName, System, TypedField, Value};
 use crate::{Error, ReportValue, Vector, threads};
 use runtime::mesh::locate::{LocatedPoint, Locator};
 use runtime::operator::functional::{errors_of, field_at, measuring_rule};
@@ -9,7 +9,7 @@ use runtime::problem::{EvaluationState, RunError, report};
 use std::sync::OnceLock;
 
 /// Writes known values at a point.
-type Writes<'a> = &'a (dyn Fn(&[f64; 3], &mut [f64]) + Sync);
+type PointFunction<'a> = &'a (dyn Fn(&[f64; 3], &mut [f64]) + Sync);
 
 impl System {
     /// Computes ‖u − exact‖ in L2, (∫ |u − exact|² dx)^½.
@@ -19,7 +19,7 @@ impl System {
     /// There is no such field, or it has another number of components, or the vector does not fit.
     pub fn error_l2<V: Value>(
         &self,
-        field: impl FieldOf<V>,
+        field: impl TypedField<V>,
         u: &Vector,
         exact: impl Fn(&[f64; 3]) -> V + Sync,
     ) -> Result<f64, Error> {
@@ -53,7 +53,7 @@ impl System {
     /// There is no such field, or it or its gradient has another number of components, or the vector does not fit.
     pub fn error_h1<V: Value, G: Value>(
         &self,
-        field: impl FieldOf<V>,
+        field: impl TypedField<V>,
         u: &Vector,
         exact: impl Fn(&[f64; 3]) -> V + Sync,
         gradient: impl Fn(&[f64; 3]) -> G + Sync,
@@ -171,8 +171,8 @@ impl System {
         &self,
         field: &str,
         u: &Vector,
-        exact: Writes<'_>,
-        gradient: Option<Writes<'_>>,
+        exact: PointFunction<'_>,
+        gradient: Option<PointFunction<'_>>,
     ) -> Result<(f64, f64), Error> {
         let index = self.field(field)?;
         self.fits(u)?;

@@ -1,10 +1,10 @@
-//! Memory accesses of a kernel: a verified [`Kernel`] and the extents of its arguments → [`Reach`]es.
+//! Memory accesses of a kernel: a verified [`Kernel`] and the extents of its arguments → [`IndirectAccess`]es.
 //!
 //! For indirect accesses, the largest index bounds the accessed range; the caller compares it with the length of the
 //! array. Accesses batch by batch must lie within the extent that the interface states. This is proved here, once for
 //! all launches.
 
-use super::{Argument, Reach, Role};
+use super::{Argument, IndirectAccess, Role};
 use crate::kir::{
     ArgumentId, Condition, Index, Indexed, Integer, Kernel, Op, Run, Statement, VarId,
 };
@@ -14,7 +14,10 @@ use std::ops::Range;
 
 /// Returns the accesses through index arrays, in a fixed order, or an error for an access beyond the extent of an
 /// argument.
-pub fn reaches(kernel: &Kernel, arguments: &[Argument]) -> Result<Vec<Reach>, String> {
+pub fn indirect_accesses(
+    kernel: &Kernel,
+    arguments: &[Argument],
+) -> Result<Vec<IndirectAccess>, String> {
     let tops = kernel.vars.iter().map(|var| match var.thread() {
         Some(thread) => kernel.thread_bound(thread) as i64 - 1,
         None => 0,
@@ -26,7 +29,7 @@ pub fn reaches(kernel: &Kernel, arguments: &[Argument]) -> Result<Vec<Reach>, St
     }
     finder.block(&kernel.body)?;
     let found = finder.found.into_iter();
-    let reach = |((map, array, scale, masked, part), last): (Key, i64)| Reach {
+    let reach = |((map, array, scale, masked, part), last): (Key, i64)| IndirectAccess {
         map,
         array,
         scale,

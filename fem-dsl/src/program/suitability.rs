@@ -38,13 +38,13 @@ pub(super) fn unsuited_statement(
 }
 
 /// The reason why a solver is not suitable for a form.
-struct Unsuited {
+struct SolverMismatch {
     message: String,
     remark: &'static str,
     help: String,
 }
 
-impl Unsuited {
+impl SolverMismatch {
     /// Returns the diagnostic, located at the solver's name.
     fn at(self, name: Span) -> Diagnostic {
         let Self { message, remark, help } = self;
@@ -53,11 +53,11 @@ impl Unsuited {
 }
 
 /// Why a solver does not suit a form, if it does not.
-fn unsuited(form: &PointForm, solver: &SolverSettings) -> Option<Unsuited> {
+fn unsuited(form: &PointForm, solver: &SolverSettings) -> Option<SolverMismatch> {
     let linear = form.integrals.iter().all(|integral| integral.linear);
     let (name, method) = (solver.word(), solver.method());
     if !linear && name != "newton" {
-        return Some(Unsuited {
+        return Some(SolverMismatch {
             message: format!("`{name}` solves linear problems, but `{}` is not linear", form.name),
             remark: "a linear solver",
             help: format!("write `solver = newton(linear: {name});`, or leave the solver out"),
@@ -65,7 +65,7 @@ fn unsuited(form: &PointForm, solver: &SolverSettings) -> Option<Unsuited> {
     }
     let needing = method.filter(|method| matches!(method, Method::Cg | Method::Minres));
     let needing = needing.filter(|_| is_surely_unsymmetric(form));
-    needing.map(|method| Unsuited {
+    needing.map(|method| SolverMismatch {
         message: format!(
             "`{}` needs a symmetric Jacobian, but that of `{}` is not",
             method.word(),

@@ -2,18 +2,18 @@
 //! finite. They are the responsible statements in the file or on the command line.
 
 use super::Program;
-use crate::ast::{self, FormItemKind, Place, ProblemItemKind};
+use crate::ast::{self, FormItemKind, ProblemItemKind, SupportSpec};
 use crate::check::problem::{Overrides, Piece, Statement, unknown_tag};
 use crate::codes::Code;
-use crate::culprit::{Culprit, Given, culprit};
 use crate::diagnostic::Diagnostic;
+use crate::non_finite::{NonFiniteOrigin, PointInput, non_finite_origin};
 use crate::point::Region;
-use crate::problem::{Unfixed, UnstablePair};
+use crate::problem::{UndeterminedField, UnstablePair};
 use crate::source::Span;
 
 /// A statement of a problem that can be responsible for an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Item<'a> {
+pub enum ErrorOrigin<'a> {
     /// The mesh.
     Mesh,
     /// The number of refinements.
@@ -41,11 +41,11 @@ pub enum Item<'a> {
 impl Program {
     /// Adds the location of a statement to a diagnostic, with a remark; that of the problem's name, if there is no such
     /// statement.
-    pub fn blame(
+    pub fn attribute(
         &self,
         problem: &str,
         overrides: &Overrides,
-        item: Item<'_>,
+        item: ErrorOrigin<'_>,
         diagnostic: Diagnostic,
         remark: &str,
     ) -> Diagnostic {
@@ -59,7 +59,7 @@ impl Program {
     }
 
     /// Returns the diagnostic for a field that the conditions of this problem and its form do not determine.
-    pub fn unfixed(&self, problem: &str, unfixed: &Unfixed) -> Diagnostic {
+    pub fn undetermined_field(&self, problem: &str, unfixed: &UndeterminedField) -> Diagnostic {
         let mut diagnostic = Diagnostic::new(Code::Unfixed, unfixed.to_string());
         if let Ok(ast) = self.find_problem(problem) {
             diagnostic = diagnostic.label(ast.name.span, unfixed.remark());
@@ -72,12 +72,13 @@ impl Program {
     pub fn not_finite(
         &self,
         (form, dim): (&str, usize),
-        (region, given): (&Region, &Given),
+        (region, given): (&Region, &PointInput),
         place: &str,
         help: &str,
     ) -> Option<Diagnostic> {
         let form = self.form(form)?.dimensions.form(dim)?;
-        let Culprit { span, what, operands, fields } = culprit(form, &self.source, region, given)?;
+        let NonFiniteOrigin { span, what, operands, fields } =
+            non_finite_origin(form, &self.source, region, given)?;
         let values = match operands.is_empty() {
             true => String::new(),
             false => format!(": {}", operands.join(", ")),
@@ -140,7 +141,7 @@ impl Program {
         let pieces = overrides.pieces().unwrap_or_default();
         let statements = Statement::all(&self.piece, ast, &pieces);
         found.extend(unknown_in(&statements, "boundary", &known, |statement| match statement {
-            ProblemItemKind::Dirichlet { place: Some(Place::Tags(tags)), .. } => tags,
+            ProblemItemKind::Dirichlet { place: Some(SupportSpec::Tags(tags)), .. } => tags,
             ProblemItemKind::Periodic { sides } => sides,
             _ => &[],
         }));
@@ -170,7 +171,7 @@ impl Program {
     ) -> Vec<Diagnostic> {
         let mut found = self.unknown_form_tags(problem, known, false);
         found.extend(unknown_in(statements, "tag of cells", known, |statement| match statement {
-            ProblemItemKind::Aux { place: Some(Place::Tags(tags)), .. } => tags,
+            ProblemItemKind::Aux { place: Some(SupportSpec::Tags(tags)), .. } => tags,
             _ => &[],
         }));
         found
@@ -232,30 +233,34 @@ fn unknown_in<'a>(
 }
 
 /// Returns the location of a statement: of its value, if it has one, rather than of the whole.
-fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece, Span)> {
+fn place<'a>(statements: &[Statement<'a>], item: ErrorOrigin<'_>) -> Option<(&'a Piece, Span)> {
     let (mut conditions, mut data) = (0, 0);
     let found = statements.iter().filter(|statement| match (item, statement.kind) {
-        (Item::Mesh, ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_)) => true,
-        (Item::Refine, ProblemItemKind::Setting { name, .. }) => name.name == "refine",
-        (Item::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
-        (Item::Quadrature, ProblemItemKind::Setting { name, .. }) => name.name == "quadrature",
-        (Item::Param(wanted), ProblemItemKind::Param { name, .. })
-        | (Item::Aux(wanted), ProblemItemKind::Aux { name, .. })
-        | (Item::Initial(wanted), ProblemItemKind::Initial { field: name, .. })
+        (ErrorOrigin::Mesh, ProblemItemKind::MeshFile(_) | ProblemItemKind::MeshGenerator(_)) => {
+            true
+        }
+        (ErrorOrigin::Refine, ProblemItemKind::Setting { name, .. }) => name.name == "refine",
+        (ErrorOrigin::Degree, ProblemItemKind::Setting { name, .. }) => name.name == "degree",
+        (ErrorOrigin::Quadrature, ProblemItemKind::Setting { name, .. }) => {
+            name.name == "quadrature"
+        }
+        (ErrorOrigin::Param(wanted), ProblemItemKind::Param { name, .. })
+        | (ErrorOrigin::Aux(wanted), ProblemItemKind::Aux { name, .. })
+        | (ErrorOrigin::Initial(wanted), ProblemItemKind::Initial { field: name, .. })
         | (
-            Item::Exact(wanted),
+            ErrorOrigin::Exact(wanted),
             ProblemItemKind::Exact { field: name, .. }
             | ProblemItemKind::Manufactured { field: name, .. },
         ) => name.name == wanted,
-        (Item::Data(wanted), ProblemItemKind::Aux { .. }) => {
+        (ErrorOrigin::Data(wanted), ProblemItemKind::Aux { .. }) => {
             data += 1;
             data == wanted + 1
         }
-        (Item::Dirichlet(wanted), ProblemItemKind::Dirichlet { .. }) => {
+        (ErrorOrigin::Dirichlet(wanted), ProblemItemKind::Dirichlet { .. }) => {
             conditions += 1;
             conditions == wanted + 1
         }
-        (Item::Periodic(wanted), ProblemItemKind::Periodic { sides }) => {
+        (ErrorOrigin::Periodic(wanted), ProblemItemKind::Periodic { sides }) => {
             sides.iter().any(|side| side.text == wanted)
         }
         _ => false,
@@ -264,7 +269,7 @@ fn place<'a>(statements: &[Statement<'a>], item: Item<'_>) -> Option<(&'a Piece,
     let value = |id: ast::ExprId| statement.piece.file.exprs[id].span;
     let span = match statement.kind {
         ProblemItemKind::Periodic { sides } => {
-            let tag = |side: &&ast::Text| item == Item::Periodic(&side.text);
+            let tag = |side: &&ast::Text| item == ErrorOrigin::Periodic(&side.text);
             sides.iter().find(tag).map_or(statement.span, |side| side.span)
         }
         ProblemItemKind::MeshFile(path) => path.span,

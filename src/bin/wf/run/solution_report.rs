@@ -14,7 +14,7 @@ use crate::problem::called;
 
 /// The files written.
 #[derive(Clone, Copy)]
-pub(super) struct Files<'a> {
+pub(super) struct WrittenFiles<'a> {
     pub(super) output: Option<&'a Path>,
     pub(super) picture: Option<&'a Path>,
     /// The line plots, by their names.
@@ -37,7 +37,7 @@ fn action_plan(solution: &Solution) -> Option<&Plan> {
 }
 
 /// Returns the text for people.
-pub(super) fn text(problem: &Problem, solution: &Solution, files: Files<'_>) -> String {
+pub(super) fn text(problem: &Problem, solution: &Solution, files: WrittenFiles<'_>) -> String {
     let form = &problem.form;
     let mesh = &solution.on.mesh;
     let fields: Vec<String> = form
@@ -250,7 +250,7 @@ pub(super) fn value(
     problem: &Problem,
     solution: &Solution,
     (steps, reported): (&[Step], &[Value]),
-    files: Files<'_>,
+    files: WrittenFiles<'_>,
 ) -> Value {
     let report = &solution.report;
     let mut value = json!({

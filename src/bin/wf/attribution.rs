@@ -7,7 +7,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::{Diagnostic, Severity};
 use fem_dsl::problem::{Problem, unstable};
-use fem_dsl::program::{Item, Program};
+use fem_dsl::program::{ErrorOrigin, Program};
 use kernels_gen::plan::PlanError;
 use runtime::files::input::FileError;
 use runtime::mesh::initial::PartError;
@@ -21,15 +21,15 @@ use crate::report::Failure;
 
 /// A problem of a program with the command line's overrides.
 #[derive(Clone, Copy)]
-pub(crate) struct Blame<'a> {
+pub(crate) struct ErrorAttribution<'a> {
     pub(crate) program: &'a Program,
     pub(crate) problem: &'a str,
     pub(crate) overrides: &'a Overrides,
 }
 
-impl Blame<'_> {
-    fn at(&self, item: Item<'_>, diagnostic: Diagnostic, remark: &str) -> Failure {
-        let found = self.program.blame(self.problem, self.overrides, item, diagnostic, remark);
+impl ErrorAttribution<'_> {
+    fn at(&self, item: ErrorOrigin<'_>, diagnostic: Diagnostic, remark: &str) -> Failure {
+        let found = self.program.attribute(self.problem, self.overrides, item, diagnostic, remark);
         Failure::diagnostics(self.program.source(), &[found])
     }
 
@@ -53,8 +53,8 @@ impl Blame<'_> {
             diagnostic = diagnostic.help(help);
         }
         let item = match error {
-            LoadError::Refine { .. } => Item::Refine,
-            _ => Item::Mesh,
+            LoadError::Refine { .. } => ErrorOrigin::Refine,
+            _ => ErrorOrigin::Mesh,
         };
         self.at(item, diagnostic, remark)
     }
@@ -129,10 +129,10 @@ impl Blame<'_> {
             RunError::Periodic(error) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
                 let tag = error.tag().unwrap_or_default();
-                self.at(Item::Periodic(tag), diagnostic.help(error.remedy()), "this side")
+                self.at(ErrorOrigin::Periodic(tag), diagnostic.help(error.remedy()), "this side")
             }
             RunError::Unfixed(unfixed) => {
-                let found = self.program.unfixed(self.problem, &unfixed);
+                let found = self.program.undetermined_field(self.problem, &unfixed);
                 Failure::diagnostics(self.program.source(), &[found])
             }
             RunError::NotFinite { cause: NonFiniteOrigin::Form(spot), .. } => {
@@ -148,7 +148,11 @@ impl Blame<'_> {
             RunError::Degenerate(degenerate) => {
                 let diagnostic = Diagnostic::new(Code::DegenerateStart, degenerate.to_string())
                     .help(degenerate.remedy());
-                self.at(Item::Initial(&degenerate.field), diagnostic, "the solve starts here")
+                self.at(
+                    ErrorOrigin::Initial(&degenerate.field),
+                    diagnostic,
+                    "the solve starts here",
+                )
             }
             RunError::Unstable(pair) => {
                 let found = self.program.unstable(self.problem, &pair);
@@ -160,17 +164,17 @@ impl Blame<'_> {
                     format!("the condition on `{field}` is {} at ({x}, {y}, {z})", source.value);
                 let diagnostic = Diagnostic::new(Code::NotFinite, message)
                     .help("choose a value that is finite on all of this boundary");
-                self.at(Item::Dirichlet(index), diagnostic, "not a number everywhere")
+                self.at(ErrorOrigin::Dirichlet(index), diagnostic, "not a number everywhere")
             }
             RunError::AuxNotFinite { name, .. } => {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)
                     .help("choose a value that is finite on all of the mesh");
-                self.at(Item::Aux(&name), diagnostic, "not a number everywhere")
+                self.at(ErrorOrigin::Aux(&name), diagnostic, "not a number everywhere")
             }
             RunError::InitialNotFinite { name, .. } => {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)
                     .help("choose a start that is finite on all of the mesh");
-                self.at(Item::Initial(&name), diagnostic, "not a number everywhere")
+                self.at(ErrorOrigin::Initial(&name), diagnostic, "not a number everywhere")
             }
             RunError::File { taker, name, path, source } => {
                 let said = source.to_string();
@@ -183,31 +187,31 @@ impl Blame<'_> {
                 let diagnostic =
                     Diagnostic::new(Code::BadFile, message).help_if(parts.next().or(missing));
                 let item = match taker {
-                    FileStatement::Data(number) => Item::Data(number),
-                    FileStatement::Initial => Item::Initial(&name),
+                    FileStatement::Data(number) => ErrorOrigin::Data(number),
+                    FileStatement::Initial => ErrorOrigin::Initial(&name),
                 };
                 self.at(item, diagnostic, "this file")
             }
             RunError::ExactNotFinite { field, .. } => {
                 let diagnostic = Diagnostic::new(Code::NotFinite, text)
                     .help("give a solution that is finite on all of the mesh, or leave it out");
-                self.at(Item::Exact(&field), diagnostic, "not a number everywhere")
+                self.at(ErrorOrigin::Exact(&field), diagnostic, "not a number everywhere")
             }
             RunError::ParamNotFinite { name, value } => {
                 let message = format!("the parameter `{name}` is {value}");
                 let diagnostic = Diagnostic::new(Code::NotFinite, message)
                     .help("a parameter is a finite number");
-                self.at(Item::Param(&name), diagnostic, "not a number")
+                self.at(ErrorOrigin::Param(&name), diagnostic, "not a number")
             }
             RunError::Plan(PlanError::Degree { .. }) => {
                 let diagnostic = Diagnostic::new(Code::BadDegree, text);
                 let remark = format!("the degree is {}", problem.degree);
-                self.at(Item::Degree, diagnostic, &remark)
+                self.at(ErrorOrigin::Degree, diagnostic, &remark)
             }
             RunError::Plan(PlanError::Quadrature(unsuited)) => {
                 let diagnostic =
                     Diagnostic::new(Code::BadValue, unsuited.to_string()).help(unsuited.remedy());
-                self.at(Item::Quadrature, diagnostic, &unsuited.bound())
+                self.at(ErrorOrigin::Quadrature, diagnostic, &unsuited.bound())
             }
             // The process with the error reports its source.
             RunError::Elsewhere { text, .. } => Failure::heard(text),

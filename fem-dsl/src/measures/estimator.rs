@@ -20,18 +20,18 @@ use std::ops::Range;
 
 /// A form with the input of an error estimator, and its components among those of all fields.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Estimated {
+pub struct EstimatorForm {
     /// The form.
     pub form: PointForm,
     /// The component of 1.
     pub one: usize,
     /// The components of each of its own fields.
-    pub fields: Vec<Shares>,
+    pub fields: Vec<EstimatorComponents>,
 }
 
 /// The components for a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Shares {
+pub struct EstimatorComponents {
     /// True if an integral over cells tests gradients of the field, so that its equation has a flux.
     pub has_flux: bool,
     /// Shares of the energy: of gradients, of gradients with values, of values.
@@ -45,7 +45,7 @@ pub struct Shares {
 }
 
 /// Returns the form of an error estimate.
-pub fn estimated(form: &PointForm) -> Estimated {
+pub fn estimator_form(form: &PointForm) -> EstimatorForm {
     let mut made = form.clone();
     made.name = format!("{}_estimate", form.name);
     let of_cells = || form.integrals.iter().filter(|integral| integral.region.is_of_cells());
@@ -70,21 +70,26 @@ pub fn estimated(form: &PointForm) -> Estimated {
             (false, false) => take(components),
         };
         let energy = [first, first + 1, first + 2];
-        Shares { has_flux, energy, coefficient: first + 3, slope: first + 4, tangent }
+        EstimatorComponents { has_flux, energy, coefficient: first + 3, slope: first + 4, tangent }
     });
-    let fields: Vec<Shares> = shares.collect();
+    let fields: Vec<EstimatorComponents> = shares.collect();
     let name = unused(&made, "estimated");
     made.fields.push(further(name, next - one));
     let slope = flows.contains(&false) && has_any;
     for integral in &mut made.integrals {
         extend(form, (one, &fields, slope), integral);
     }
-    Estimated { form: made, one, fields }
+    EstimatorForm { form: made, one, fields }
 }
 
 /// Adds the factors of the additional field in an integral.
-fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own: &mut Integral) {
-    let mut tested = Terms { graph: std::mem::take(&mut own.graph), first: one, rows: Vec::new() };
+fn extend(
+    form: &PointForm,
+    (one, fields, slope): (usize, &[EstimatorComponents], bool),
+    own: &mut Integral,
+) {
+    let mut tested =
+        SumBuilder { graph: std::mem::take(&mut own.graph), first: one, rows: Vec::new() };
     let of_cells = own.region.is_of_cells();
     if of_cells {
         let unit = tested.graph.intern(Node::Constant(Number::new(1.0)));
@@ -128,7 +133,7 @@ fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own:
             tested.add(shares.slope, square);
         }
     }
-    let Terms { graph, mut rows, first } = tested;
+    let SumBuilder { graph, mut rows, first } = tested;
     rows.sort_unstable();
     own.graph = graph;
     own.residual.extend(rows.into_iter().map(|(row, node)| {
@@ -140,14 +145,14 @@ fn extend(form: &PointForm, (one, fields, slope): (usize, &[Shares], bool), own:
 }
 
 /// Sums under construction.
-struct Terms {
+struct SumBuilder {
     graph: Graph,
     /// The first row.
     first: usize,
     rows: Vec<(usize, NodeId)>,
 }
 
-impl Terms {
+impl SumBuilder {
     fn state(&mut self, slot: Slot) -> NodeId {
         self.graph.intern(Node::Input(Input::State(slot)))
     }

@@ -15,13 +15,13 @@ use crate::console::Console;
 use crate::report::Failure;
 
 /// The destination of a solution.
-pub(super) enum Goal {
+pub(super) enum Destination {
     Nowhere,
     File(PathBuf),
     StandardOutput,
 }
 
-impl Goal {
+impl Destination {
     /// Returns the requested destination, if it is possible.
     pub(super) fn of(
         arguments: &Arguments,
@@ -49,7 +49,7 @@ impl Goal {
     pub(super) fn numbered(self, number: Option<usize>) -> Self {
         match (self, number) {
             (Self::File(path), Some(number)) => Self::File(numbered(&path, number)),
-            (goal, _) => goal,
+            (destination, _) => destination,
         }
     }
 

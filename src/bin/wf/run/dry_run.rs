@@ -16,13 +16,13 @@ use runtime::problem::{
 use runtime::support::memory::{Bytes, MemoryBudget, MemoryEstimate};
 use serde_json::{Value, json};
 
-use crate::blame::Blame;
+use crate::attribution::ErrorAttribution;
 use crate::problem::coarse;
 use crate::report::{Failure, Report};
 
 /// The number of processes.
 #[derive(Clone, Copy)]
-pub(super) struct Count {
+pub(super) struct ProcessCount {
     /// The total number.
     pub(super) all: usize,
     /// The number on this host.
@@ -45,12 +45,12 @@ fn shared_out(estimate: &mut MemoryEstimate, processes: usize, made_by_all: f64)
 /// Returns the memory model of a problem, for each of several processes. The mesh of a generator is not generated, that
 /// of a file is read.
 pub(super) fn estimated(
-    which: Blame<'_>,
+    which: ErrorAttribution<'_>,
     file: &Path,
     device: Option<&dyn Device>,
-    processes: Count,
+    processes: ProcessCount,
 ) -> Result<Report, Failure> {
-    let Blame { program, problem: name, overrides } = which;
+    let ErrorAttribution { program, problem: name, overrides } = which;
     let bases = counts(which, file)?;
     let counts = bases[0];
     let refused = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
@@ -160,7 +160,7 @@ fn through_time(stepping: &Stepping, value: &mut Value) -> String {
 }
 
 /// Checks that indices can number the entities of the mesh: if not, no amount of memory suffices.
-fn numbered(which: Blame<'_>, counts: &EntityCounts, times: usize) -> Result<(), Failure> {
+fn numbered(which: ErrorAttribution<'_>, counts: &EntityCounts, times: usize) -> Result<(), Failure> {
     if times > 0 {
         let refused =
             |error| LoadError::Refine { times, error: Box::new(PeriodicError::Mesh(error)) };
@@ -173,8 +173,8 @@ fn numbered(which: Blame<'_>, counts: &EntityCounts, times: usize) -> Result<(),
 }
 
 /// Returns the counts of a problem's mesh before refinement, and those of the coarser meshes of a generator.
-fn counts(which: Blame<'_>, file: &Path) -> Result<Vec<EntityCounts>, Failure> {
-    let Blame { program, problem, overrides } = which;
+fn counts(which: ErrorAttribution<'_>, file: &Path) -> Result<Vec<EntityCounts>, Failure> {
+    let ErrorAttribution { program, problem, overrides } = which;
     let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
     let (source, _) = program.mesh(problem, overrides).map_err(told)?;
     match source {
@@ -264,7 +264,7 @@ fn text(
     form: &str,
     counts: &EntityCounts,
     estimate: &MemoryEstimate,
-    (room, processes): (Option<&MemoryBudget>, Count),
+    (room, processes): (Option<&MemoryBudget>, ProcessCount),
 ) -> String {
     let parts = estimate.parts.iter().map(|(part, bytes)| format!("{part} {}", Bytes(*bytes)));
     let parts: Vec<String> = parts.collect();

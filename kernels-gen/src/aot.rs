@@ -4,7 +4,7 @@
 //! combinations. At run time the same choices lead to the same kernels, which are found by their hash.
 
 use crate::abi::KernelAbi;
-use crate::choose::{MeshFacts, Wishes, choose};
+use crate::choose::{MeshFacts, PlanOverrides, choose};
 use crate::dialect::rust::Isa;
 use crate::element::Cell;
 use crate::generate::elements;
@@ -32,10 +32,14 @@ pub struct Setting {
 pub const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// A kernel, legalised, with its interface.
-pub type Made = (Kernel, KernelAbi);
+pub type LegalisedKernel = (Kernel, KernelAbi);
 
 /// Generates all kernels of a setting for one instruction set, in double precision and without forced choices.
-pub fn kernels(form: &PointForm, setting: Setting, isa: Isa) -> Result<Vec<Made>, PlanError> {
+pub fn kernels(
+    form: &PointForm,
+    setting: Setting,
+    isa: Isa,
+) -> Result<Vec<LegalisedKernel>, PlanError> {
     let Setting { cell, degree, order, quadrature } = setting;
     let elements = elements(form, cell, degree, order, quadrature)?;
     let plans = plans(form, &elements, order, isa)?;
@@ -55,8 +59,8 @@ pub fn plans(
 ) -> Result<Vec<Plan>, PlanError> {
     let mut all: Vec<Plan> = Vec::new();
     for facts in facts(elements.cell, order) {
-        let wishes = Wishes::default();
-        for plan in choose(form, elements, &facts, &TASKS, isa, Precision::F64, &wishes)? {
+        let overrides = PlanOverrides::default();
+        for plan in choose(form, elements, &facts, &TASKS, isa, Precision::F64, &overrides)? {
             if !all.contains(&plan) {
                 all.push(plan);
             }
@@ -123,8 +127,9 @@ mod tests {
                 }
                 let facts =
                     MeshFacts { affine, order, runs, constrained, periodic, hanging: false };
-                let wishes = Wishes::default();
-                let plans = choose(&form, &elements, &facts, &TASKS, isa, Precision::F64, &wishes);
+                let overrides = PlanOverrides::default();
+                let plans =
+                    choose(&form, &elements, &facts, &TASKS, isa, Precision::F64, &overrides);
                 for plan in plans.expect("supported") {
                     let (_, abi) = lower(&form, &elements, &plan).expect("supported");
                     assert!(hashes.contains(&abi.hash), "{facts:?}: {}", abi.name);

@@ -17,7 +17,7 @@ fn places<'a>(
 
 /// Returns `form` with the declarations of `other`; `None` if `other` lacks a field, data or a parameter of the same
 /// name.
-pub fn beside(form: &PointForm, other: &PointForm) -> Option<PointForm> {
+pub fn embed(form: &PointForm, other: &PointForm) -> Option<PointForm> {
     let fields = places(
         form.fields.iter().map(|field| &field.name),
         other.fields.iter().map(|field| &field.name),
@@ -85,7 +85,7 @@ fn of_integral(
 
 #[cfg(test)]
 mod tests {
-    use super::beside;
+    use super::embed;
     use crate::point::eval;
     use crate::program::compile;
     use crate::source::Source;
@@ -105,9 +105,9 @@ mod tests {
         let program = program.unwrap_or_else(|| panic!("{found:?}"));
         let [stiffness, inertia] =
             ["stiffness", "inertia"].map(|name| program.point_form(name, 2).expect("a form"));
-        let made = beside(&inertia, &stiffness).expect("the same names");
+        let made = embed(&inertia, &stiffness).expect("the same names");
         assert_eq!((&made.fields, &made.params), (&stiffness.fields, &stiffness.params));
-        assert!(beside(&stiffness, &inertia).is_none());
+        assert!(embed(&stiffness, &inertia).is_none());
         // Numbers that distinguish inputs by their names.
         let number = |form: &crate::point::PointForm, input: crate::point::Input| {
             use crate::point::Input;

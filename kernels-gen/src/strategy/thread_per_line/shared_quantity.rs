@@ -10,14 +10,14 @@ use crate::element::LinePoints;
 use crate::kir::{Index, SharedId};
 use crate::limits::LOOPED;
 use crate::lower::factors::{Factors, factors};
-use crate::lower::facts::{Quantity, Source};
+use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::plan::Task;
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 /// A quantity, or a result, in shared memory.
-pub(super) struct Held {
+pub(super) struct SharedQuantity {
     pub(super) factors: Factors,
     pub(super) components: usize,
     /// True if it has no gradients: a column then interpolates, or integrates, in registers.
@@ -30,7 +30,7 @@ pub(super) struct Held {
     pub(super) slopes: Option<Vec<SharedId>>,
 }
 
-impl Held {
+impl SharedQuantity {
     /// Returns whether nodes are points.
     pub(super) fn identity(&self) -> bool {
         self.factors.interpolate.is_identity()
@@ -63,7 +63,7 @@ pub(super) struct ElementVector {
     pub(super) field: usize,
     /// Its components among those of all fields.
     pub(super) rows: Range<usize>,
-    pub(super) held: Held,
+    pub(super) held: SharedQuantity,
 }
 
 impl ElementVector {
@@ -88,9 +88,9 @@ pub(super) fn hold(
     s: &mut Lowering<'_>,
     line: LinePoints,
     length: usize,
-) -> (Vec<Held>, Vec<ElementVector>) {
+) -> (Vec<SharedQuantity>, Vec<ElementVector>) {
     let axes = &["x", "y"][..s.facts.form.dim - 1];
-    let (mut inputs, mut left) = (Vec::new(), Left { arrays: Vec::new() });
+    let (mut inputs, mut left) = (Vec::new(), FreeArrays { arrays: Vec::new() });
     for quantity in &s.facts.quantities {
         let (name, numbers) = (&quantity.name, quantity.components * length);
         let (factors, flat) = (factors(line, quantity.element), is_flat(s, quantity));
@@ -108,11 +108,11 @@ pub(super) fn hold(
         };
         let slopes = quantity.gradient.then(|| axes.iter().map(along).collect());
         let components = quantity.components;
-        inputs.push(Held { factors, components, flat, hangs, value, slopes });
+        inputs.push(SharedQuantity { factors, components, flat, hangs, value, slopes });
     }
     let in_place = is_in_place(s);
     // First each field's own arrays, then unused ones.
-    let mut claimed: Vec<Claim> =
+    let mut claimed: Vec<ReusedArrays> =
         s.facts.results().into_iter().map(|field| left.own(s, &inputs, field)).collect();
     let results = claimed.iter_mut().map(|claim| {
         let field = claim.field;
@@ -144,7 +144,7 @@ pub(super) fn hold(
         ElementVector {
             field,
             rows,
-            held: Held { factors, components, flat, hangs, value, slopes },
+            held: SharedQuantity { factors, components, flat, hangs, value, slopes },
         }
     });
     let results = results.collect();
@@ -161,27 +161,29 @@ pub(super) fn is_in_place(s: &Lowering<'_>) -> bool {
 /// and scattered along one axis.
 fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
     match quantity.source {
-        Source::State(field) | Source::Direction(field) => s.facts.is_flat_field(field),
-        Source::Aux(_) | Source::Position => !quantity.gradient,
+        QuantitySource::State(field) | QuantitySource::Direction(field) => {
+            s.facts.is_flat_field(field)
+        }
+        QuantitySource::Aux(_) | QuantitySource::Position => !quantity.gradient,
     }
 }
 
 /// The arrays of a field's own values that its result reuses.
-struct Claim {
+struct ReusedArrays {
     field: usize,
     value: Option<SharedId>,
     slopes: Option<Vec<SharedId>>,
 }
 
 /// Arrays, with their lengths, that inputs no longer need.
-struct Left {
+struct FreeArrays {
     arrays: Vec<(SharedId, usize)>,
 }
 
-impl Left {
+impl FreeArrays {
     /// Takes the arrays of the direction or the state of a field.
-    fn own(&mut self, s: &Lowering<'_>, inputs: &[Held], field: usize) -> Claim {
-        let own = [Source::Direction(field), Source::State(field)];
+    fn own(&mut self, s: &Lowering<'_>, inputs: &[SharedQuantity], field: usize) -> ReusedArrays {
+        let own = [QuantitySource::Direction(field), QuantitySource::State(field)];
         let own = own.iter().find_map(|&source| s.facts.quantity(source)).map(|own| &inputs[own]);
         let (value, slopes) = own.map_or((None, None), |own| (own.value, own.slopes.clone()));
         // Derivatives that are not tested are released.
@@ -189,7 +191,7 @@ impl Left {
         let slopes = slopes.filter(|_| tested);
         let taken: Vec<SharedId> = value.iter().chain(slopes.iter().flatten()).copied().collect();
         self.arrays.retain(|(array, _)| !taken.contains(array));
-        Claim { field, value, slopes }
+        ReusedArrays { field, value, slopes }
     }
 
     /// Takes the shortest array of at least this many values.
@@ -205,7 +207,7 @@ impl Left {
 /// `single` cell. Lines of nodes may not, because neighbours are neighbours in memory.
 pub(super) fn traffic(s: &Lowering<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
     let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
-    let curved = s.facts.quantity(Source::Position).is_some();
+    let curved = s.facts.quantity(QuantitySource::Position).is_some();
     for (field, &element) in s.facts.elements.fields.iter().enumerate() {
         let flat = !curved && s.facts.is_flat_field(field);
         let kind = (element.degree() + 1, flat, s.facts.elements.collocated(element));

@@ -10,7 +10,7 @@ use fem_dsl::source::Source;
 use kernels_gen::abi::{ArgumentText, KernelAbi};
 use kernels_gen::aot::TASKS;
 use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
-use kernels_gen::dialect::c::Words;
+use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{check_underflow, describe, elements, generate, generate_for_threads};
@@ -306,7 +306,7 @@ fn cell_of(checked: &CheckedForm, emission: &Emission) -> Cell {
 }
 
 /// Returns the words of a C dialect; none for Rust.
-fn vocabulary(language: Language) -> Option<&'static Words> {
+fn vocabulary(language: Language) -> Option<&'static Vocabulary> {
     match language {
         Language::Rust => None,
         Language::Cuda => Some(&CUDA),

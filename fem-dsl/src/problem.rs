@@ -197,12 +197,12 @@ pub struct Report {
     /// Its name.
     pub name: String,
     /// Its value.
-    pub value: ReportValue,
+    pub value: ReportFormula,
 }
 
 /// The value of a report.
 #[derive(Clone, Debug, PartialEq)]
-pub enum ReportValue {
+pub enum ReportFormula {
     /// Arithmetic on functionals, which are parameters of the expression after those of the form.
     Value {
         /// The expression.

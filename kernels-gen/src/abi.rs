@@ -30,8 +30,8 @@
 //! | [`Role::Stored`], and [`Role::Geometry`] stored at the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
 
 pub mod access;
-mod interface;
 pub mod hanging;
+mod interface;
 
 pub use crate::kir::Precision;
 pub use interface::ArgumentText;

@@ -8,7 +8,7 @@ use crate::differentiate::differentiate;
 use crate::form::Form;
 use crate::measures::norms;
 use crate::point::point;
-use crate::problem::{FunctionalKind, ReportValue, Reports};
+use crate::problem::{FunctionalKind, ReportFormula, Reports};
 use crate::simplify::simplify;
 use std::ops::Range;
 
@@ -37,8 +37,8 @@ pub(super) fn reports(checked: CheckedReports, own: usize) -> Reports {
     let scalars = |form: Form| point(&simplify(&differentiate(&form)));
     let CheckedReports { items, integrals, pointwise } = checked;
     let measures = items.iter().flat_map(|report| match &report.value {
-        ReportValue::Value { of, .. } => of.as_slice(),
-        ReportValue::Line { .. } => &[],
+        ReportFormula::Value { of, .. } => of.as_slice(),
+        ReportFormula::Line { .. } => &[],
     });
     let squared: Vec<Range<usize>> = measures
         .filter_map(|measure| match measure.kind {

@@ -27,7 +27,7 @@ use crate::support::parallel::*;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
 use fem_dsl::problem::{
-    Expression, Functional, FunctionalKind, Report, ReportValue, Reports, Support,
+    Expression, Functional, FunctionalKind, Report, ReportFormula, Reports, Support,
 };
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
@@ -171,8 +171,8 @@ fn warn_of_infinity(name: &str, value: &ReportValue) {
 /// Returns the integrals that are squared norms.
 fn norms(reports: &Reports) -> Vec<usize> {
     let measures = reports.items.iter().flat_map(|report| match &report.value {
-        ReportValue::Value { of, .. } => of.as_slice(),
-        ReportValue::Line { .. } => &[],
+        ReportFormula::Value { of, .. } => of.as_slice(),
+        ReportFormula::Line { .. } => &[],
     });
     let norm = |measure: &Functional| match measure.kind {
         FunctionalKind::Norm { first, .. } => Some(first),
@@ -182,7 +182,7 @@ fn norms(reports: &Reports) -> Vec<usize> {
 }
 
 fn asks_for_extrema(report: &Report) -> bool {
-    let ReportValue::Value { of, .. } = &report.value else { return false };
+    let ReportFormula::Value { of, .. } = &report.value else { return false };
     let extremum = |measure: &Functional| {
         matches!(measure.kind, FunctionalKind::Minimum { .. } | FunctionalKind::Maximum { .. })
     };
@@ -310,14 +310,14 @@ impl<'a> Reporter<'a> {
 
     fn figure(&mut self, report: &Report) -> Result<ReportValue, RunError> {
         match &report.value {
-            ReportValue::Value { value, of } => {
+            ReportFormula::Value { value, of } => {
                 let mut measured = Vec::new();
                 for measure in of {
                     measured.push(self.measure(&report.name, measure)?);
                 }
                 Ok(ReportValue::Value(value.shape, self.arithmetic(value, &measured)))
             }
-            ReportValue::Line { shape, first, ends: [from, to], points } => {
+            ReportFormula::Line { shape, first, ends: [from, to], points } => {
                 let last = (points - 1).max(1) as f64;
                 let at = |i: usize| {
                     let s = i as f64 / last;

@@ -20,7 +20,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, Form, Integral, Row, Shape, Terminal, Type};
 use crate::point::{self, Degree, Field, Location, Param, Region, Space};
-use crate::problem::{Expression, Functional, FunctionalKind, Report, ReportValue};
+use crate::problem::{Expression, Functional, FunctionalKind, Report, ReportFormula};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of components of a field.
@@ -355,7 +355,7 @@ fn tags(
 #[derive(Default)]
 struct Measures {
     measures: BTreeMap<ExprId, Functional>,
-    lines: BTreeMap<ExprId, ReportValue>,
+    lines: BTreeMap<ExprId, ReportFormula>,
     integrals: Option<Form>,
     pointwise: Option<Form>,
 }
@@ -507,7 +507,7 @@ fn has_values_everywhere(
 /// The result of a call.
 enum CallResult {
     Functional(Functional),
-    Line(ReportValue),
+    Line(ReportFormula),
 }
 
 /// Adds the expression of a call to its form.
@@ -561,7 +561,7 @@ fn taken(
             let shape = shape_of(expressions, value);
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
             let ends = [from, to].map(|end| padded(end));
-            CallResult::Line(ReportValue::Line { shape, first, ends, points: *points })
+            CallResult::Line(ReportFormula::Line { shape, first, ends, points: *points })
         }
         (RequestedCall::Value { field, at }, _) => {
             let shape = expressions.form.fields[*field].shape;
@@ -663,7 +663,7 @@ fn arithmetic(
     piece: &Piece,
     root: ExprId,
     measures: &BTreeMap<ExprId, Functional>,
-) -> Option<ReportValue> {
+) -> Option<ReportFormula> {
     // Each functional is an additional parameter, whose name cannot occur in text.
     let mut file = ast::File { exprs: piece.file.exprs.clone(), ..ast::File::default() };
     let mut form = value::no_form(checker.form.dim);
@@ -691,5 +691,5 @@ fn arithmetic(
             return None;
         }
     };
-    Some(ReportValue::Value { value, of })
+    Some(ReportFormula::Value { value, of })
 }

@@ -101,7 +101,11 @@ fn value(row: &PerformanceModel<'_>) -> Value {
     })
 }
 
-fn text(rows: &[PerformanceModel<'_>], planned: &ProblemCandidates<'_>, network: Network) -> String {
+fn text(
+    rows: &[PerformanceModel<'_>],
+    planned: &ProblemCandidates<'_>,
+    network: Network,
+) -> String {
     let mut text = format!(
         "on paper: processes with {} each, messages {} and {:.1} GB/s (`--latency`, `--bandwidth`); the most that any has\n\n",
         planned.on.name,

@@ -160,7 +160,11 @@ fn through_time(stepping: &Stepping, value: &mut Value) -> String {
 }
 
 /// Checks that indices can number the entities of the mesh: if not, no amount of memory suffices.
-fn numbered(which: ErrorAttribution<'_>, counts: &EntityCounts, times: usize) -> Result<(), Failure> {
+fn numbered(
+    which: ErrorAttribution<'_>,
+    counts: &EntityCounts,
+    times: usize,
+) -> Result<(), Failure> {
     if times > 0 {
         let refused =
             |error| LoadError::Refine { times, error: Box::new(PeriodicError::Mesh(error)) };

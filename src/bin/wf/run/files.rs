@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::{Problem, ReportValue};
+use fem_dsl::problem::{Problem, ReportFormula};
 use fem_dsl::program::Program;
 use runtime::files::output::FileSeries;
 
@@ -76,7 +76,7 @@ pub(super) fn check(
 /// Returns the names of the line plots that a problem reports.
 fn lines(problem: &Problem) -> Vec<String> {
     let reports = problem.reports.items.iter();
-    let own = reports.filter(|report| matches!(report.value, ReportValue::Line { .. }));
+    let own = reports.filter(|report| matches!(report.value, ReportFormula::Line { .. }));
     own.map(|report| report.name.clone()).collect()
 }
 

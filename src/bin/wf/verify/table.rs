@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use weakform::verify::{
-    Compared, Degree, Findings, KernelComparison, LevelResult, Order, TimeOrders, Verdict, Verification,
+    Degree, Findings, KernelComparison, LevelResult, Order, TimeOrders, Verdict, Verification,
 };
 
 /// Returns `holds`, or its negation.

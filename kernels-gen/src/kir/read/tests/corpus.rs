@@ -1,7 +1,7 @@
 //! Kernels of many plans: all strategies, tasks, kinds of cells and precisions, before and after the passes of their
 //! target.
 
-use crate::choose::{MeshFacts, Wishes, choose, choose_for_threads};
+use crate::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use crate::dialect::rust::Isa;
 use crate::element::Cell;
 use crate::generate::elements;
@@ -72,10 +72,10 @@ fn plans(form: &PointForm, elements: &Elements) -> Vec<Plan> {
         Strategy::ThreadPerDof,
         Strategy::ThreadTransposition { blocks: 1, batches: 2 },
     ];
-    let stored = Wishes {
+    let stored = PlanOverrides {
         geometry: Some(Geometry::Stored),
         linearisation: Some(Linearisation::Stored),
-        ..Wishes::default()
+        ..PlanOverrides::default()
     };
     let mut found = Vec::new();
     // Transfers are planned for a field alone.
@@ -88,14 +88,14 @@ fn plans(form: &PointForm, elements: &Elements) -> Vec<Plan> {
         for (facts, precision, scatters) in settings {
             let tasks = [task];
             let isa = if precision == Precision::F64 { Isa::Avx512 } else { Isa::Avx2 };
-            for wishes in [Wishes::default(), stored] {
+            for wishes in [PlanOverrides::default(), stored] {
                 let plans = choose(form, elements, &facts, &tasks, isa, precision, &wishes);
                 found.extend(plans.unwrap_or_default());
             }
             for strategy in strategies {
                 for scatter in scatters {
                     let (strategy, scatter) = (Some(strategy), Some(scatter));
-                    let wishes = Wishes { strategy, scatter, ..Wishes::default() };
+                    let wishes = PlanOverrides { strategy, scatter, ..PlanOverrides::default() };
                     let plans =
                         choose_for_threads(form, elements, &facts, &tasks, precision, &wishes);
                     found.extend(plans.unwrap_or_default());

@@ -297,14 +297,14 @@ impl<F: FnMut(Progress) -> Continue> Monitor for StepRecorder<F> {
 
 /// A form embedded by the macro: its text, and its kernels.
 #[doc(hidden)]
-pub struct Embedded {
+pub struct EmbeddedKernels {
     text: &'static str,
     name: &'static str,
     linked: &'static [LinkedKernels],
     form: OnceLock<Form>,
 }
 
-impl Embedded {
+impl EmbeddedKernels {
     /// Creates it from text that the macro has checked.
     pub const fn new(
         text: &'static str,

@@ -8,6 +8,7 @@ pub use fem_dsl::diagnostic::Diagnostic;
 pub use fem_dsl::point::PointForm;
 pub use fem_dsl::program::Program;
 pub use fem_dsl::source::Source;
+pub use kernels_gen::abi::{ArgumentText, KernelAbi};
 pub use kernels_gen::plan::PlanError;
 pub use runtime::files::output::OutputError;
 pub use runtime::mesh::LoadError;

@@ -220,7 +220,7 @@ pub use fem_macros::weak_form;
 /// Items used by the expansion of [`weak_form!`]. Not for use by hand.
 #[doc(hidden)]
 pub mod embedded {
-    pub use crate::form::Embedded;
+    pub use crate::form::EmbeddedKernels;
     pub use kernels_gen::dialect::rust::Isa;
     pub use runtime::device::cpu::LinkedKernels;
 }

@@ -257,8 +257,8 @@ fn embedded(source: &Source, form: &str, kernels: &[Kernels]) -> Result<TokenStr
     let text = source.text();
     Ok(quote! {
         #modules
-        static FORM: ::weakform::embedded::Embedded =
-            ::weakform::embedded::Embedded::new(#text, #form, &[#linked]);
+        static FORM: ::weakform::embedded::EmbeddedKernels =
+            ::weakform::embedded::EmbeddedKernels::new(#text, #form, &[#linked]);
         FORM.form()
     })
 }

@@ -14,7 +14,7 @@
 //! - [`Table`]s are constants, uniform.
 //! - [`Argument`]s are global. [`Op::LoadLanes`] and [`Statement::StoreLanes`] are contiguous over the lanes: entry `i`
 //!   of lane `l` is the array's element `i · lanes + l`. [`Op::LoadUniform`] reads element `i` for the whole group.
-//!   [`Op::Gather`] and [`Statement::Scatter`] access an element through an index array, [`Indexed`];
+//!   [`Op::Gather`] and [`Statement::Scatter`] access an element through an index array, [`IndirectIndex`];
 //!   [`Statement::GatherRun`] and [`Statement::ScatterRun`] move consecutive elements, [`Run`].
 //!
 //! Lanes of one batch may share nodes: an accumulating scatter is *lane-serial*, lane 0 first. Lanes at or beyond the
@@ -300,7 +300,7 @@ pub enum Op {
         /// The array read.
         source: ArgumentId,
         /// The element.
-        from: Indexed,
+        from: IndirectIndex,
     },
     /// Element `var · scale + offset` of a global array of reals.
     LoadAt {
@@ -394,7 +394,7 @@ pub enum Write {
 
 /// An element for each lane: `map[at · lanes + lane] · scale + offset`.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Indexed {
+pub struct IndirectIndex {
     /// The index array.
     pub map: ArgumentId,
     /// The entry of the index array.
@@ -496,7 +496,7 @@ pub enum Statement {
         /// The array written.
         target: ArgumentId,
         /// The elements; masked ones are not written.
-        to: Indexed,
+        to: IndirectIndex,
         /// The value written.
         value: ValueId,
         /// The write mode.

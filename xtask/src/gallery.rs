@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::{capture, cargo, execute, root};
 
 /// An example of the page.
-struct Shown {
+struct ShownExample {
     /// The file, without `.wf`.
     example: &'static str,
     /// The printed blocks; the last is the drawn problem.
@@ -25,12 +25,12 @@ const fn shown(
     example: &'static str,
     blocks: &'static [&'static str],
     options: &'static str,
-) -> Shown {
-    Shown { example, blocks, options }
+) -> ShownExample {
+    ShownExample { example, blocks, options }
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [Shown; 25] = [
+const GALLERY: [ShownExample; 25] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -98,8 +98,8 @@ pub(crate) fn run() -> Result<(), String> {
     fs::write(root().join("docs/gallery.md"), page).map_err(io)
 }
 
-fn entry(shown: &Shown, cache: &std::path::Path) -> Result<String, String> {
-    let Shown { example, blocks, options } = shown;
+fn entry(shown: &ShownExample, cache: &std::path::Path) -> Result<String, String> {
+    let ShownExample { example, blocks, options } = shown;
     let path = format!("examples/{example}.wf");
     let text = fs::read_to_string(root().join(&path)).map_err(|error| error.to_string())?;
     let problem = blocks.last().and_then(|block| block.strip_prefix("problem "));

@@ -15,7 +15,7 @@ pub(crate) struct Scalars {
 }
 
 /// A node as constant · rest; a constant has no rest.
-pub(super) type Scaled = (f64, Option<NodeId>);
+pub(super) type ScaledValue = (f64, Option<NodeId>);
 
 impl Scalars {
     pub(crate) fn node(&self, a: NodeId) -> Node {
@@ -49,7 +49,7 @@ impl Scalars {
     }
 
     /// Splits off the constant factor.
-    pub(super) fn split(&self, a: NodeId) -> Scaled {
+    pub(super) fn split(&self, a: NodeId) -> ScaledValue {
         match self.node(a) {
             Node::Constant(number) => (number.get(), None),
             Node::Unary(Unary::Neg, b) => (-1.0, Some(b)),
@@ -103,7 +103,7 @@ impl Scalars {
         self.sum(self.split(a), (-c, rest))
     }
 
-    fn sum(&mut self, (c, a): Scaled, (d, b): Scaled) -> NodeId {
+    fn sum(&mut self, (c, a): ScaledValue, (d, b): ScaledValue) -> NodeId {
         match (a, b) {
             (None, None) if (c + d).is_finite() => self.constant(c + d),
             (None, _) if c == 0.0 => self.scale(d, b),

@@ -6,7 +6,7 @@
 
 use super::{Argument, IndirectAccess, Role};
 use crate::kir::{
-    ArgumentId, Condition, Index, Indexed, Integer, Kernel, Op, Run, Statement, VarId,
+    ArgumentId, Condition, Index, IndirectIndex, Integer, Kernel, Op, Run, Statement, VarId,
 };
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl<'k> Finder<'k> {
                     let mut offsets = values.iter().map(|(offset, _)| *offset);
                     offsets.try_for_each(|offset| {
                         let (map, scale, masked) = (*map, *scale, false);
-                        let to = Indexed { map, at: at.clone(), scale, offset, masked };
+                        let to = IndirectIndex { map, at: at.clone(), scale, offset, masked };
                         self.indexed(*target, &to)
                     })
                 })
@@ -144,9 +144,9 @@ impl<'k> Finder<'k> {
     }
 
     /// Records `array[map[at] · scale + offset]`.
-    fn indexed(&mut self, array: ArgumentId, place: &Indexed) -> Result<(), String> {
+    fn indexed(&mut self, array: ArgumentId, place: &IndirectIndex) -> Result<(), String> {
         let lanes = self.kernel.lanes;
-        let &Indexed { map, scale, offset, masked, .. } = place;
+        let &IndirectIndex { map, scale, offset, masked, .. } = place;
         self.rows(map, &place.at, lanes, lanes)?;
         self.touch((map.index(), array.index(), scale, masked, None), offset as i64);
         Ok(())

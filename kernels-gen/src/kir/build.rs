@@ -1,9 +1,9 @@
 //! Builds a [`Kernel`] statement by statement, with constant folding.
 
 use super::{
-    Argument, ArgumentId, Binary, Comparison, Condition, Element, Entries, Index, Indexed, Integer,
-    IntegersId, Kernel, Local, LocalId, Op, Precision, Rule, SharedId, Statement, Table, TableId,
-    Thread, Unary, Value, ValueId, Var, VarId, Write,
+    Argument, ArgumentId, Binary, Comparison, Condition, Element, Entries, Index, IndirectIndex,
+    Integer, IntegersId, Kernel, Local, LocalId, Op, Precision, Rule, SharedId, Statement, Table,
+    TableId, Thread, Unary, Value, ValueId, Var, VarId, Write,
 };
 use fem_dsl::arena::IndexVec;
 use std::collections::BTreeMap;
@@ -173,7 +173,7 @@ impl Builder {
     fn define(&mut self, mut op: Op) -> ValueId {
         if let Op::LoadLanes(_, at)
         | Op::Flag { at, .. }
-        | Op::Gather { from: Indexed { at, .. }, .. } = &mut op
+        | Op::Gather { from: IndirectIndex { at, .. }, .. } = &mut op
         {
             self.of_cell(at);
         }
@@ -383,7 +383,7 @@ impl Builder {
         (scale, offset): (usize, usize),
         masked: bool,
     ) -> ValueId {
-        self.define(Op::Gather { source, from: Indexed { map, at, scale, offset, masked } })
+        self.define(Op::Gather { source, from: IndirectIndex { map, at, scale, offset, masked } })
     }
 
     /// Returns the variable of an integer: a new one, or an equal one of this block.
@@ -472,7 +472,7 @@ impl Builder {
         masked: bool,
         value: ValueId,
     ) {
-        let to = Indexed { map, at, scale, offset, masked };
+        let to = IndirectIndex { map, at, scale, offset, masked };
         self.push(Statement::Scatter { target, to, value, write: Write::LaneSerial });
     }
 

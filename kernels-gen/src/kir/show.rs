@@ -5,8 +5,8 @@
 //! constants, loop variables and values without a `Let` are not declared.
 
 use super::{
-    Condition, Entries, Index, Indexed, Integer, Kernel, Op, Rule, Run, Statement, Table, Thread,
-    ValueId, VarId, Write,
+    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Op, Rule, Run, Statement, Table,
+    Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::{BTreeMap, BTreeSet};
@@ -358,8 +358,8 @@ impl<'k> Printer<'k> {
         }
     }
 
-    fn indexed(&self, place: &Indexed) -> String {
-        let Indexed { map, at, scale, offset, .. } = place;
+    fn indexed(&self, place: &IndirectIndex) -> String {
+        let IndirectIndex { map, at, scale, offset, .. } = place;
         format!("{map}[{}, lane] * {scale} + {offset}", self.index(at))
     }
 

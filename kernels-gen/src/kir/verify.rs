@@ -63,7 +63,7 @@ pub struct VerifyError {
     pub what: String,
 }
 
-type Checked = Result<(), String>;
+type CheckedKernel = Result<(), String>;
 
 /// Checks every invariant of the module's documentation; returns the first violation.
 pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
@@ -104,12 +104,12 @@ struct Verifier<'k> {
 }
 
 /// Returns `Ok` if a condition is true.
-fn require(condition: bool, what: impl FnOnce() -> String) -> Checked {
+fn require(condition: bool, what: impl FnOnce() -> String) -> CheckedKernel {
     if condition { Ok(()) } else { Err(what()) }
 }
 
 impl<'k> Verifier<'k> {
-    fn kernel(&mut self) -> Checked {
+    fn kernel(&mut self) -> CheckedKernel {
         require(self.kernel.lanes > 0, || "it has no lanes".to_owned())?;
         require(!self.kernel.vars.is_empty(), || "it has no batch variable".to_owned())?;
         for (id, value) in self.kernel.values.iter_enumerated() {
@@ -145,7 +145,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Visits a block. The recursion is as deep as the loop nest, which strategies bound.
-    fn block(&mut self, body: &'k [Statement]) -> Checked {
+    fn block(&mut self, body: &'k [Statement]) -> CheckedKernel {
         let (mut own, mut computed) = (Vec::new(), Vec::new());
         for statement in body {
             match statement {
@@ -183,7 +183,7 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    fn definition(&mut self, id: ValueId) -> Checked {
+    fn definition(&mut self, id: ValueId) -> CheckedKernel {
         let value = self.kernel.values.get(id).ok_or_else(|| format!("{id} does not exist"))?;
         require(!matches!(value.op, Op::Constant(_)), || format!("the constant {id} has a let"))?;
         require(self.state[id] == State::Undefined, || format!("{id} has two lets"))?;
@@ -195,7 +195,7 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    fn repeat(&mut self, var: VarId, extent: usize, body: &'k [Statement]) -> Checked {
+    fn repeat(&mut self, var: VarId, extent: usize, body: &'k [Statement]) -> CheckedKernel {
         let rule = self.kernel.vars.get(var).map(|var| &var.rule);
         let known = rule == Some(&Rule::Counted) && var != self.kernel.batch();
         require(known, || format!("{var} is no loop variable"))?;
@@ -211,7 +211,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Checks a conditional block, with the bounds of its variables.
-    fn when(&mut self, conditions: &[Condition], body: &'k [Statement]) -> Checked {
+    fn when(&mut self, conditions: &[Condition], body: &'k [Statement]) -> CheckedKernel {
         let outer = self.open.clone();
         require(!conditions.is_empty(), || "nothing is a condition".to_owned())?;
         for condition in conditions {
@@ -228,7 +228,7 @@ impl<'k> Verifier<'k> {
         Ok(())
     }
 
-    fn condition(&self, condition: &Condition) -> Checked {
+    fn condition(&self, condition: &Condition) -> CheckedKernel {
         let mut differs = condition.vars().next().is_none();
         for var in condition.vars() {
             require(self.is_open(var), || format!("{var} is a condition outside its block"))?;
@@ -244,7 +244,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Checks the computation of an integer.
-    fn set(&mut self, var: VarId) -> Checked {
+    fn set(&mut self, var: VarId) -> CheckedKernel {
         let kernel = self.kernel;
         let integer = kernel.integer(var).ok_or_else(|| format!("{var} is not computed"))?;
         require(!self.used[var], || format!("{var} is computed twice"))?;
@@ -269,7 +269,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Requires that a value may be used.
-    fn usable(&self, id: ValueId) -> Checked {
+    fn usable(&self, id: ValueId) -> CheckedKernel {
         match self.state.get(id) {
             Some(State::Defined) => Ok(()),
             Some(State::Undefined) => Err(format!("{id} is used before its let")),
@@ -279,7 +279,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Requires that a stored real may be used, and is varying if necessary.
-    fn stored(&self, id: ValueId) -> Checked {
+    fn stored(&self, id: ValueId) -> CheckedKernel {
         self.usable(id)?;
         let value = &self.kernel.values[id];
         require(!self.is_truth(id), || format!("the truth value {id} is stored"))?;
@@ -302,7 +302,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Requires that an index stays within an array of known length; loaded parts are not checked.
-    fn within(&self, index: &Index, length: usize, array: &str) -> Checked {
+    fn within(&self, index: &Index, length: usize, array: &str) -> CheckedKernel {
         let (low, high, batch) = self.range(index)?;
         require(batch == 0, || format!("the index of {array} depends on the batch"))?;
         require(low >= 0 && high < length as i64, || {
@@ -311,26 +311,26 @@ impl<'k> Verifier<'k> {
     }
 
     /// Requires the same for an array with an entry per lane, or with entries common to all.
-    fn within_own(&self, index: &Index, length: usize, array: &str) -> Checked {
+    fn within_own(&self, index: &Index, length: usize, array: &str) -> CheckedKernel {
         self.within(index, length, array)?;
         self.together(index, array)
     }
 
     /// Requires that no part of an index is loaded or differs between lanes.
-    fn together(&self, index: &Index, array: &str) -> Checked {
+    fn together(&self, index: &Index, array: &str) -> CheckedKernel {
         let mut vars = index.terms.iter().map(|&(var, _)| var);
         let apart = vars.find(|&var| self.kernel.is_loaded(var) || self.kernel.differs(var));
         apart.map_or(Ok(()), |var| Err(format!("{array} is accessed by {var}, a lane's own")))
     }
 
     /// Requires that an index into an argument is not negative.
-    fn positive(&self, index: &Index, array: &str) -> Checked {
+    fn positive(&self, index: &Index, array: &str) -> CheckedKernel {
         let (low, _, batch) = self.range(index)?;
         require(low >= 0 && batch >= 0, || format!("{array} is accessed at a negative index"))?;
         self.together(index, array)
     }
 
-    fn local(&self, id: LocalId, index: &Index) -> Checked {
+    fn local(&self, id: LocalId, index: &Index) -> CheckedKernel {
         let local = self.kernel.locals.get(id).ok_or_else(|| format!("{id} does not exist"))?;
         self.within_own(index, local.length, &local.name)
     }

@@ -8,7 +8,7 @@ use super::lowering::Lowering;
 use super::slots::SlotLocation;
 use crate::abi::{Indices, Role, TILE};
 use crate::kir::build::Builder;
-use crate::kir::{ArgumentId, Index, Indexed, Statement, ValueId, VarId, Write};
+use crate::kir::{ArgumentId, Index, IndirectIndex, Statement, ValueId, VarId, Write};
 use crate::plan::Scatter;
 
 /// The location of the nodal values of a quantity, or of the result.
@@ -93,11 +93,11 @@ impl NodalLocation {
         let to = match self.map {
             None => return b.store_lanes(target, unknown, value),
             Some((map, Indices::Dofs)) => {
-                Indexed { map, at: unknown, scale: 1, offset: 0, masked: true }
+                IndirectIndex { map, at: unknown, scale: 1, offset: 0, masked: true }
             }
             Some((map, indices)) => {
                 let (scale, offset) = self.place(indices, c);
-                Indexed { map, at: node.clone(), scale, offset, masked: false }
+                IndirectIndex { map, at: node.clone(), scale, offset, masked: false }
             }
         };
         b.statement(Statement::Scatter { target, to, value, write });
@@ -155,7 +155,7 @@ impl MatrixEntries {
         let at = &Index::from(b.batch()).times(self.entries) + entry;
         let (target, write) = (self.array, self.write);
         let Some(map) = self.map else { return b.store_lanes(target, at, value) };
-        let to = Indexed { map, at, scale: 1, offset: 0, masked: true };
+        let to = IndirectIndex { map, at, scale: 1, offset: 0, masked: true };
         b.statement(Statement::Scatter { target, to, value, write });
     }
 }

@@ -13,7 +13,7 @@ use super::lowering::Lowering;
 use super::point::Evaluate;
 use super::stored::TestFactors;
 use crate::abi::Role;
-use crate::kir::{Index, Indexed, Statement, Write};
+use crate::kir::{Index, IndirectIndex, Statement, Write};
 use fem_dsl::point::Part;
 
 /// Returns the index of a component at a point in the map of targets.
@@ -30,7 +30,7 @@ pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evalua
     for component in 0..s.facts.rows() {
         let value = evaluate(s, quantity, component, Part::Value);
         let at = target(s, component, point);
-        let to = Indexed { map, at, scale: 1, offset: 0, masked: true };
+        let to = IndirectIndex { map, at, scale: 1, offset: 0, masked: true };
         s.b.statement(Statement::Scatter { target: fine, to, value, write: Write::Alone });
     }
 }

@@ -3,7 +3,7 @@
 //! For targets whose varying values are vectors of lanes (Rust), a uniform operand of a varying operation becomes an
 //! explicit [`Op::Broadcast`].
 
-use crate::kir::{ArgumentId, Index, Indexed, Kernel, Op, Statement, Value, ValueId, Write};
+use crate::kir::{ArgumentId, Index, IndirectIndex, Kernel, Op, Statement, Value, ValueId, Write};
 use fem_dsl::arena::IndexVec;
 
 /// Makes every operand of a varying operation varying.
@@ -85,7 +85,7 @@ impl Pass {
         for &(offset, ends) in values {
             for (at, value) in at.iter().cloned().zip(ends) {
                 let (to, value) =
-                    (Indexed { map, at, scale, offset, masked }, self.varying(value, out));
+                    (IndirectIndex { map, at, scale, offset, masked }, self.varying(value, out));
                 out.push(Statement::Scatter { target, to, value, write });
             }
         }

@@ -5,7 +5,7 @@ use crate::dialect::comment::comment;
 use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{C, rename};
 use crate::kir::{
-    ArgumentId, Binary, Comparison, Condition, Index, Indexed, Integer, IntegersId, Kernel,
+    ArgumentId, Binary, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId, Kernel,
     LocalId, Op, Run, SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
 use crate::limits::{REGISTERS, WRITTEN_OUT};
@@ -165,7 +165,7 @@ pub(super) fn block(
                 let _ = writeln!(text, "{indent}}}");
             }
             Statement::Scatter { target, to, value: stored, write: mode } => {
-                let Indexed { map, at, scale, offset, masked } = to;
+                let IndirectIndex { map, at, scale, offset, masked } = to;
                 let (target, map) = (argument(kernel, *target), argument(kernel, *map));
                 let place = element("to", *scale, *offset);
                 let write = write_to(kernel, *mode, target, &place, &value(kernel, *stored).text);
@@ -403,7 +403,7 @@ fn definition(kernel: &FoldedKernel, id: ValueId) -> Option<Expression> {
                 false => format!("{source}[{}]", element(var, *scale, *offset)),
             })
         }
-        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
+        Op::Gather { source, from: IndirectIndex { map, at, scale, offset, masked } } => {
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));
             let at = of_lane(kernel, at);
             primary(if *masked {

@@ -5,8 +5,8 @@ use crate::dialect::comment::comment;
 use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{RUST, rename};
 use crate::kir::{
-    ArgumentId, Binary, Cache, Comparison, Condition, Index, Indexed, Integer, Kernel, LocalId, Op,
-    Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
+    ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, Kernel,
+    LocalId, Op, Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
 };
 use fem_dsl::arena::Id;
 use std::fmt::Write;
@@ -143,7 +143,7 @@ pub(super) fn block(text: &mut String, kernel: &FoldedKernel, body: &[Statement]
                 let _ = writeln!(text, "{indent}}}");
             }
             Statement::Scatter { target, to, value: stored, .. } => {
-                let Indexed { map, at, scale, offset, masked } = to;
+                let IndirectIndex { map, at, scale, offset, masked } = to;
                 let masked = if *masked { "_masked" } else { "" };
                 let at = index(kernel, at, kernel.lanes);
                 let _ = writeln!(
@@ -319,7 +319,7 @@ fn definition(kernel: &FoldedKernel, id: ValueId) -> Option<Expression> {
             let (masks, at) = (argument(kernel, *masks), index(kernel, at, kernel.lanes));
             primary(format!("flags({masks}.add({at}), {bit})"))
         }
-        Op::Gather { source, from: Indexed { map, at, scale, offset, masked } } => {
+        Op::Gather { source, from: IndirectIndex { map, at, scale, offset, masked } } => {
             let function = if *masked { "gather_masked" } else { "V::gather" };
             let at = index(kernel, at, kernel.lanes);
             let (source, map) = (argument(kernel, *source), argument(kernel, *map));

@@ -2,11 +2,11 @@
 
 mod lanes;
 
-use super::threads::Shared;
+use super::threads::SharedMemory;
 use super::{Array, Fault};
 use crate::kir::{
-    ArgumentId, Condition, Entries, Index, Indexed, Integer, IntegersId, Kernel, LocalId, Op, Run,
-    SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
+    ArgumentId, Condition, Entries, Index, IndirectIndex, Integer, IntegersId, Kernel, LocalId, Op,
+    Run, SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
@@ -41,7 +41,7 @@ pub(super) struct Machine<'k, 'm, 'a> {
     /// The thread in its group; `None` if lanes run in lockstep.
     thread: Option<usize>,
     /// Memory shared by the threads of a group, or by the lanes.
-    shared: Rc<RefCell<Shared>>,
+    shared: Rc<RefCell<SharedMemory>>,
 }
 
 impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
@@ -64,7 +64,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             exists: vec![true; kernel.vars.len()],
             places: Vec::with_capacity(lanes),
             thread: None,
-            shared: Rc::new(RefCell::new(Shared::new(kernel))),
+            shared: Rc::new(RefCell::new(SharedMemory::new(kernel))),
         };
         for (id, value) in kernel.values.iter_enumerated() {
             if let Op::Constant(number) = value.op {
@@ -89,7 +89,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         kernel: &'k Kernel,
         arguments: &'m [Array<'a>],
         thread: usize,
-        shared: Rc<RefCell<Shared>>,
+        shared: Rc<RefCell<SharedMemory>>,
     ) -> Self {
         let mut machine = Self::new(kernel, arguments);
         (machine.thread, machine.shared) = (Some(thread), shared);
@@ -137,7 +137,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             None => self.lanes,
         };
         if !kernel.shared.is_empty() {
-            *self.shared.borrow_mut() = Shared::new(kernel);
+            *self.shared.borrow_mut() = SharedMemory::new(kernel);
         }
         self.block(&kernel.body)
     }
@@ -234,7 +234,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 for &(offset, ends) in values {
                     for (at, value) in at.iter().cloned().zip(ends) {
                         let (map, scale, masked) = (*map, *scale, false);
-                        let to = Indexed { map, at, scale, offset, masked };
+                        let to = IndirectIndex { map, at, scale, offset, masked };
                         self.scatter(*target, &to, value, Write::Atomic)?;
                     }
                 }
@@ -353,7 +353,12 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         Err(self.beyond(from, first.max(array.len() as i64)))
     }
 
-    fn gather(&mut self, id: ValueId, source: ArgumentId, indexed: &Indexed) -> Result<(), Fault> {
+    fn gather(
+        &mut self,
+        id: ValueId,
+        source: ArgumentId,
+        indexed: &IndirectIndex,
+    ) -> Result<(), Fault> {
         let first = self.at(&indexed.at) * self.lanes as i64;
         for lane in self.lanes_on() {
             self.values[id.index() * self.lanes + lane] =
@@ -368,7 +373,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     fn scatter(
         &mut self,
         target: ArgumentId,
-        indexed: &Indexed,
+        indexed: &IndirectIndex,
         value: ValueId,
         write: Write,
     ) -> Result<(), Fault> {
@@ -451,7 +456,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Returns the element at an entry of an index array; `None` if masked.
-    fn place(&self, indexed: &Indexed, entry: i64) -> Result<Option<i64>, Fault> {
+    fn place(&self, indexed: &IndirectIndex, entry: i64) -> Result<Option<i64>, Fault> {
         let number = i64::from(self.index(indexed.map, entry)?);
         Ok(self.element(number, (indexed.scale, indexed.offset), indexed.masked))
     }

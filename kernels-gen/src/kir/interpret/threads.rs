@@ -13,14 +13,14 @@ use std::rc::Rc;
 
 /// The threads that have accessed an entry since the last barrier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Touched {
+enum TouchedElements {
     #[default]
     Nobody,
     One(usize),
     Several,
 }
 
-impl Touched {
+impl TouchedElements {
     /// Returns whether a thread other than `thread` has.
     fn by_another(self, thread: usize) -> bool {
         match self {
@@ -44,8 +44,8 @@ impl Touched {
 pub(super) struct Slot {
     /// The last value written.
     pub(super) value: Option<f64>,
-    readers: Touched,
-    writers: Touched,
+    readers: TouchedElements,
+    writers: TouchedElements,
 }
 
 impl Slot {
@@ -64,12 +64,12 @@ impl Slot {
 
 /// The shared arrays of a group.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct SharedMemory {
     /// `[array][entry]`.
     pub(super) slots: Vec<Vec<Slot>>,
 }
 
-impl Shared {
+impl SharedMemory {
     /// Returns unwritten arrays.
     pub(super) fn new(kernel: &Kernel) -> Self {
         let empty = |array: &Local| vec![Slot::default(); array.length];
@@ -79,7 +79,7 @@ impl Shared {
     /// Clears the access records at a barrier.
     pub(super) fn meet(&mut self) {
         for slot in self.slots.iter_mut().flatten() {
-            (slot.readers, slot.writers) = (Touched::Nobody, Touched::Nobody);
+            (slot.readers, slot.writers) = (TouchedElements::Nobody, TouchedElements::Nobody);
         }
     }
 }
@@ -90,7 +90,7 @@ pub(super) fn run(
     batches: Range<usize>,
     arguments: &[Array<'_>],
 ) -> Result<(), Fault> {
-    let shared = Rc::new(RefCell::new(Shared::new(kernel)));
+    let shared = Rc::new(RefCell::new(SharedMemory::new(kernel)));
     let mut threads: Vec<Machine<'_, '_, '_>> = (0..kernel.threads)
         .map(|thread| Machine::of_group(kernel, arguments, thread, Rc::clone(&shared)))
         .collect();
@@ -98,7 +98,7 @@ pub(super) fn run(
     for (turn, first) in batches.clone().step_by(kernel.group).enumerate() {
         // The next turn of the same group sees the data of this one, and may race with it.
         if turn.is_multiple_of(kernel.series) {
-            *shared.borrow_mut() = Shared::new(kernel);
+            *shared.borrow_mut() = SharedMemory::new(kernel);
         }
         for (thread, machine) in threads.iter_mut().enumerate() {
             let own = first + thread / share;

@@ -3,8 +3,8 @@
 use super::line::{Line, one_of};
 use super::{DEEPEST, ReadError, Reader};
 use crate::kir::{
-    ArgumentId, Binary, Cache, Comparison, Condition, Index, Indexed, Integer, IntegersId, LocalId,
-    Op, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId, Var, VarId, Write,
+    ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId,
+    LocalId, Op, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId, Var, VarId, Write,
 };
 use fem_dsl::arena::Id;
 
@@ -336,7 +336,10 @@ impl Reader {
             let (at, scale) = (self.index(line)?, lane_scale(line)?);
             let offset = offset(line)?;
             let masked = line.eat(" masked");
-            return Ok(Op::Gather { source, from: Indexed { map, at, scale, offset, masked } });
+            return Ok(Op::Gather {
+                source,
+                from: IndirectIndex { map, at, scale, offset, masked },
+            });
         }
         if let Some(var) = self.var_before(line, " * ") {
             let (scale, offset) = (line.natural()?, offset(line)?);
@@ -565,7 +568,7 @@ impl Reader {
             let offset = offset(line)?;
             let (write, value) = (self.write(line)?, self.operand(line)?);
             let masked = line.eat(" masked");
-            let to = Indexed { map, at, scale, offset, masked };
+            let to = IndirectIndex { map, at, scale, offset, masked };
             return Ok(Statement::Scatter { target, to, value, write });
         }
         if let Some(var) = self.var_before(line, " * ") {

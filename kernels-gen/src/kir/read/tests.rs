@@ -6,8 +6,8 @@ use super::{DEEPEST, read, read_all};
 use crate::kir::build::Builder;
 use crate::kir::verify::{Phase, verify};
 use crate::kir::{
-    Cache, Condition, Element, Entries, Index, Indexed, Integer, Kernel, Op, Precision, Rule, Run,
-    Statement, Thread, Unary, Value, Var, Write,
+    Cache, Condition, Element, Entries, Index, IndirectIndex, Integer, Kernel, Op, Precision, Rule,
+    Run, Statement, Thread, Unary, Value, Var, Write,
 };
 use crate::plan::{Strategy, Task};
 use std::collections::BTreeSet;
@@ -154,7 +154,7 @@ fn everything() -> Kernel {
     b.store_lanes(y, at.clone(), value);
     b.scatter(y, map, at.clone(), (3, 2), true, value);
     let run = Run { map, at: at.clone(), scale: 3, local, positions, first: 1, length: 2 };
-    let to = Indexed { map, at: at.clone(), scale: 1, offset: 0, masked: false };
+    let to = IndirectIndex { map, at: at.clone(), scale: 1, offset: 0, masked: false };
     let statements = [
         Statement::GatherRun { source: x, run: run.clone() },
         Statement::ScatterRun { target: y, run, write: Write::Alone },

@@ -1,6 +1,6 @@
 //! Invariants 7 to 9: reads and writes of memory.
 
-use super::{Checked, Phase, Verifier, require};
+use super::{CheckedKernel, Phase, Verifier, require};
 use crate::kir::{
     Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Run, SharedId,
     Statement, Thread, VarId, Write,
@@ -16,7 +16,7 @@ enum Use {
 
 impl<'k> Verifier<'k> {
     /// Checks the memory that an operation reads.
-    pub(super) fn loads(&self, op: &Op) -> Checked {
+    pub(super) fn loads(&self, op: &Op) -> CheckedKernel {
         match op {
             Op::LoadLocal(local, index) => self.local(*local, index),
             Op::LoadShared(shared, index) => self.shared(*shared, index),
@@ -50,25 +50,25 @@ impl<'k> Verifier<'k> {
     }
 
     /// Requires a variable that indicates the border of a cell.
-    fn border(&self, var: VarId) -> Checked {
+    fn border(&self, var: VarId) -> CheckedKernel {
         let known = matches!(self.kernel.thread_of(var), Some(Thread::Border { .. }));
         require(known, || format!("{var} does not say what lies on a border"))
     }
 
     /// Requires a variable that addresses an element of an array.
-    fn loaded(&self, var: VarId) -> Checked {
+    fn loaded(&self, var: VarId) -> CheckedKernel {
         let loaded = matches!(self.kernel.integer(var), Some(Integer::Element(..)));
         require(loaded && self.is_open(var), || format!("{var} was not loaded"))?;
         self.by_itself(|| format!("the element of {var}"))
     }
 
     /// Requires the phase before vectors, for operations that differ between threads or lanes.
-    fn by_itself(&self, what: impl FnOnce() -> String) -> Checked {
+    fn by_itself(&self, what: impl FnOnce() -> String) -> CheckedKernel {
         require(self.phase == Phase::Lowered, || format!("a vector cannot go to {}", what()))
     }
 
     /// Checks the invariants of a statement that is neither a `Let` nor a loop.
-    pub(super) fn statement(&self, statement: &Statement) -> Checked {
+    pub(super) fn statement(&self, statement: &Statement) -> CheckedKernel {
         match statement {
             Statement::StoreLocal(local, index, value) => {
                 self.stored(*value)?;
@@ -137,19 +137,19 @@ impl<'k> Verifier<'k> {
     }
 
     /// Checks a private array of integers at an entry.
-    pub(super) fn integers(&self, id: IntegersId, entry: &Index) -> Checked {
+    pub(super) fn integers(&self, id: IntegersId, entry: &Index) -> CheckedKernel {
         let array = self.kernel.integers.get(id).ok_or_else(|| format!("{id} does not exist"))?;
         self.by_itself(|| array.name.clone())?;
         self.within_own(entry, array.length, &array.name)
     }
 
-    fn shared(&self, id: SharedId, index: &Index) -> Checked {
+    fn shared(&self, id: SharedId, index: &Index) -> CheckedKernel {
         let array = self.kernel.shared.get(id).ok_or_else(|| format!("{id} does not exist"))?;
         self.within(index, array.length, &array.name)
     }
 
     /// Checks the array of the counts of active lanes.
-    pub(super) fn counts(&self, id: ArgumentId) -> Checked {
+    pub(super) fn counts(&self, id: ArgumentId) -> CheckedKernel {
         let array = self.argument(id)?;
         let right = array.element == Element::U32 && !array.written;
         require(right, || format!("{} cannot count active lanes", array.name))
@@ -176,13 +176,13 @@ impl<'k> Verifier<'k> {
     }
 
     /// Checks an index array at an entry.
-    fn map(&self, id: ArgumentId, at: &Index) -> Checked {
+    fn map(&self, id: ArgumentId, at: &Index) -> CheckedKernel {
         self.elements(id, at)?;
         self.together(at, &self.argument(id)?.name)
     }
 
     /// Checks the same with an entry per lane.
-    pub(super) fn elements(&self, id: ArgumentId, at: &Index) -> Checked {
+    pub(super) fn elements(&self, id: ArgumentId, at: &Index) -> CheckedKernel {
         let array = self.argument(id)?;
         let right = array.element == Element::U32 && !array.written;
         require(right, || format!("{} is no index array", array.name))?;
@@ -193,7 +193,7 @@ impl<'k> Verifier<'k> {
     }
 
     /// Checks the starts and the positions of a run.
-    fn run(&self, run: &Run) -> Checked {
+    fn run(&self, run: &Run) -> CheckedKernel {
         let Run { map, at, local, first, length, .. } = run;
         self.map(*map, at)?;
         let array = self.kernel.locals.get(*local).ok_or_else(|| format!("{local} is missing"))?;
@@ -213,7 +213,7 @@ impl<'k> Verifier<'k> {
 }
 
 /// Requires node-by-node writes: runs and computed positions do not distinguish nodes inside a cell.
-fn node_by_node(write: Write) -> Checked {
+fn node_by_node(write: Write) -> CheckedKernel {
     let inside = matches!(write, Write::Inside(_));
     require(!inside, || "runs and computed places do not say what lies inside a cell".to_owned())
 }

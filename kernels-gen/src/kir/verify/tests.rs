@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    ArgumentId, Comparison, Element, Entries, Indexed, IntegersId, Precision, Run, Unary, Value,
-    Var, Write,
+    ArgumentId, Comparison, Element, Entries, IndirectIndex, IntegersId, Precision, Run, Unary,
+    Value, Var, Write,
 };
 
 /// Loads, loops, a private array, a table, a gather and a scatter.
@@ -208,7 +208,7 @@ fn arguments_are_used_as_declared() {
     use Phase::Lowered;
     let indexed = |map: usize| {
         let (map, at) = (ArgumentId::from_index(map), Index::from(0));
-        Indexed { map, at, scale: 1, offset: 0, masked: false }
+        IndirectIndex { map, at, scale: 1, offset: 0, masked: false }
     };
     let scatter = |k: &Kernel, target: usize, map: usize| Statement::Scatter {
         target: ArgumentId::from_index(target),

@@ -1,11 +1,11 @@
 //! Invariants 2 to 4 and 10: properties of a value that do not depend on its position.
 
-use super::{Checked, Phase, Verifier, precedes, require};
+use super::{CheckedKernel, Phase, Verifier, precedes, require};
 use crate::kir::{Op, Value, ValueId};
 
 impl Verifier<'_> {
     /// Checks the invariants of one value.
-    pub(super) fn value(&self, id: ValueId, value: &Value) -> Checked {
+    pub(super) fn value(&self, id: ValueId, value: &Value) -> CheckedKernel {
         for operand in value.op.operands() {
             require(precedes(operand, id), || format!("{id} precedes its operand {operand}"))?;
         }
@@ -28,7 +28,7 @@ impl Verifier<'_> {
         self.kernel.values[id].varying
     }
 
-    fn uniformity(&self, id: ValueId, value: &Value) -> Checked {
+    fn uniformity(&self, id: ValueId, value: &Value) -> CheckedKernel {
         let varying =
             value.op.is_of_lane() || value.op.operands().any(|operand| self.is_varying(operand));
         require(varying == value.varying, || {
@@ -48,7 +48,7 @@ impl Verifier<'_> {
         Ok(())
     }
 
-    fn types(&self, id: ValueId, op: &Op) -> Checked {
+    fn types(&self, id: ValueId, op: &Op) -> CheckedKernel {
         let truth = |operand: ValueId, wanted: bool| {
             let found = self.is_truth(operand);
             let what = if wanted { "a truth value" } else { "a real" };

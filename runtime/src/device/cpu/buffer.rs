@@ -21,12 +21,12 @@ const LINE: usize = 64;
 const PAGE: usize = 2 << 20;
 
 mod sealed {
-    pub trait Sealed {}
+    pub trait SealedElement {}
 }
 
 /// Number type without padding or invalid bit patterns; all-zero bytes mean 0.
 pub trait PlainNumber:
-    sealed::Sealed + Copy + Default + Send + Sync + fmt::Debug + 'static
+    sealed::SealedElement + Copy + Default + Send + Sync + fmt::Debug + 'static
 {
     /// The name of the type in Rust, for messages.
     const NAME: &'static str;
@@ -34,7 +34,7 @@ pub trait PlainNumber:
 
 macro_rules! plain {
     ($($kind:ty),*) => {$(
-        impl sealed::Sealed for $kind {}
+        impl sealed::SealedElement for $kind {}
         impl PlainNumber for $kind {
             const NAME: &'static str = stringify!($kind);
         }

@@ -1,4 +1,4 @@
-//! Pinned host memory: the GPU accesses it directly, whereas other memory is copied by the driver.
+//! PinnedBuffer host memory: the GPU accesses it directly, whereas other memory is copied by the driver.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,19 +8,19 @@ use cudarc::driver::{CudaContext, PinnedHostSlice};
 use super::error::driver;
 use crate::device::{DeviceError, StagingBuffer};
 
-/// Pinned host memory.
-struct Pinned {
+/// PinnedBuffer host memory.
+struct PinnedBuffer {
     memory: PinnedHostSlice<u8>,
     bytes: usize,
 }
 
-impl fmt::Debug for Pinned {
+impl fmt::Debug for PinnedBuffer {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} pinned bytes", self.bytes)
     }
 }
 
-impl StagingBuffer for Pinned {
+impl StagingBuffer for PinnedBuffer {
     fn bytes(&mut self) -> Result<&mut [u8], DeviceError> {
         let all = self.memory.as_mut_slice().map_err(driver("take pinned memory"))?;
         Ok(&mut all[..self.bytes])
@@ -40,7 +40,7 @@ pub(super) fn staging(context: &Arc<CudaContext>, bytes: usize) -> Box<dyn Stagi
         Ok(memory)
     });
     match filled {
-        Ok(memory) => Box::new(Pinned { memory, bytes }),
+        Ok(memory) => Box::new(PinnedBuffer { memory, bytes }),
         Err(error) => {
             tracing::debug!("no pinned memory: {error}");
             Box::new(vec![0; bytes])

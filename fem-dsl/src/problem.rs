@@ -128,7 +128,7 @@ pub struct Problem {
     pub eigen: Option<EigenProblem>,
     /// The solver, where it was named.
     pub solver: Option<SolverSettings>,
-    /// What is reported of the solution.
+    /// The reports on the solution.
     pub reports: Reports,
 }
 

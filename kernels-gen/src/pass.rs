@@ -23,7 +23,7 @@ pub struct Module<'k> {
     pub kernels: &'k mut [Kernel],
     /// The language has another memory for tables of which threads read different entries.
     pub has_spread_memory: bool,
-    /// Where the constants of each kernel are; empty before [`place`](mod@place).
+    /// The memory of the constants of each kernel; empty before [`place`](mod@place).
     pub constants: Vec<Constants>,
 }
 

@@ -1,5 +1,5 @@
-//! How fast forests are refined, balanced and asked for what hangs, on one thread: `cargo run --release -p runtime
-//! --example forest [LEAVES]`.
+//! Speed of refinement, balance and hanging nodes of forests, on one thread:
+//! `cargo run --release -p runtime --example forest [LEAVES]`.
 //!
 //! A box of 8 × 8 × 8 hexahedra is refined where a sphere goes through it, level by level; a row is what the last level
 //! takes, in millions of its cells a second. Twice the cells should take twice the time.
@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What is measured of one level.
+/// Measurements of one level.
 struct Row {
     leaves: usize,
     hanging: usize,
@@ -80,7 +80,7 @@ fn level(forest: &mut Forest) -> Result<Row, ForestError> {
     Ok(Row { leaves: forest.n_leaves(), hanging, refine, balance, masks: seconds })
 }
 
-/// What it takes to make a mesh of leaves, and to number its unknowns.
+/// Measures the construction of a mesh of leaves and the numbering of its degrees of freedom.
 fn numbering(
     mesh: &Mesh,
     most: usize,

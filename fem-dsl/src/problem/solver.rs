@@ -65,7 +65,7 @@ impl Smoother {
 /// Settings of a multigrid hierarchy.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MultigridSettings {
-    /// Whether all levels are aggregated from the matrix, instead of discretised.
+    /// True if all levels are aggregated from the matrix, instead of discretised.
     pub is_algebraic: bool,
     /// The smoother.
     pub smoother: Option<Smoother>,

@@ -52,7 +52,7 @@ impl SolverMismatch {
     }
 }
 
-/// Why a solver does not suit a form, if it does not.
+/// Returns the reason why a solver does not suit a form; `None` if it does.
 fn unsuited(form: &PointForm, solver: &SolverSettings) -> Option<SolverMismatch> {
     let linear = form.integrals.iter().all(|integral| integral.linear);
     let (name, method) = (solver.word(), solver.method());

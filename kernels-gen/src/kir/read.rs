@@ -107,7 +107,7 @@ struct Reader {
     values: BTreeMap<usize, Value>,
     /// The constant that a number stands for, by the number's bits.
     constants: BTreeMap<u64, ValueId>,
-    /// Where a value is used first.
+    /// The position of the first use of each value.
     used: BTreeMap<usize, Position>,
     /// The name by which a variable is called first, and where.
     called: BTreeMap<usize, (String, Position)>,
@@ -365,7 +365,7 @@ fn gap<T>(map: &BTreeMap<usize, T>) -> Option<usize> {
     map.keys().enumerate().find(|(number, key)| number != *key).map(|(number, _)| number)
 }
 
-/// Whether a declaration of this kind of array comes next; it must have the next number.
+/// Returns whether a declaration of this kind of array comes next; it must have the next number.
 fn is_next(line: &mut Line<'_>, prefix: &str, next: usize) -> Result<bool, ReadError> {
     let start = *line;
     match line.id(prefix, " ") {

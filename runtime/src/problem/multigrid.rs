@@ -43,7 +43,7 @@ use std::sync::Arc;
 use std::time::Instant;
 use transfer::{KernelTransfer, LevelTransfer, StateInjection, TransferEnvironment};
 
-/// Why a problem has no levels.
+/// Reason why a problem has no multigrid hierarchy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum MultigridError {
     /// A field of several without levels for its block and without a mass as its Schur complement.
@@ -94,7 +94,7 @@ pub struct HierarchyInput<'a> {
     pub target: &'a Target,
     /// The device; `None` for the host.
     pub device: Option<&'a Arc<dyn Device>>,
-    /// How they are asked to be.
+    /// Settings of the hierarchies.
     pub settings: &'a HierarchySettings,
 }
 

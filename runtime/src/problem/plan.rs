@@ -1,10 +1,16 @@
 //! Solve plan of a problem: the solver, its preconditioner and the factorisation, decided once: [`plan_solve`].
 //!
-//! Where a problem names no solver, a linear one is solved by factorisation where that is cheap ([`cost`]), else with a
-//! symmetric Jacobian by CG and otherwise by GMRES, and by factorisation where these fail. A nonlinear problem is solved
-//! by Newton's method with these. A saddle point, in which a field has no term with itself, is indefinite: it is solved by
-//! factorisation, or where it is large by FGMRES with multigrid, MINRES or GMRES. On a device iterations come first,
-//! because they stay there.
+//! The defaults of a problem that names no solver:
+//!
+//! | problem | solver |
+//! | --- | --- |
+//! | linear, cheap to factorise ([`cost`]) | direct |
+//! | linear, symmetric Jacobian | CG, then direct if it fails |
+//! | linear, other | GMRES, then direct if it fails |
+//! | saddle point (a field has no term with itself) | direct if small, else FGMRES with multigrid, MINRES or GMRES |
+//! | nonlinear | Newton's method with one of these |
+//!
+//! On a device iterations come first, because they stay there.
 
 pub(super) mod cost;
 mod hierarchy;
@@ -47,7 +53,7 @@ pub enum PreconditionerPlan {
     Multigrid {
         /// Its settings.
         settings: HierarchySettings,
-        /// Whether the problem names it: the solve fails where it cannot be made, instead of taking the diagonal.
+        /// True if the problem names it: the solve then fails if it cannot be made, instead of taking the diagonal.
         is_required: bool,
     },
 }
@@ -85,11 +91,11 @@ pub struct LinearPlan {
     pub solver: InnerSolver,
     /// Iterations of a GMRES cycle.
     pub restart: usize,
-    /// When the matrix is factorised unasked.
+    /// The direct solve that may replace iterations.
     pub factors: DirectFallback,
     /// The preconditioner.
     pub preconditioner: PreconditionerPlan,
-    /// Whether each of several processes factorises the whole matrix: required, where the problem names it.
+    /// The redundant factorisation of the whole matrix by each process: required if the problem names it.
     pub factors_at_each: Option<Requirement>,
 }
 
@@ -109,13 +115,13 @@ impl LinearPlan {
         LinearSettings { solver, restart, preconditioning, factors }
     }
 
-    /// Whether the matrix is factorised before anything else.
+    /// Returns whether the matrix is factorised before anything else.
     pub fn is_direct(&self) -> bool {
         let first = self.factors == DirectFallback::First;
         self.solver == InnerSolver::Direct || self.factors_at_each.is_some() || first
     }
 
-    /// Whether the problem names factorisation.
+    /// Returns whether the problem names factorisation.
     pub(super) fn names_direct(&self) -> bool {
         self.solver == InnerSolver::Direct || self.factors_at_each == Some(Requirement::Required)
     }
@@ -126,7 +132,7 @@ impl LinearPlan {
 pub struct NewtonPlan {
     /// The largest number of linear iterations in a step.
     pub max_inner: usize,
-    /// Whether steps are shortened by a line search.
+    /// True if a line search shortens steps.
     pub line_search: bool,
     /// The forcing terms.
     pub forcing: Forcing,
@@ -136,7 +142,7 @@ pub struct NewtonPlan {
     pub load_steps: usize,
     /// The parameter that grows with the load; boundary values grow without one.
     pub load: Option<String>,
-    /// Whether a failed solve may be repeated by a sweep of a parameter.
+    /// True if a failed solve may be repeated by a sweep of a parameter.
     pub may_sweep: bool,
 }
 
@@ -147,7 +153,7 @@ pub struct SolvePlan {
     pub rtol: f64,
     /// The absolute tolerance.
     pub atol: f64,
-    /// Whether the tolerance was asked for and must be reached; else the solution may be as good as rounding allows.
+    /// True if the problem gives the tolerance, which must be reached; else the solution may be as good as rounding allows.
     pub strict: bool,
     /// The largest number of iterations, or of steps of Newton's method.
     pub max_iterations: usize,
@@ -279,7 +285,8 @@ pub(super) fn plan_linear(
     LinearPlan { solver, restart, factors, preconditioner, factors_at_each }
 }
 
-/// Whether multigrid preconditions unasked: CG is tried, and with the diagonal it would take longer than the hierarchy takes to be made.
+/// Returns whether multigrid preconditions by default: CG is tried, and with the diagonal it would take longer than the
+/// setup of the hierarchy.
 fn takes_multigrid(facts: &ProblemProperties, method: Option<Method>) -> bool {
     // Where one process would factorise, and the diagonal serves badly.
     if facts.resources.is_distributed() && facts.is_saddle {

@@ -43,7 +43,7 @@ use ramp::{LoadQuantity, LoadedSystem, ParameterSweep};
 pub(super) use redundant_direct::UNKNOWN_DATA;
 pub(super) use sequence::LinearSolveSequence;
 
-/// What is solved.
+/// A form on its discretisation, with all that its solve needs.
 #[derive(Clone, Copy)]
 pub struct DiscreteProblem<'a> {
     /// The form.

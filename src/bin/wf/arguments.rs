@@ -14,7 +14,7 @@ use weakform::{Cell, Quadrature};
 
 use crate::report::Failure;
 
-/// Which problem is meant, and what of it is said otherwise.
+/// A problem of a file, and the statements that the command line replaces.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct ProblemArguments {
     /// The file with forms and problems; `-` is standard input, and paths of meshes then start from the current folder.
@@ -70,7 +70,7 @@ impl ProblemArguments {
     }
 }
 
-/// What computes.
+/// Backend of the kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Backend {
     /// Generated Rust with SIMD, on this machine's processor.
@@ -101,10 +101,10 @@ impl From<Backend> for device::Backend {
     }
 }
 
-/// Which device computes.
+/// Device of the kernels.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct DeviceArguments {
-    /// What computes.
+    /// The backend of the kernels.
     #[arg(long, value_enum, default_value_t = Backend::Cpu)]
     pub(crate) backend: Backend,
 
@@ -166,7 +166,7 @@ impl DeviceArguments {
     }
 }
 
-/// How the Jacobian is applied in each iteration.
+/// Representation of the Jacobian.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OperatorArgument {
     /// From the form, cell by cell: no matrix is made.
@@ -179,15 +179,15 @@ pub(crate) enum OperatorArgument {
     EbeV2,
 }
 
-/// How the Jacobian of a solve is applied.
+/// Representation and assembly of the Jacobian of a solve.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct OperatorArguments {
-    /// How the Jacobian is applied: from the form, as a sparse matrix, or with element matrices. Matrix-free without it, which
-    /// is what is fastest, but for `solver = direct`, which takes a matrix anyway.
+    /// The representation of the Jacobian: from the form, as a sparse matrix, or with element matrices. Without it matrix-free,
+    /// which is fastest, except for `solver = direct`, which takes a matrix anyway.
     #[arg(long, value_enum, value_name = "HOW")]
     pub(crate) operator: Option<OperatorArgument>,
 
-    /// How the matrix of `--operator assembled` is made: pattern (cells add to places that are known), coloured (the same,
+    /// The assembly algorithm of `--operator assembled`: pattern (cells add to places that are known), coloured (the same,
     /// colour by colour), owner (places add up what cells have stored) or acoo (lists of the rows, sorted and merged). Without it
     /// pattern on the processor, and owner on devices, which give the same bits at every run, as coloured does.
     #[arg(long, value_name = "WAY")]

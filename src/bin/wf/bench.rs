@@ -112,7 +112,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "W", value_parser = above_zero)]
     pub(crate) lanes: Option<usize>,
 
-    /// How the kernels come to the map of a cell; the one with the least predicted time without it
+    /// The source of a cell's geometry; without it the one with the least predicted time
     #[arg(long, value_name = "NAME")]
     pub(crate) geometry: Option<GeometryArgument>,
 
@@ -426,7 +426,7 @@ fn kept<E: Into<Failure>>(
     }
 }
 
-/// Where a kernel's geometry comes from.
+/// Source of a kernel's geometry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum GeometryArgument {
     /// Eight coefficients a cell

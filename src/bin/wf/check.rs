@@ -35,12 +35,12 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME")]
     problem: Option<String>,
 
-    /// What counts as an error, too.
+    /// The findings that count as errors, too.
     #[arg(long, value_enum, value_name = "WHAT")]
     deny: Option<DenyArgument>,
 }
 
-/// What is taken for an error.
+/// Findings that count as errors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 enum DenyArgument {
     /// All warnings.

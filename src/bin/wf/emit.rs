@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "D")]
     pub(crate) quadrature: Option<Quadrature>,
 
-    /// What the kernel computes; all of them without it.
+    /// The task of the kernel; all of them without it.
     #[arg(long, value_enum)]
     pub(crate) task: Option<TaskArgument>,
 
@@ -68,11 +68,11 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "ISA")]
     pub(crate) isa: Option<Isa>,
 
-    /// Who does what in kernels for GPUs: cell_per_lane, thread_per_line, or thread_transposition with :BLOCKSxBATCHES
+    /// The strategy of kernels for GPUs: cell_per_lane, thread_per_line, or thread_transposition with :BLOCKSxBATCHES
     #[arg(long, value_name = "NAME")]
     pub(crate) strategy: Option<Strategy>,
 
-    /// How kernels for GPUs write their results: atomic, coloured, owner, or block, where the cells of a batch sum first.
+    /// The scatter of kernels for GPUs: atomic, coloured, owner, or block, where the cells of a batch sum first.
     #[arg(long, value_name = "NAME")]
     pub(crate) scatter: Option<Scatter>,
 
@@ -80,7 +80,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionArgument::F64)]
     pub(crate) precision: PrecisionArgument,
 
-    /// Where the text goes; standard output for `-` and without it.
+    /// The file for the text; standard output for `-` and without it.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
 }
@@ -96,7 +96,7 @@ pub(crate) enum Target {
     Opencl,
 }
 
-/// What a kernel computes.
+/// Task of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TaskArgument {
     /// R(u).

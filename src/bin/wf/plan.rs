@@ -52,7 +52,7 @@ pub(crate) struct Arguments {
     #[command(flatten)]
     pub(crate) device: DeviceArguments,
 
-    /// What the kernel computes.
+    /// The task of the kernel.
     #[arg(long, value_enum, default_value_t = TaskArgument::Jacobian)]
     pub(crate) task: TaskArgument,
 

@@ -85,7 +85,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME=EXPR")]
     pub(crate) aux: Vec<Assignment>,
 
-    /// What computes beside the processor, where it is there: all that this build has without it. May be repeated.
+    /// A backend that is compared with the processor, if it is available; without it all of this build. May be repeated.
     #[arg(long, value_enum, value_name = "BACKEND")]
     pub(crate) backend: Vec<Backend>,
 

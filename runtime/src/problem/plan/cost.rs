@@ -82,7 +82,7 @@ fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
 /// Seconds of products from which compiling element-matrix kernels pays off.
 const COMPILING: f64 = 1.0;
 
-/// Whether the matrix is better assembled from element matrices than read off by products.
+/// Returns whether the matrix is assembled from element matrices faster than it is read off by products.
 pub(in crate::problem) fn worth_matrices(on: &Discretisation) -> bool {
     let dim = on.mesh.dim();
     let seconds = on.fields.iter().map(|field| {
@@ -108,7 +108,7 @@ const AN_ITERATION: [f64; 2] = [1.3e-8, 6e-11];
 const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
-/// Whether a multigrid hierarchy is worth being made for one solve.
+/// Returns whether a multigrid hierarchy saves more time in one solve than its setup takes.
 pub(super) fn multigrid_pays(facts: &ProblemProperties) -> bool {
     let (n, cores) = (facts.size.unknowns, facts.resources.cores as f64);
     let each = an_iteration(facts.resources.has_device, cores);
@@ -163,7 +163,7 @@ pub(in crate::problem) fn factorisation(facts: &ProblemProperties) -> DirectFall
     }
 }
 
-/// Whether several processes factorise the whole matrix, each for itself, where no solver is named: iterations serve it
+/// Returns whether several processes factorise the whole matrix redundantly where no solver is named: iterations serve it
 /// badly, and one process would.
 pub(super) fn factorised_at_each(facts: &ProblemProperties) -> bool {
     let small = facts.size.unknowns <= INDEFINITE as f64;

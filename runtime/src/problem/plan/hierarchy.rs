@@ -16,7 +16,7 @@ pub struct LevelSettings {
     pub smoother: Smoother,
     /// Its steps before a correction, and as many after.
     pub steps: usize,
-    /// Whether all levels are aggregated from the matrix.
+    /// True if all levels are aggregated from the matrix.
     pub is_algebraic: bool,
 }
 

@@ -13,7 +13,7 @@ pub struct SolveResources {
     pub cores: usize,
     /// Processes.
     pub processes: usize,
-    /// Whether operators run on devices.
+    /// True if operators run on devices.
     pub has_device: bool,
 }
 
@@ -33,7 +33,7 @@ impl SolveResources {
         Self { processes, ..self }
     }
 
-    /// Whether the mesh is partitioned.
+    /// Returns whether the mesh is partitioned.
     pub fn is_distributed(self) -> bool {
         self.processes > 1
     }
@@ -89,13 +89,13 @@ impl SystemSize {
 pub struct ProblemProperties {
     /// The size of the system.
     pub size: SystemSize,
-    /// Whether the residual is affine in u.
+    /// True if the residual is affine in u.
     pub is_linear: bool,
-    /// Whether the Jacobian is symmetric once fields are eliminated cell by cell.
+    /// True if the Jacobian is symmetric once fields are eliminated cell by cell.
     pub is_symmetric: bool,
-    /// Whether some field has no term with itself.
+    /// True if some field has no term with itself.
     pub is_saddle: bool,
-    /// Whether the form switches with the solution, as at a contact.
+    /// True if the form switches with the solution, as at a contact.
     pub has_switches: bool,
     /// Terms of the widest affine constraint.
     pub widest: usize,
@@ -150,7 +150,7 @@ impl ProblemProperties {
     }
 }
 
-/// Whether some field has no term with itself.
+/// Returns whether some field has no term with itself.
 pub(in crate::problem) fn is_saddle(form: &PointForm) -> bool {
     let coefficients = || form.integrals.iter().flat_map(|integral| &integral.jacobian);
     (0..form.fields.len()).any(|field| {

@@ -29,7 +29,7 @@ const SAME: f64 = 1e-9;
 pub(super) struct StageSettings {
     /// The plan of a solve.
     pub(super) plan: SolvePlan,
-    /// Whether conditions, and data, follow t.
+    /// Flags of conditions, and of data, that depend on t.
     pub(super) timed: [bool; 2],
     /// True if reports are evaluated at states.
     pub(super) reported: bool,

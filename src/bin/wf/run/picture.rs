@@ -18,7 +18,7 @@ use crate::picture::possible;
 use crate::processes::together;
 use crate::report::Failure;
 
-/// What is drawn, and how.
+/// Picture of the solution.
 #[derive(Args, Clone, Debug, Default)]
 pub(crate) struct PictureArguments {
     /// Draw the solution, too: PNG or SVG, as the file's name says. A body is seen from before it, its boundary in the

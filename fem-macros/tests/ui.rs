@@ -46,8 +46,8 @@ fn said(file: &Path, library: &Path) -> String {
         .output()
         .expect("rustc should start");
     let warned = file.file_stem().is_some_and(|stem| stem == "warned");
-    assert_eq!(output.status.success(), warned, "{}", file.display());
     let text = String::from_utf8(output.stderr).expect("UTF-8");
+    assert_eq!(output.status.success(), warned, "{}:\n{text}", file.display());
     let lines = text.lines().filter(|line| !COUNTS.iter().any(|count| line.starts_with(count)));
     let lines: Vec<&str> = lines.map(str::trim_end).collect();
     format!("{}\n", lines.join("\n").trim_end())

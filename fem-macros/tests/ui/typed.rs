@@ -51,9 +51,9 @@ fn condition<V>(_: impl TypedField<V>, _: V) {}
 
 pub mod embedded {
     pub struct Linked;
-    pub struct Embedded;
+    pub struct EmbeddedKernels;
 
-    impl Embedded {
+    impl EmbeddedKernels {
         pub const fn new(_: &'static str, _: &'static str, _: &'static [Linked]) -> Self {
             Self
         }

@@ -27,8 +27,8 @@ mod facade {
         }
     }
     pub mod embedded {
-        pub struct Embedded;
-        impl Embedded {
+        pub struct EmbeddedKernels;
+        impl EmbeddedKernels {
             pub const fn new(_: &str, _: &str, _: &[u8]) -> Self {
                 Self
             }

@@ -10,7 +10,6 @@ use fem_dsl::source::Source;
 use kernels_gen::abi::{ArgumentText, KernelAbi};
 use kernels_gen::aot::TASKS;
 use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
-use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{check_underflow, describe, elements, generate, generate_for_threads};
@@ -250,68 +249,46 @@ pub fn emit(text: &str, emission: &Emission) -> Result<String, Error> {
 ///
 /// See [`emit`].
 pub fn emit_program(program: &Program, emission: &Emission) -> Result<String, Error> {
+    Ok(emit_with_interfaces(program, emission)?.0)
+}
+
+/// A kernel's ABI, and its arguments in words.
+pub type KernelInterface = (KernelAbi, Vec<ArgumentText>);
+
+/// Returns the same with the interfaces of the kernels, in the order of the text; none before [`Stage::Print`].
+///
+/// # Errors
+///
+/// See [`emit`].
+pub fn emit_with_interfaces(
+    program: &Program,
+    emission: &Emission,
+) -> Result<(String, Vec<KernelInterface>), Error> {
+    let only_text = |text: String| Ok((text, Vec::new()));
     if emission.stage == Stage::Parse {
-        return Ok(format!("{:#?}\n", program.file()));
+        return only_text(format!("{:#?}\n", program.file()));
     }
     let checked = chosen(program, emission.form.as_deref())?;
-    let cell = cell_of(checked, emission);
+    let cell = emission.cell.unwrap_or(match checked.dimensions.form(3) {
+        Some(_) => Cell::Hexahedron,
+        None => Cell::Quadrilateral,
+    });
     let told = |found| Error::language(program.source(), found);
     let Some(form) = checked.dimensions.form(cell.dim()) else {
         // The error contains the token that determines the other dimension.
         program.point_form(&checked.name, cell.dim()).map_err(told)?;
         return Err(Error::unknown("form", &checked.name, []));
     };
-    Ok(match emission.stage {
+    only_text(match emission.stage {
         Stage::Parse | Stage::Check => form.to_string(),
         Stage::Differentiate => differentiate(form).to_string(),
         Stage::Simplify => simplify(&differentiate(form)).to_string(),
         Stage::Point => point(&simplify(&differentiate(form))).to_string(),
         Stage::Plan | Stage::Lower | Stage::Legalise | Stage::Print => {
             let form = program.point_form(&checked.name, cell.dim()).map_err(told)?;
-            kernels(&form, cell, emission)?
+            return kernels(&form, cell, emission);
         }
     })
-}
-
-/// Returns the kernels of [`Stage::Print`] with their arguments, in the order of the text.
-///
-/// # Errors
-///
-/// See [`emit`].
-pub fn emit_interfaces(
-    program: &Program,
-    emission: &Emission,
-) -> Result<Vec<(KernelAbi, Vec<ArgumentText>)>, Error> {
-    let checked = chosen(program, emission.form.as_deref())?;
-    let cell = cell_of(checked, emission);
-    let form = program.point_form(&checked.name, cell.dim());
-    let form = form.map_err(|found| Error::language(program.source(), found))?;
-    let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
-    let elements = elements(&form, cell, emission.degree, 1, emission.quadrature)?;
-    let plans = plans(&form, &elements, isa, emission)?;
-    let source = match vocabulary(emission.language) {
-        None => generate(&form, &elements, &plans, isa)?,
-        Some(words) => generate_for_threads(&form, &elements, &plans, words)?,
-    };
-    let kernels = source.into_file().kernels.into_iter();
-    Ok(kernels.map(|abi| (abi.clone(), abi.interface(&form))).collect())
-}
-
-/// Returns the cell of an emission: hexahedra where the form holds in three dimensions, unless it is named.
-fn cell_of(checked: &CheckedForm, emission: &Emission) -> Cell {
-    emission.cell.unwrap_or(match checked.dimensions.form(3) {
-        Some(_) => Cell::Hexahedron,
-        None => Cell::Quadrilateral,
-    })
-}
-
-/// Returns the words of a C dialect; none for Rust.
-fn vocabulary(language: Language) -> Option<&'static Vocabulary> {
-    match language {
-        Language::Rust => None,
-        Language::Cuda => Some(&CUDA),
-        Language::OpenCl => Some(&OPENCL),
-    }
 }
 
 /// Returns the form of this name, or the only one.
@@ -325,13 +302,21 @@ fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedFor
 }
 
 /// Performs the stages from the plan on.
-fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, Error> {
+fn kernels(
+    form: &PointForm,
+    cell: Cell,
+    emission: &Emission,
+) -> Result<(String, Vec<KernelInterface>), Error> {
     let isa = emission.isa.unwrap_or_else(|| Target::native().isa);
     let elements = elements(form, cell, emission.degree, 1, emission.quadrature)?;
     elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let plans = plans(form, &elements, isa, emission)?;
-    let words = vocabulary(emission.language);
-    let mut text = String::new();
+    let words = match emission.language {
+        Language::Rust => None,
+        Language::Cuda => Some(&CUDA),
+        Language::OpenCl => Some(&OPENCL),
+    };
+    let (mut text, mut interfaces) = (String::new(), Vec::new());
     match emission.stage {
         Stage::Plan => {
             for plan in &plans {
@@ -362,9 +347,11 @@ fn kernels(form: &PointForm, cell: Cell, emission: &Emission) -> Result<String, 
             let source = source.into_file();
             text = source.text;
             source.kernels.iter().for_each(|abi| text.push_str(&tables(abi)));
+            let kernels = source.kernels.into_iter();
+            interfaces = kernels.map(|abi| (abi.clone(), abi.interface(form))).collect();
         }
     }
-    Ok(text)
+    Ok((text, interfaces))
 }
 
 /// Formats the values of a kernel's [`Role::Tables`](kernels_gen::abi::Role::Tables), as comments after its text.

@@ -75,8 +75,8 @@ mod threads;
 pub mod verify;
 
 pub use emit::{
-    Cell, Emission, Isa, Language, Precision, Scatter, Stage, Strategy, Task, emit,
-    emit_interfaces, emit_program,
+    Cell, Emission, Isa, KernelInterface, Language, Precision, Scatter, Stage, Strategy, Task,
+    emit, emit_program, emit_with_interfaces,
 };
 pub use error::Error;
 pub use fem_dsl::point::Shape;

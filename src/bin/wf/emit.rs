@@ -9,13 +9,13 @@ use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::program::Program;
 use fem_dsl::source::{Source, Span, seen};
-use kernels_gen::abi::{ArgumentText, KernelAbi};
+use kernels_gen::abi::ArgumentText;
 use kernels_gen::plan::PlanError;
 use runtime::files::output::{writable, write_text};
 use serde_json::{Value, json};
 use weakform::{
-    Emission, Error, Isa, Language, Precision, Quadrature, Scatter, Stage, Strategy, Task,
-    emit_interfaces, emit_program,
+    Emission, Error, Isa, KernelInterface, Language, Precision, Quadrature, Scatter, Stage,
+    Strategy, Task, emit_with_interfaces,
 };
 
 use crate::arguments::CellArgument;
@@ -142,13 +142,11 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     warn(arguments, console);
     let program = compile(&read(&arguments.file)?, None, &Overrides::default(), console)?;
     console.progress().say(format!("{}: generating", program.source().name()));
-    let text = emit_program(&program, &emission(arguments))
+    let (text, kernels) = emit_with_interfaces(&program, &emission(arguments))
         .map_err(|error| refused(arguments, &program, &error))?;
     let Some(path) = output else {
         let mut value = json!({ "stage": arguments.stage.name(), "text": text });
         if arguments.stage == Stage::Print {
-            let kernels = emit_interfaces(&program, &emission(arguments));
-            let kernels = kernels.map_err(|error| refused(arguments, &program, &error))?;
             value["kernels"] = kernels.iter().map(interface).collect();
         }
         return Ok(Report::new(text, value));
@@ -159,7 +157,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
 }
 
 /// Returns the interface of a kernel, for other programs: see docs/abi.md.
-fn interface((abi, arguments): &(KernelAbi, Vec<ArgumentText>)) -> Value {
+fn interface((abi, arguments): &KernelInterface) -> Value {
     let argument = |argument: &ArgumentText| {
         json!({
             "name": argument.name,

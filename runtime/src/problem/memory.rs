@@ -91,7 +91,7 @@ pub fn estimate(
     if aux > 0.0 {
         parts.push(("data", aux));
     }
-    let of_factors = factors_of(form, elements, plan.facts.size);
+    let of_factors = factors_of(form, elements, plan.properties.size);
     let mut perhaps = 0.0;
     match plan.linear.factors {
         _ if plan.linear.is_direct() => parts.push(("matrix and factors", of_factors)),
@@ -174,7 +174,7 @@ fn geometry(counts: &EntityCounts) -> usize {
 
 /// The least number of vectors that a solve holds.
 fn vectors(plan: &SolvePlan) -> f64 {
-    let ProblemProperties { is_linear, is_symmetric, .. } = plan.facts;
+    let ProblemProperties { is_linear, is_symmetric, .. } = plan.properties;
     // The state, the residual, a step and the diagonal; Newton's method tries another state.
     let own = if is_linear { 4.0 } else { 6.0 };
     own + match plan.linear.solver {

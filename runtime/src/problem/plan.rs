@@ -53,8 +53,8 @@ pub enum PreconditionerPlan {
     Multigrid {
         /// Its settings.
         settings: HierarchySettings,
-        /// True if the problem names it: the solve then fails if it cannot be made, instead of taking the diagonal.
-        is_required: bool,
+        /// Required if the problem names it; else the diagonal serves if it cannot be made.
+        requirement: Requirement,
     },
 }
 
@@ -163,29 +163,29 @@ pub struct SolvePlan {
     pub newton: Option<NewtonPlan>,
     /// The reason of the choice; none where the problem names its solver.
     pub reason: Option<&'static str>,
-    /// The facts that it was made from.
-    pub facts: ProblemProperties,
+    /// The properties that it was made from.
+    pub properties: ProblemProperties,
 }
 
-/// Plans a solve: from the facts and the settings of the problem's solver, if it names one.
+/// Plans a solve: from the properties and the settings of the problem's solver, if it names one.
 ///
 /// # Errors
 ///
 /// A linear solver for a nonlinear form; factorisation in a build without it.
 pub fn plan_solve(
-    facts: &ProblemProperties,
+    properties: &ProblemProperties,
     settings: Option<&SolverSettings>,
 ) -> Result<SolvePlan, RunError> {
     let newton = match settings {
         Some(SolverSettings::Newton(newton)) => Some(newton.clone()),
-        Some(SolverSettings::Linear(linear)) if !facts.is_linear => {
+        Some(SolverSettings::Linear(linear)) if !properties.is_linear => {
             let name = linear.method.word();
             return Err(RunError::Setting(format!(
                 "`{name}` solves linear forms, and this one is nonlinear\nhelp: use `solver = newton(linear: {name});`"
             )));
         }
         Some(SolverSettings::Linear(_)) => None,
-        None => (!facts.is_linear).then(Default::default),
+        None => (!properties.is_linear).then(Default::default),
     };
     let method = settings.and_then(SolverSettings::method);
     if method == Some(Method::Direct) && !AVAILABLE {
@@ -195,7 +195,7 @@ pub fn plan_solve(
     }
     let defaults = NewtonSettings::default();
     let of_linear = CgSettings::default();
-    let mut linear = plan_linear(facts, settings);
+    let mut linear = plan_linear(properties, settings);
     if let Some(newton) = &newton {
         linear.restart = newton.restart.unwrap_or(defaults.linear.restart);
         // Steps that are cut short on purpose have not failed.
@@ -214,10 +214,10 @@ pub fn plan_solve(
         line_search: newton.line_search != Some(LineSearch::None),
         forcing: match newton.forcing {
             Some(NamedForcing::Exact) => Forcing::Fixed(EXACT),
-            None if facts.is_linear => Forcing::Target,
+            None if properties.is_linear => Forcing::Target,
             _ => defaults.forcing,
         },
-        full_steps: if facts.has_switches { FULL_STEPS } else { defaults.full_steps },
+        full_steps: if properties.has_switches { FULL_STEPS } else { defaults.full_steps },
         load_steps: newton.steps.unwrap_or(1),
         load: newton.load,
         may_sweep: newton.max_iterations.is_none(),
@@ -227,33 +227,33 @@ pub fn plan_solve(
         atol,
         strict: named_rtol.is_some_and(|rtol| rtol > 0.0 || atol > 0.0),
         max_iterations: settings.and_then(SolverSettings::max_iterations).unwrap_or(max_iterations),
-        reason: method.is_none().then(|| reason(facts, &linear)),
+        reason: method.is_none().then(|| reason(properties, &linear)),
         linear,
         newton,
-        facts: *facts,
+        properties: *properties,
     })
 }
 
 /// Plans the linear solves.
 pub(super) fn plan_linear(
-    facts: &ProblemProperties,
+    properties: &ProblemProperties,
     settings: Option<&SolverSettings>,
 ) -> LinearPlan {
     let method = settings.and_then(SolverSettings::method);
-    let distributed = facts.resources.is_distributed();
-    let unasked = cost::factorisation_unasked(facts);
+    let distributed = properties.resources.is_distributed();
+    let unasked = cost::factorisation_unasked(properties);
     let (solver, factors) = match method {
         // Each process has the factors of the whole matrix, which precondition.
         Some(Method::Direct) if distributed => (InnerSolver::Fgmres, DirectFallback::Never),
         Some(method) => (InnerSolver::from(method), DirectFallback::Never),
         // Neither factors nor levels in blocks need be positive definite.
         None if distributed
-            && facts.is_saddle
-            && (cost::factorised_at_each(facts) || !facts.is_symmetric) =>
+            && properties.is_saddle
+            && (cost::factorised_at_each(properties) || !properties.is_symmetric) =>
         {
             (InnerSolver::Fgmres, unasked)
         }
-        None if facts.is_saddle && unasked != DirectFallback::First => {
+        None if properties.is_saddle && unasked != DirectFallback::First => {
             (InnerSolver::Indefinite, unasked)
         }
         None => (InnerSolver::Automatic, unasked),
@@ -261,7 +261,7 @@ pub(super) fn plan_linear(
     let asked = settings.and_then(SolverSettings::preconditioner);
     let factors_at_each = match method {
         Some(Method::Direct) if distributed => Some(Requirement::Required),
-        None if distributed && asked.is_none() && cost::factorised_at_each(facts) => {
+        None if distributed && asked.is_none() && cost::factorised_at_each(properties) => {
             Some(Requirement::Preferred)
         }
         _ => None,
@@ -273,11 +273,11 @@ pub(super) fn plan_linear(
         Some(_) if method == Some(Method::Direct) => PreconditionerPlan::Jacobi,
         Some(asked) => PreconditionerPlan::Multigrid {
             settings: HierarchySettings::of(asked),
-            is_required: true,
+            requirement: Requirement::Required,
         },
-        None if takes_multigrid(facts, method) => PreconditionerPlan::Multigrid {
+        None if takes_multigrid(properties, method) => PreconditionerPlan::Multigrid {
             settings: HierarchySettings::default(),
-            is_required: false,
+            requirement: Requirement::Preferred,
         },
         None => PreconditionerPlan::Jacobi,
     };
@@ -287,25 +287,25 @@ pub(super) fn plan_linear(
 
 /// Returns whether multigrid preconditions by default: CG is tried, and with the diagonal it would take longer than the
 /// setup of the hierarchy.
-fn takes_multigrid(facts: &ProblemProperties, method: Option<Method>) -> bool {
+fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bool {
     // Where one process would factorise, and the diagonal serves badly.
-    if facts.resources.is_distributed() && facts.is_saddle {
+    if properties.resources.is_distributed() && properties.is_saddle {
         return method.is_none();
     }
     matches!(method, None | Some(Method::Cg))
-        && facts.is_symmetric
-        && cost::factorisation_unasked(facts) != DirectFallback::First
-        && cost::multigrid_pays(facts)
+        && properties.is_symmetric
+        && cost::factorisation_unasked(properties) != DirectFallback::First
+        && cost::multigrid_pays(properties)
 }
 
 /// The reason of a choice that the problem leaves open.
-fn reason(facts: &ProblemProperties, linear: &LinearPlan) -> &'static str {
+fn reason(properties: &ProblemProperties, linear: &LinearPlan) -> &'static str {
     if linear.factors_at_each.is_some() {
         return "a saddle point that is small enough for each process to factorise";
     }
     let multigrid = matches!(linear.preconditioner, PreconditionerPlan::Multigrid { .. });
-    match (linear.solver, facts.is_symmetric) {
-        _ if linear.factors == DirectFallback::First && facts.is_saddle => {
+    match (linear.solver, properties.is_symmetric) {
+        _ if linear.factors == DirectFallback::First && properties.is_saddle => {
             "a saddle point that is small enough to factorise"
         }
         _ if linear.factors == DirectFallback::First => "small enough to factorise",

@@ -12,8 +12,8 @@ use super::multigrid::{HierarchyInput, MultigridError};
 use super::not_finite::{NonFiniteOrigin, cause};
 use super::plan::cost::worth_matrices;
 use super::plan::{
-    LinearPlan, NewtonPlan, PreconditionerPlan, ProblemProperties, SolvePlan, plan_linear,
-    plan_solve,
+    LinearPlan, NewtonPlan, PreconditionerPlan, ProblemProperties, Requirement, SolvePlan,
+    plan_linear, plan_solve,
 };
 use super::reduced_integration::check_rank;
 use super::singular::SingularMatrix;
@@ -77,8 +77,8 @@ impl DiscreteProblem<'_> {
         self.form.integrals.iter().all(|integral| integral.linear)
     }
 
-    /// The facts by which a solve is planned, with an operator on a device or not.
-    pub fn facts(&self, has_device: bool) -> ProblemProperties {
+    /// The properties by which a solve is planned, with an operator on a device or not.
+    pub fn properties(&self, has_device: bool) -> ProblemProperties {
         ProblemProperties::of(self.form, self.on, has_device)
     }
 
@@ -106,8 +106,8 @@ impl DiscreteProblem<'_> {
 
     /// The linear solver where none is named, with the diagonal as its preconditioner.
     pub(crate) fn default_linear(&self, operator: &Operator) -> LinearSettings {
-        let facts = self.facts(operator.is_on_device());
-        plan_linear(&facts, None).with(Preconditioning::Jacobi)
+        let properties = self.properties(operator.is_on_device());
+        plan_linear(&properties, None).with(Preconditioning::Jacobi)
     }
 
     /// Returns a pair of fields known to violate the inf-sup condition.
@@ -169,7 +169,7 @@ impl DiscreteProblem<'_> {
 pub(super) fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan) -> Target {
     let direct = plan.linear.names_direct() && on.affine.is_empty();
     if target.representation.is_none() && direct && worth_matrices(on) {
-        let assembly = Assembly::fitting(plan.facts.resources.has_device);
+        let assembly = Assembly::fitting(plan.properties.resources.has_device);
         return target.representing(Representation::Assembled(assembly));
     }
     *target
@@ -189,7 +189,7 @@ pub fn solve(
     named: Option<&SolverSettings>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let plan = plan_solve(&system.facts(operator.is_on_device()), named)?;
+    let plan = plan_solve(&system.properties(operator.is_on_device()), named)?;
     solve_planned(operator, system, u, (&plan, 0.0), None, observe)
 }
 
@@ -304,7 +304,7 @@ fn solve_by_newton(
         line_search: by.line_search,
         forcing: by.forcing,
         full_steps: by.full_steps,
-        switches: plan.facts.has_switches,
+        switches: plan.properties.has_switches,
         strict,
     };
     let inner = &mut |_| Continue::Yes;
@@ -409,12 +409,12 @@ fn precondition(
         PreconditionerPlan::Multigrid { .. } if operator.approximation().is_some() => {
             Ok((Preconditioning::Multigrid, None))
         }
-        PreconditionerPlan::Multigrid { settings, is_required: true } => {
+        PreconditionerPlan::Multigrid { settings, requirement: Requirement::Required } => {
             let made = system.make_levels(operator, settings)?;
             made.map_err(|unsuited| refused(&unsuited))?;
             Ok((Preconditioning::Multigrid, None))
         }
-        PreconditionerPlan::Multigrid { settings, is_required: false } => {
+        PreconditionerPlan::Multigrid { settings, requirement: Requirement::Preferred } => {
             let why = match system.make_levels(operator, settings) {
                 Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
                 Ok(Err(unsuited)) => unsuited.to_string(),

@@ -42,19 +42,19 @@ fn made(degree: usize) -> Vec<usize> {
     let multigrid = PreconditionerSettings::Multigrid(MultigridSettings::default());
     let cg = LinearSettings { preconditioner: Some(multigrid), ..LinearSettings::new(Method::Cg) };
     let cg = SolverSettings::from(cg);
-    let facts = ProblemProperties::counted(
+    let properties = ProblemProperties::counted(
         &problem.form,
         &setup.elements,
         &counts[0],
         SolveResources::cores(1),
     );
-    let plan = plan_solve(&facts, Some(&cg)).expect("a plan");
+    let plan = plan_solve(&properties, Some(&cg)).expect("a plan");
     let made = ProblemProperties {
-        resources: facts.resources,
-        room: facts.room,
+        resources: properties.resources,
+        room: properties.room,
         ..ProblemProperties::of(&problem.form, &setup.on, false)
     };
-    assert_eq!(facts, made, "facts of counts are those of the discretisation");
+    assert_eq!(properties, made, "properties of counts are those of the discretisation");
     let predicted = predict(&plan, &problem.form, &setup.elements, &counts);
     let predicted = predicted.expect("a prediction").levels;
     let predicted: Vec<usize> = predicted.iter().map(|level| level.degree).collect();

@@ -109,10 +109,10 @@ const LEVELS: f64 = 1.5;
 const A_LEVEL: f64 = 1e-6;
 
 /// Returns whether a multigrid hierarchy saves more time in one solve than its setup takes.
-pub(super) fn multigrid_pays(facts: &ProblemProperties) -> bool {
-    let (n, cores) = (facts.size.unknowns, facts.resources.cores as f64);
-    let each = an_iteration(facts.resources.has_device, cores);
-    iterations(facts.size, facts.is_saddle) * each * n > making_levels(n, cores)
+pub(super) fn multigrid_pays(properties: &ProblemProperties) -> bool {
+    let (n, cores) = (properties.size.unknowns, properties.resources.cores as f64);
+    let each = an_iteration(properties.resources.has_device, cores);
+    iterations(properties.size, properties.is_saddle) * each * n > making_levels(n, cores)
 }
 
 /// Predicts the iterations with the diagonal preconditioner.
@@ -140,16 +140,20 @@ pub(super) fn seconds(SystemSize { dim, unknowns, components, degree }: SystemSi
 }
 
 /// The factorisation that a problem gets whose solver is not named.
-pub(super) fn factorisation_unasked(facts: &ProblemProperties) -> DirectFallback {
+pub(super) fn factorisation_unasked(properties: &ProblemProperties) -> DirectFallback {
     // Each process has a part of the matrix.
-    if facts.resources.is_distributed() { DirectFallback::Never } else { factorisation(facts) }
+    if properties.resources.is_distributed() {
+        DirectFallback::Never
+    } else {
+        factorisation(properties)
+    }
 }
 
 /// The same of one process, which has the whole matrix.
-pub(in crate::problem) fn factorisation(facts: &ProblemProperties) -> DirectFallback {
-    let ProblemProperties { size, is_linear, is_saddle, widest, room, .. } = *facts;
+pub(in crate::problem) fn factorisation(properties: &ProblemProperties) -> DirectFallback {
+    let ProblemProperties { size, is_linear, is_saddle, widest, room, .. } = *properties;
     let SystemSize { dim, unknowns: n, components, degree } = size;
-    let device = facts.resources.has_device;
+    let device = properties.resources.has_device;
     let cost = cost(dim, n, components, degree);
     let after = (SHARE * cost.seconds / (A_PRODUCT * n).max(A_PRODUCT)).max(LEAST);
     // All that an affine constraint reads is coupled with each other.
@@ -165,9 +169,9 @@ pub(in crate::problem) fn factorisation(facts: &ProblemProperties) -> DirectFall
 
 /// Returns whether several processes factorise the whole matrix redundantly where no solver is named: iterations serve it
 /// badly, and one process would.
-pub(super) fn factorised_at_each(facts: &ProblemProperties) -> bool {
-    let small = facts.size.unknowns <= INDEFINITE as f64;
-    AVAILABLE && facts.is_saddle && facts.resources.is_distributed() && small
+pub(super) fn factorised_at_each(properties: &ProblemProperties) -> bool {
+    let small = properties.size.unknowns <= INDEFINITE as f64;
+    AVAILABLE && properties.is_saddle && properties.resources.is_distributed() && small
 }
 
 /// The factorisation of J + σ M for eigenvalues whose preconditioner is not named: first where it takes no longer than

@@ -77,7 +77,7 @@ pub fn predict(
     elements: &Elements,
     meshes: &[EntityCounts],
 ) -> Option<Prediction> {
-    let ProblemProperties { size, is_symmetric, is_saddle, resources, .. } = plan.facts;
+    let ProblemProperties { size, is_symmetric, is_saddle, resources, .. } = plan.properties;
     let (unknowns, cores) = (size.unknowns, resources.cores as f64);
     if plan.linear.is_direct() {
         let making = cost::seconds(size);
@@ -217,8 +217,8 @@ mod tests {
             own = coarser;
         }
         let elements = elements(&form, meshes[0].cell, degree, 1, None).expect("elements");
-        let facts = ProblemProperties::counted(&form, &elements, &meshes[0], resources);
-        let plan = plan_solve(&facts, solver).expect("a plan");
+        let properties = ProblemProperties::counted(&form, &elements, &meshes[0], resources);
+        let plan = plan_solve(&properties, solver).expect("a plan");
         predict(&plan, &form, &elements, &meshes).expect("a prediction")
     }
 

@@ -106,7 +106,7 @@ pub struct ProblemProperties {
 }
 
 impl ProblemProperties {
-    /// The facts of a form on its discretisation, whose operator is on a device or not.
+    /// The properties of a form on its discretisation, whose operator is on a device or not.
     pub fn of(form: &PointForm, on: &Discretisation, has_device: bool) -> Self {
         let processes = on.mesh.cut().map_or(1, |cut| cut.group().size());
         let resources = SolveResources {
@@ -118,7 +118,7 @@ impl ProblemProperties {
         Self { widest: on.affine.widest(), ..Self::of_form(form, size, resources) }
     }
 
-    /// The facts of a form on a mesh with these counts, before anything is made.
+    /// The properties of a form on a mesh with these counts, before anything is made.
     pub fn counted(
         form: &PointForm,
         elements: &Elements,
@@ -141,7 +141,7 @@ impl ProblemProperties {
         }
     }
 
-    /// The facts of the whole problem at one process without a device.
+    /// The properties of the whole problem at one process without a device.
     pub(in crate::problem) fn at_one_process(self) -> Self {
         Self {
             resources: SolveResources { processes: 1, has_device: false, ..self.resources },

@@ -23,8 +23,9 @@ impl DiscreteProblem<'_> {
             return DirectFallback::Never;
         }
         // Those of one state serve others: Newton's method may begin with them, too.
-        let facts = ProblemProperties { is_linear: true, ..self.facts(false).at_one_process() };
-        let found = factorisation(&facts);
+        let properties =
+            ProblemProperties { is_linear: true, ..self.properties(false).at_one_process() };
+        let found = factorisation(&properties);
         // Each has looked at its own memory.
         let mut never = [found == DirectFallback::Never];
         in_any(&self.on.mesh, &mut never);

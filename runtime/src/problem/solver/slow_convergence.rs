@@ -41,7 +41,7 @@ pub(super) fn told(
              sides"
         ));
     }
-    if !system.facts(false).is_symmetric {
+    if !system.properties(false).is_symmetric {
         reasons.push(
             "the form is not symmetric, and multigrid suits it only where its symmetric part dominates in a cell (for convection by b with the \
              diffusion κ: |b| h < 2 κ): use smaller cells, or stabilise it"

@@ -63,7 +63,7 @@ impl Trajectory {
         operator: &mut Operator,
     ) -> Result<Self, RunError> {
         scheme.check(&system.form.rates, system.form.fields.len())?;
-        let settings = settings(plan_solve(&system.facts(operator.is_on_device()), None)?);
+        let settings = settings(plan_solve(&system.properties(operator.is_on_device()), None)?);
         let mut monitor = NullMonitor;
         let mut staged =
             ProblemStages::new(system, operator, settings, &mut monitor, StageMemory::default());
@@ -100,7 +100,7 @@ impl Trajectory {
         operator: &mut Operator,
         named: Option<&SolverSettings>,
     ) -> Result<Option<f64>, RunError> {
-        let plan = plan_solve(&system.facts(operator.is_on_device()), named)?;
+        let plan = plan_solve(&system.properties(operator.is_on_device()), named)?;
         let mut monitor = NullMonitor;
         let memory = std::mem::take(&mut self.memory);
         let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);
@@ -125,7 +125,7 @@ impl Trajectory {
         system: DiscreteProblem<'_>,
         operator: &mut Operator,
     ) -> Result<Arc<Discretisation>, RunError> {
-        let plan = plan_solve(&system.facts(operator.is_on_device()), None)?;
+        let plan = plan_solve(&system.properties(operator.is_on_device()), None)?;
         let mut monitor = NullMonitor;
         let memory = std::mem::take(&mut self.memory);
         let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);

@@ -66,8 +66,8 @@ pub(super) fn estimated(
     let resources = SolveResources::cores(processes.all * rayon::current_num_threads())
         .in_processes(processes.all)
         .with_device(device.is_some());
-    let facts = ProblemProperties::counted(form, &elements, &counts, resources);
-    let solve = plan_solve(&facts, problem.solver.as_ref());
+    let properties = ProblemProperties::counted(form, &elements, &counts, resources);
+    let solve = plan_solve(&properties, problem.solver.as_ref());
     let solve = solve.map_err(|error| which.run(&problem, error))?;
     let mut estimate = estimate(form, &elements, &counts, &solve);
     // Eigenvalues are found otherwise, and the costs of several devices are not known.
@@ -229,7 +229,7 @@ fn told(plan: &SolvePlan, of: &Prediction) -> String {
         let below = of.coarsest.unwrap_or("nothing");
         text.push_str(&format!("  levels      {}; {below} below\n", sizes.join(", ")));
     }
-    let place = match plan.facts.resources {
+    let place = match plan.properties.resources {
         SolveResources { has_device: true, .. } => "the device".to_owned(),
         SolveResources { cores: 1, .. } => "one core".to_owned(),
         SolveResources { cores, processes: 1, .. } => format!("{cores} cores"),

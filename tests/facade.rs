@@ -473,3 +473,22 @@ fn calls_in_any_order() {
     system.residual(&u, &mut r).expect("a residual");
     assert!(r.norm() < 1e-12);
 }
+
+/// The data of a solver belongs to its settings: other settings start anew.
+#[test]
+fn steps_through_time_may_change_their_solver() {
+    let form =
+        Form::parse("form heat { field u: scalar; f0[u] = dt(u) - 1; f1[u] = grad(u); }", "heat");
+    let setup = form.expect("a form").on(mesh("box(dim: 2, cells: 4)").expect("a mesh"));
+    let setup = setup.execution(Execution::Interpreted).dirichlet("u", ALL, |_| 0.0);
+    let mut system = setup.build().expect("a system");
+    let start = system.initial();
+    let begun = system.begin(Scheme::Bdf { order: 1 }, 0.0, &start, None);
+    let mut motion = begun.expect("a beginning");
+    let [good, short] = ["gmres(rtol: 1e-9)", "gmres(rtol: 1e-9, max_iterations: 1)"]
+        .map(|text| system.solver(text).expect("a solver"));
+    system.advance(&mut motion, 0.1, Some(&good)).expect("a step");
+    let found = message(system.advance(&mut motion, 0.1, Some(&short)));
+    assert!(found.contains("gmres") && motion.time() == 0.1, "{found}");
+    system.advance(&mut motion, 0.1, Some(&good)).expect("a step");
+}

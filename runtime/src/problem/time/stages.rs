@@ -67,6 +67,13 @@ pub(super) struct StageMemory {
     figures: Vec<MultigridStatistics>,
 }
 
+impl StageMemory {
+    /// Drops the solver data, which belongs to the settings that it was made with.
+    pub(super) fn forget_solver(&mut self) {
+        (self.again, self.newton, self.made_for) = (None, None, None);
+    }
+}
+
 /// Values of all conditions and their first two time derivatives, in the order of [`super::super::solver::values`].
 pub(super) struct ConditionValues(pub(super) [Vec<f64>; 3]);
 

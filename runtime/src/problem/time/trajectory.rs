@@ -18,6 +18,8 @@ const LENGTHS: usize = 24;
 pub struct Trajectory {
     way: Integrator,
     memory: StageMemory,
+    /// Solver settings of the last step, and their plan.
+    planned: (Option<SolverSettings>, SolvePlan),
     /// True if u̇ of the state belongs to its time.
     known: bool,
     /// True if u̇ is known after the next step.
@@ -63,7 +65,8 @@ impl Trajectory {
         operator: &mut Operator,
     ) -> Result<Self, RunError> {
         scheme.check(&system.form.rates, system.form.fields.len())?;
-        let settings = settings(plan_solve(&system.properties(operator.is_on_device()), None)?);
+        let plan = plan_solve(&system.properties(operator.is_on_device()), None)?;
+        let (planned, settings) = ((None, plan.clone()), settings(plan));
         let mut monitor = NullMonitor;
         let mut staged =
             ProblemStages::new(system, operator, settings, &mut monitor, StageMemory::default());
@@ -74,7 +77,7 @@ impl Trajectory {
         let known = second || !staged.is_algebraic();
         // A θ-scheme for first derivatives obtains u̇ from two steps, or from one and the initial rate.
         let gives = known || !matches!(scheme, Scheme::Theta { .. });
-        Ok(Self { way, memory: staged.into_memory(), known, gives, notes })
+        Ok(Self { way, memory: staged.into_memory(), planned, known, gives, notes })
     }
 
     /// Returns whether u̇ of the state belongs to its time.
@@ -100,7 +103,13 @@ impl Trajectory {
         operator: &mut Operator,
         named: Option<&SolverSettings>,
     ) -> Result<Option<f64>, RunError> {
-        let plan = plan_solve(&system.properties(operator.is_on_device()), named)?;
+        if self.planned.0.as_ref() != named {
+            let plan = plan_solve(&system.properties(operator.is_on_device()), named)?;
+            self.planned = (named.cloned(), plan);
+            self.memory.forget_solver();
+            operator.precondition_by(None);
+        }
+        let plan = self.planned.1.clone();
         let mut monitor = NullMonitor;
         let memory = std::mem::take(&mut self.memory);
         let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);
@@ -125,7 +134,7 @@ impl Trajectory {
         system: DiscreteProblem<'_>,
         operator: &mut Operator,
     ) -> Result<Arc<Discretisation>, RunError> {
-        let plan = plan_solve(&system.properties(operator.is_on_device()), None)?;
+        let plan = self.planned.1.clone();
         let mut monitor = NullMonitor;
         let memory = std::mem::take(&mut self.memory);
         let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);

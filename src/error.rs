@@ -30,11 +30,14 @@ pub enum Error {
     Mesh(#[from] LoadError),
     /// The problem cannot be set up or solved.
     #[error(transparent)]
-    Run(#[from] RunError),
+    Run(RunError),
     /// A form on a mesh, a [`System`](crate::System), cannot be set up or solved: a [`RunError`] with remedies of this
     /// library instead of the language's.
     #[error("{}", of_library(.0))]
     System(Box<RunError>),
+    /// The mesh cannot be shared by the processes.
+    #[error("{0}")]
+    Processes(String),
     /// A file cannot be written.
     #[error(transparent)]
     Output(#[from] OutputError),
@@ -228,6 +231,18 @@ impl Error {
     ) -> Self {
         let known = known.into_iter().map(str::to_owned).collect();
         Self::Unknown { what, name: name.to_owned(), known }
+    }
+}
+
+impl From<RunError> for Error {
+    fn from(error: RunError) -> Self {
+        match error {
+            RunError::Prescribed(error) => match error.downcast::<Self>() {
+                Ok(own) => *own,
+                Err(error) => Self::Run(RunError::Prescribed(error)),
+            },
+            error => Self::Run(error),
+        }
     }
 }
 

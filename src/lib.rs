@@ -67,6 +67,8 @@ pub mod meshes;
 mod output;
 #[cfg(feature = "pictures")]
 pub mod picture;
+mod problem;
+pub mod processes;
 pub mod render;
 mod solution;
 pub mod solve;
@@ -81,8 +83,9 @@ pub use emit::{
 pub use error::Error;
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{Mass, Quadrature, Scheme, SchemeError, SolverSettings, SteppingError};
-pub use form::{Form, Problem};
+pub use form::Form;
 pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
+pub use problem::Problem;
 pub use runtime::algebra::vector::Vector;
 pub use runtime::device::{Backend, Device};
 pub use runtime::kernels::compile::{Execution, Origin};

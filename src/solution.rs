@@ -1,25 +1,68 @@
 //! A solved problem and its results.
 
 use crate::error::index;
-use crate::{Error, threads, write_vtu};
+use crate::{Error, Form, System, Vector, threads, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::kernels::compile::{Origin, Target};
 use runtime::problem::{
     AssembledSystem, MatrixPencil, Mode, ReportValue, Seconds, Solution as Solved, Step, assembled,
-    assembled_pencil, side_by_side,
+    assembled_pencil, side_by_side, solution_of,
 };
+use runtime::solve::Report;
+use runtime::space::discretisation::Discretisation;
 use std::path::Path;
 
 /// A solved problem.
 pub struct Solution {
-    problem: Problem,
+    form: Form,
     solved: Solved,
     steps: Vec<Step>,
 }
 
 impl Solution {
-    pub(crate) fn new(problem: Problem, solved: Solved, steps: Vec<Step>) -> Self {
-        Self { problem, solved, steps }
+    pub(crate) fn new(form: Form, solved: Solved, steps: Vec<Step>) -> Self {
+        Self { form, solved, steps }
+    }
+
+    /// Returns the system of the problem on the last mesh, with its conditions and data, and the solution as its vector.
+    /// [`System::solution`] leads back.
+    ///
+    /// ```
+    /// weakform::weak_form! {
+    ///     form poisson { field u: scalar; param kappa = 1; f0[u] = -1; f1[u] = kappa * grad(u); }
+    ///
+    ///     problem square solves poisson {
+    ///         mesh = box(dim: 2, cells: 4);
+    ///         dirichlet u = 0;
+    ///     }
+    /// }
+    ///
+    /// let solution = poisson::problem::square().run()?;
+    /// let (mut system, mut u) = solution.system()?;
+    /// system.set_param("kappa", 2.0)?;
+    /// let report = system.solve(&mut u)?;
+    /// let half = system.solution(&u, report)?;
+    /// assert!((half.energy().expect("an energy") / solution.energy().expect("an energy") - 0.5).abs() < 1e-9);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Unsupported kernels, a device failure.
+    pub fn system(&self) -> Result<(System, Vector), Error> {
+        let context = self.solved.context.clone();
+        let system = threads::roomy(|| System::of(self.form.clone(), context))?;
+        let mut u = system.vector();
+        u.set(&self.solved.u);
+        Ok((system, u))
+    }
+
+    fn problem(&self) -> &Problem {
+        &self.solved.context.problem
+    }
+
+    fn on(&self) -> &Discretisation {
+        &self.solved.context.on
     }
 
     /// Returns the statistics of each step that led to it; a problem without `adapt` has one.
@@ -34,7 +77,7 @@ impl Solution {
 
     /// Returns the nodal values of a field, node by node, components interleaved; `None` for an unknown field.
     pub fn values_of(&self, field: &str) -> Option<&[f64]> {
-        let range = self.solved.on.dofs_of(self.field(field)?);
+        let range = self.on().dofs_of(self.field(field)?);
         Some(&self.solved.u[range])
     }
 
@@ -53,18 +96,18 @@ impl Solution {
     ///
     /// There is no such field, or the mesh has no such geometry.
     pub fn points_of(&self, field: &str) -> Result<Vec<[f64; 3]>, Error> {
-        let names = self.problem.form.fields.iter().map(|known| known.name.as_str());
+        let names = self.problem().form.fields.iter().map(|known| known.name.as_str());
         self.points_of_index(index("field", field, names)?)
     }
 
     fn points_of_index(&self, field: usize) -> Result<Vec<[f64; 3]>, Error> {
-        let on = &self.solved.on;
+        let on = self.on();
         let points = on.fields[field].space.points(&on.mesh, &on.partition);
         points.map_err(|error| Error::Run(error.into()))
     }
 
     fn field(&self, name: &str) -> Option<usize> {
-        self.problem.form.fields.iter().position(|known| known.name == name)
+        self.problem().form.fields.iter().position(|known| known.name == name)
     }
 
     /// Assembles the linear system J(u) x = J(u) u − R(u) at the solution u, which for a linear form is its own:
@@ -75,7 +118,7 @@ impl Solution {
     /// Unsupported kernels, or insufficient memory for the matrix.
     pub fn assemble(&self) -> Result<AssembledSystem, Error> {
         let target = Target::native();
-        let made = threads::roomy(|| assembled(&self.problem, &self.solved, &target));
+        let made = threads::roomy(|| assembled(&self.solved, &target));
         made.map_err(Error::Run)
     }
 
@@ -86,18 +129,18 @@ impl Solution {
     /// A problem without `eigen`, unsupported kernels, or insufficient memory for a matrix.
     pub fn assemble_pencil(&self) -> Result<MatrixPencil, Error> {
         let target = Target::native();
-        let made = threads::roomy(|| assembled_pencil(&self.problem, &self.solved, &target));
+        let made = threads::roomy(|| assembled_pencil(&self.solved, &target));
         made.map_err(Error::Run)
     }
 
     /// Returns the number of cells.
     pub fn cells(&self) -> usize {
-        self.solved.on.mesh.n_cells()
+        self.on().mesh.n_cells()
     }
 
     /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
-        self.solved.on.n_dofs()
+        self.on().n_dofs()
     }
 
     /// Returns the iterations of the solver.
@@ -154,7 +197,7 @@ impl Solution {
     ///
     /// The file cannot be written.
     pub fn write_vtu(&self, path: impl AsRef<Path>) -> Result<(), Error> {
-        let (form, on, path) = (&self.problem.form, &self.solved.on, path.as_ref());
+        let (form, on, path) = (&self.problem().form, self.on(), path.as_ref());
         if self.solved.modes.is_empty() {
             return Ok(write_vtu(path, form, on, &self.solved.u)?);
         }
@@ -220,7 +263,7 @@ impl Solution {
         path: impl AsRef<Path>,
         options: &crate::picture::PictureOptions,
     ) -> Result<(), Error> {
-        let (problem, on) = (&self.problem, &self.solved.on);
+        let (problem, on) = (self.problem(), self.on());
         let (path, u) = (path.as_ref(), &self.solved.u);
         crate::picture::write(path, &problem.name, &problem.form, on, u, options)?;
         Ok(())
@@ -229,6 +272,34 @@ impl Solution {
     /// Returns the solution as the runtime represents it.
     pub fn inner(&self) -> &Solved {
         &self.solved
+    }
+}
+
+impl System {
+    /// Measures `u` as a [`Solution`] of the problem, with errors, energy, reports and pictures; `report` is that of its
+    /// solve. [`Solution::system`] leads back. Without a problem of the language there are no errors and reports.
+    ///
+    /// ```
+    /// use weakform::{ALL, mesh, weak_form};
+    ///
+    /// weak_form! { form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); } }
+    ///
+    /// let mut system = poisson::form().on(mesh("box(dim: 2, cells: 4)")?).dirichlet("u", ALL, |_| 0.0).build()?;
+    /// let mut u = system.initial();
+    /// let report = system.solve(&mut u)?;
+    /// let solution = system.solution(&u, report)?;
+    /// assert!(solution.residual() < 1e-8 && solution.energy().expect("an energy") < 0.0);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// The vector does not fit; an error or a report that cannot be evaluated.
+    pub fn solution(&self, u: &Vector, report: Report) -> Result<Solution, Error> {
+        self.fits(u)?;
+        let (form, context, operator, kernels) = self.parts();
+        let found = threads::roomy(|| solution_of(context, (operator, kernels), u, report))?;
+        Ok(Solution::new(form.clone(), found, Vec::new()))
     }
 }
 

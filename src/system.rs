@@ -18,26 +18,21 @@ pub use typed::{Data, DataValues, FieldName, Function, Params, TypedField, at};
 
 use crate::error::index;
 use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
-use conditions::Conditions;
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::point::PointForm;
 use fem_dsl::problem::SolverSettings;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use kernels_gen::plan::Elements;
-use runtime::device::Device;
-use runtime::kernels::compile::{Origin, Target};
+use runtime::kernels::compile::Origin;
 use runtime::mesh::load;
 use runtime::operator::Operator;
 use runtime::problem::{
-    Kernels, MultigridInput, RunError, check_fixed, check_unique, solve, values,
+    Context, Kernels, RunError, check_fixed, check_parameters, check_unique, solve, values,
 };
 use runtime::solve::{NonlinearSystem, Report, silent};
 use runtime::space::constraint::Constraints;
-use runtime::space::discretisation::Discretisation;
 use runtime::support::expression::Parameters;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
 /// Creates a mesh: with a generator of the language, or from a file of Gmsh, VTK or Abaqus.
 ///
@@ -76,18 +71,11 @@ pub fn mesh(text: &str) -> Result<Mesh, Error> {
 pub struct System {
     /// The form of the source text.
     source: Form,
-    form: PointForm,
-    on: Arc<Discretisation>,
-    elements: Elements,
-    /// The target of compilation, and the device of the kernels.
-    target: Target,
-    device: Option<Arc<dyn Device>>,
+    context: Context,
     kernels: Kernels,
     notes: Vec<String>,
     operator: Operator,
-    parameters: Parameters,
-    conditions: Conditions,
-    /// Their values at the last evaluation.
+    /// Values of the conditions at the last evaluation.
     constraints: Vec<Constraints>,
     /// The additional right-hand side, including its constrained rows.
     load: Option<Vec<f64>>,
@@ -96,14 +84,28 @@ pub struct System {
 }
 
 impl System {
+    /// Compiles the kernels of a context; `source` has the form's text.
+    pub(crate) fn of(source: Form, context: Context) -> Result<Self, Error> {
+        let (operator, kernels) = context.operator()?;
+        let notes = [&context.elements.notes[..], &context.remarks, &kernels.notes].concat();
+        let fields = context.on.fields.iter();
+        let constraints = fields.map(|field| field.constraints.clone()).collect();
+        let rates_given = [false; 2];
+        Ok(Self { source, context, kernels, notes, operator, constraints, load: None, rates_given })
+    }
+
+    pub(crate) fn parts(&self) -> (&Form, &Context, &Operator, &Kernels) {
+        (&self.source, &self.context, &self.operator, &self.kernels)
+    }
+
     /// Returns the number of degrees of freedom.
     pub fn dofs(&self) -> usize {
-        self.on.n_dofs()
+        self.context.on.n_dofs()
     }
 
     /// Returns the mesh, with its cells in the internal order.
     pub fn mesh(&self) -> &Mesh {
-        &self.on.mesh
+        &self.context.on.mesh
     }
 
     /// Returns remarks on an explicit quadrature, and on kernels that are interpreted for lack of a compiler; they are
@@ -123,8 +125,8 @@ impl System {
     ///
     /// There is no such field.
     pub fn points(&self, field: impl FieldName) -> Result<Vec<[f64; 3]>, Error> {
-        let space = &self.on.fields[self.field(field.name())?].space;
-        let points = space.points(&self.on.mesh, &self.on.partition);
+        let space = &self.context.on.fields[self.field(field.name())?].space;
+        let points = space.points(&self.context.on.mesh, &self.context.on.partition);
         points.map_err(|error| Error::Run(error.into()))
     }
 
@@ -137,10 +139,10 @@ impl System {
     pub fn initial(&self) -> Vector {
         let mut entries = vec![0.0; self.dofs()];
         for (field, constraints) in self.constraints.iter().enumerate() {
-            let own = &mut entries[self.on.dofs_of(field)];
+            let own = &mut entries[self.context.on.dofs_of(field)];
             constraints.impose(own);
         }
-        self.on.affine.impose(&mut entries);
+        self.context.on.affine.impose(&mut entries);
         let mut u = self.vector();
         u.set(&entries);
         u
@@ -152,7 +154,7 @@ impl System {
     ///
     /// There is no such field, or the vector does not fit.
     pub fn values(&self, field: impl FieldName, u: &Vector) -> Result<Vec<f64>, Error> {
-        let range = self.on.dofs_of(self.field(field.name())?);
+        let range = self.context.on.dofs_of(self.field(field.name())?);
         self.fits(u)?;
         Ok(u.to_vec()[range].to_vec())
     }
@@ -169,12 +171,12 @@ impl System {
     ) -> Result<Vector, Error> {
         let field = field.name();
         let (index, points) = (self.field(field)?, self.points(field)?);
-        let space = &self.on.fields[index].space;
+        let space = &self.context.on.fields[index].space;
         let wrong = OnceLock::new();
         let found = space.interpolate(&points, setup::checked(field, value, &wrong));
         wrong.into_inner().map_or(Ok(()), Err)?;
         let mut entries = vec![0.0; self.dofs()];
-        entries[self.on.dofs_of(index)].copy_from_slice(&found);
+        entries[self.context.on.dofs_of(index)].copy_from_slice(&found);
         let mut u = self.vector();
         u.set(&entries);
         Ok(u)
@@ -187,11 +189,11 @@ impl System {
     /// There is no such parameter, it has another number of components, or it or a condition is not finite; nothing is
     /// replaced then.
     pub fn set_param<V: Value>(&mut self, name: &str, value: V) -> Result<(), Error> {
-        let params = self.form.own_params();
+        let params = self.context.form().own_params();
         let index = index("param", name, params.iter().map(|param| param.name.as_str()))?;
         let components = params[index].shape.components();
         setup::components(name, components, value.components())?;
-        let mut parameters = self.parameters.clone();
+        let mut parameters = self.context.parameters.clone();
         let range = parameters.range(index);
         parameters.values[range].copy_from_slice(value.components());
         self.replace(parameters)
@@ -199,22 +201,23 @@ impl System {
 
     /// Replaces the parameters and everything that depends on the changed ones; on an error nothing is replaced.
     fn replace(&mut self, parameters: Parameters) -> Result<(), Error> {
-        runtime::problem::check_parameters(&self.form, &parameters)?;
+        check_parameters(self.context.form(), &parameters)?;
         let changes = |&param: &usize| {
             let range = parameters.range(param);
-            parameters.values[range.clone()] != self.parameters.values[range]
+            parameters.values[range.clone()] != self.context.parameters.values[range]
         };
-        let mut changed = (0..self.form.params.len()).filter(changes);
-        if changed.any(|param| self.conditions.depend_on(param)) {
-            let constraints = self.conditions.evaluate(&self.on, &parameters)?;
-            self.set_conditions(constraints)?;
+        let mut changed = (0..self.context.form().params.len()).filter(changes);
+        if changed.any(|param| self.context.prescribed.conditions_depend_on(param)) {
+            self.evaluate_conditions(&parameters)?;
         }
         self.operator.set_params(&parameters.values).map_err(RunError::from)?;
-        self.parameters = parameters;
+        self.context.parameters = parameters;
         Ok(())
     }
 
-    fn set_conditions(&mut self, constraints: Vec<Constraints>) -> Result<(), Error> {
+    /// Replaces the values of the conditions by those for other parameters.
+    fn evaluate_conditions(&mut self, parameters: &Parameters) -> Result<(), Error> {
+        let constraints = self.context.prescribed.conditions(&self.context.on, parameters)?;
         self.operator.set_conditions(&values(&constraints)).map_err(RunError::from)?;
         self.constraints = constraints;
         Ok(())
@@ -227,8 +230,8 @@ impl System {
     /// The struct belongs to another form or dimension, or a value or a condition is not finite; nothing is replaced
     /// then.
     pub fn set_params(&mut self, params: &impl Params) -> Result<(), Error> {
-        let own = self.form.own_params();
-        let mut parameters = self.parameters.clone();
+        let own = self.context.form().own_params();
+        let mut parameters = self.context.parameters.clone();
         let mut done: Result<(), Error> = Ok(());
         params.visit(&mut |name, value| {
             let mut set = || {
@@ -326,7 +329,7 @@ impl System {
     ///
     /// Unknown names, values out of range, a solver that does not suit the form.
     pub fn solver(&self, text: &str) -> Result<SolverSettings, Error> {
-        self.source.solver(&self.form, text)
+        self.source.solver(self.context.form(), text)
     }
 
     /// Solves with the settings of a solver: see [`crate::solve`].
@@ -342,19 +345,19 @@ impl System {
         self.rates_are_given()?;
         self.fits(u)?;
         self.checks(solver)?;
-        check_fixed(&self.form, &self.on, &self.parameters)
+        check_fixed(self.context.form(), &self.context.on, &self.context.parameters)
             .map_err(|error| Error::from(error).of_system())?;
         // The data of a condition's function may have changed.
-        self.set_conditions(self.conditions.evaluate(&self.on, &self.parameters)?)?;
-        self.with_operator(|system, operator| {
-            let notes = check_unique(operator, system)?;
-            let mut solved = solve(operator, system, u, solver, &mut silent);
+        self.evaluate_conditions(&self.context.parameters.clone())?;
+        self.with_operator(|context, operator| {
+            let notes = check_unique(operator, context)?;
+            let mut solved = solve(operator, context, u, solver, &mut silent);
             solved.iter_mut().for_each(|(report, _)| report.notes.extend(notes.iter().cloned()));
             // Device errors precede errors of the resulting numbers.
             operator.finish()?;
             // The next solve sets up its own multigrid hierarchy: conditions and data may have changed.
             operator.precondition_by(None);
-            solved.and_then(|(report, _)| system.converged(operator, u, report))
+            solved.and_then(|(report, _)| context.converged(operator, u, report))
         })
     }
 
@@ -363,27 +366,14 @@ impl System {
         solver.map_or(Ok(()), |solver| self.solver(&solver.to_string()).map(drop))
     }
 
-    /// Calls a function with the operator and its system.
+    /// Calls a function with the context and the operator.
     fn with_operator<T: Send>(
         &mut self,
-        act: impl FnOnce(runtime::problem::DiscreteProblem<'_>, &mut Operator) -> Result<T, RunError>
-        + Send,
+        act: impl FnOnce(&Context, &mut Operator) -> Result<T, RunError> + Send,
     ) -> Result<T, Error> {
-        let system = runtime::problem::DiscreteProblem {
-            form: &self.form,
-            on: &self.on,
-            parameters: &self.parameters,
-            prescribed: &self.conditions,
-            rule: self.elements.rule,
-            levels: Some(MultigridInput {
-                elements: &self.elements,
-                target: &self.target,
-                device: self.device.as_ref(),
-            }),
-        };
-        let operator = &mut self.operator;
-        let done = threads::roomy(|| act(system, operator));
-        done.map_err(|error| self.source.told(self.form.dim, error).of_system())
+        let (context, operator) = (&self.context, &mut self.operator);
+        let done = threads::roomy(|| act(context, operator));
+        done.map_err(|error| self.source.told(context.form().dim, error).of_system())
     }
 
     /// Writes `u` for ParaView.
@@ -393,7 +383,7 @@ impl System {
     /// The vector does not fit, or the file cannot be written.
     pub fn write_vtu(&self, path: impl AsRef<Path>, u: &Vector) -> Result<(), Error> {
         self.fits(u)?;
-        Ok(write_vtu(path.as_ref(), &self.form, &self.on, &u.to_vec())?)
+        Ok(write_vtu(path.as_ref(), self.context.form(), &self.context.on, &u.to_vec())?)
     }
 
     /// Returns the equations R(u) = l, for custom solvers and loops.
@@ -411,18 +401,18 @@ impl System {
     }
 
     /// Checks that a vector contains this system's DoFs.
-    fn fits(&self, u: &Vector) -> Result<(), Error> {
+    pub(crate) fn fits(&self, u: &Vector) -> Result<(), Error> {
         self.operator.fits(u).map_err(Error::Vector)
     }
 
     fn field(&self, name: &str) -> Result<usize, Error> {
-        index("field", name, self.form.fields.iter().map(|field| field.name.as_str()))
+        index("field", name, self.context.form().fields.iter().map(|field| field.name.as_str()))
     }
 }
 
 impl std::fmt::Debug for System {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (form, dofs) = (&self.form.name, self.dofs());
+        let (form, dofs) = (&self.context.form().name, self.dofs());
         f.debug_struct("System").field("form", form).field("dofs", &dofs).finish_non_exhaustive()
     }
 }

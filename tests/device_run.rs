@@ -15,8 +15,8 @@ use runtime::kernels::compile::Target;
 use runtime::mesh::load;
 use runtime::operator::TableCache;
 use runtime::problem::{
-    EvaluationState, NullMonitor, ProblemSetup, ReportResult, ReportValue, Solution,
-    compile_operator, report, run_on, run_steps, set_up,
+    self, Context, EvaluationState, NullMonitor, Platform, ReportResult, ReportValue, Solution,
+    report, run_steps,
 };
 use runtime::solve::Continue;
 use serde_json::Value;
@@ -81,7 +81,8 @@ fn solve(case: &Case, device: Option<Arc<dyn Device>>) -> Solution {
     let (mesh, _) = program.mesh(case.problem, &overrides).expect("a mesh");
     let mesh = load(&mesh, &folder).expect("a mesh");
     let problem = program.problem(case.problem, mesh.dim(), &overrides).expect("a problem");
-    let solution = run_on(&problem, mesh, &Target::native(), device, &mut |_| Continue::Yes);
+    let platform = Platform::new(Target::native(), device);
+    let solution = problem::run(&problem, mesh, &platform, &mut |_| Continue::Yes);
     solution.unwrap_or_else(|error| panic!("{} of {}: {error}", case.problem, case.file))
 }
 
@@ -154,8 +155,8 @@ fn steps_through_time_are_those_of_the_processor() {
         let mesh = Arc::new(load(&mesh, Path::new("")).expect("a mesh"));
         let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
         let numbers = |device: Option<Arc<dyn Device>>| -> Vec<f64> {
-            let (mesh, target) = (Arc::clone(&mesh), Target::native());
-            let done = run_steps(&problem, mesh, None, &target, device, &mut NullMonitor);
+            let (mesh, platform) = (Arc::clone(&mesh), Platform::new(Target::native(), device));
+            let done = run_steps(&problem, mesh, None, &platform, &mut NullMonitor);
             let solution = done.unwrap_or_else(|error| panic!("{error}\n{text}"));
             solution.reports.iter().filter_map(|report| report.value.number()).collect()
         };
@@ -183,22 +184,14 @@ fn what_is_measured_takes_tables_from_the_solve() {
     let (mesh, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
     let mesh = load(&mesh, Path::new("")).expect("a mesh");
     let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
-    let ProblemSetup { elements, on, parameters, .. } = set_up(&problem, mesh).expect("a problem");
-    let (form, target) = (&problem.form, Target::native());
-    let u: Vec<f64> = (0..on.n_dofs()).map(|i| 1.0 + (i as f64 * 12.9898).sin()).collect();
-    let alone = EvaluationState {
-        form,
-        on: &on,
-        elements: &elements,
-        parameters: &parameters,
-        u: &u,
-        vector: None,
-        load: None,
-    };
+    let context = Context::new(problem, mesh, Platform::native()).expect("a problem");
+    let u: Vec<f64> = (0..context.on.n_dofs()).map(|i| 1.0 + (i as f64 * 12.9898).sin()).collect();
+    let alone = EvaluationState::of(&context, &u);
     let numbers = |of: EvaluationState<'_>,
                    device: Option<&Arc<dyn Device>>,
                    table_cache: &mut TableCache| {
-        let found = report(&problem.reports, of, &target, device, table_cache);
+        let platform = Platform::new(Target::native(), device.cloned());
+        let found = report(&context.problem.reports, of, &platform, table_cache);
         let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
         let number = |found: &ReportResult| match &found.value {
             ReportValue::Value(_, values) => values[0],
@@ -208,9 +201,8 @@ fn what_is_measured_takes_tables_from_the_solve() {
     };
     let wanted = numbers(alone, None, &mut TableCache::default());
     for device in devices() {
-        let params = &parameters.values;
-        let made = compile_operator(form, &elements, &on, params, &target, Some(device.clone()));
-        let (operator, _) = made.expect("an operator");
+        let platform = Platform::new(Target::native(), Some(device.clone()));
+        let (operator, _) = context.operator_on(&platform).expect("an operator");
         let (mut vector, mut table_cache) = (operator.vector(), operator.table_cache());
         vector.set(&u);
         let beside = EvaluationState { vector: Some(&vector), ..alone };

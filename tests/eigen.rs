@@ -69,7 +69,7 @@ fn a_membrane_has_its_eigenvalues_with_every_preconditioner() {
 #[test]
 fn modes_are_orthonormal_and_point_up() {
     let found = laplace("square", "rtol: 1e-9", "hex").expect("modes");
-    let on = &found.inner().on;
+    let on = &found.inner().context.on;
     let form = Form::parse("form mass { field u: scalar; f0[u] = u; }", "mass").expect("a form");
     let mesh = runtime::mesh::Mesh::clone(&on.mesh);
     let system = form.on(mesh).degree(4).build().expect("a system");

@@ -364,7 +364,7 @@ fn what_is_between_snapshots_is_of_one_system() {
 fn files_of_unknowns_that_do_not_fit_are_refused() {
     let solution = poisson::problem::square().execution(Execution::Interpreted).run();
     let solution = solution.expect("a solution");
-    let on = &solution.inner().on;
+    let on = &solution.inner().context.on;
     let form = poisson::form().point_form(2).expect("a form");
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("u.vtu");

@@ -491,7 +491,7 @@ fn states_of_other_spaces_are_interpolated_and_of_other_meshes_refused() {
     // Data from a field of the same element is that field.
     let same = solution(folder.path(), &text(mesh, 2, "aux a = file(\"u.vtu\", \"u\");"));
     let values = |solution: &Solution| -> Vec<u64> {
-        solution.inner().on.aux[0].numbers().iter().map(|value| value.to_bits()).collect()
+        solution.inner().context.on.aux[0].numbers().iter().map(|value| value.to_bits()).collect()
     };
     assert_eq!(values(&same), bits(&first));
     for (degree, loses) in [(3, false), (1, true)] {

@@ -94,9 +94,7 @@ pub struct Problem {
     pub doc: String,
     /// The form to solve, checked for the mesh's dimension.
     pub form: PointForm,
-    /// The mesh.
-    pub mesh: MeshSource,
-    /// The number of refinements.
+    /// The number of refinements of its mesh.
     pub refine: usize,
     /// Degree k.
     pub degree: usize,
@@ -133,6 +131,32 @@ pub struct Problem {
 }
 
 impl Problem {
+    /// A problem of degree 1 with nothing but its form.
+    pub fn of(form: PointForm) -> Self {
+        Self {
+            name: form.name.clone(),
+            doc: String::new(),
+            form,
+            refine: 0,
+            degree: 1,
+            quadrature: None,
+            time: 0.0,
+            stepping: None,
+            params: Vec::new(),
+            aux: Vec::new(),
+            dirichlet: Vec::new(),
+            periodic: Vec::new(),
+            mean: Vec::new(),
+            exact: Vec::new(),
+            initial: Vec::new(),
+            initial_rate: Vec::new(),
+            adapt: None,
+            eigen: None,
+            solver: None,
+            reports: Reports::default(),
+        }
+    }
+
     /// Makes the paths of data and states in the text relative to a folder, like that of its mesh.
     pub fn start_paths_at(&mut self, folder: &Path) {
         let data = self.aux.iter_mut().map(|data| &mut data.value);

@@ -313,9 +313,11 @@ impl Program {
         diagnostics.extend(found);
         diagnostics.extend(missing_aux(problem, checked, &content));
         diagnostics.extend(missing_time(problem, checked, &content));
-        let Some(mesh) = mesh.filter(|_| diagnostics.is_empty()) else { return Err(diagnostics) };
+        if mesh.is_none() || !diagnostics.is_empty() {
+            return Err(diagnostics);
+        }
         let eigen = content.eigen.clone();
-        let mut finished = finished(problem, checked, mesh.source, content).map_err(|error| {
+        let mut finished = finished(problem, checked, content).map_err(|error| {
             let message = format!("there is no source for the manufactured solution: {error}");
             vec![Diagnostic::new(Code::NoDerivative, message).label(problem.name.span, "here")]
         })?;
@@ -516,12 +518,7 @@ fn missing_time(problem: &ast::Problem, form: &Form, content: &Content) -> Optio
 }
 
 /// Assembles a problem; a manufactured solution changes its form.
-fn finished(
-    problem: &ast::Problem,
-    form: &Form,
-    mesh: MeshSource,
-    content: Content,
-) -> Result<Problem, BuildError> {
+fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Problem, BuildError> {
     let (mut aux, mut manufactured) = (content.aux, None);
     if let Some(Solutions { fields, aux: data }) = &content.manufactured {
         let held = |field: usize| {
@@ -542,7 +539,6 @@ fn finished(
         name: problem.name.name.clone(),
         doc: problem.doc.clone(),
         form: point(&simplify(&differentiate(form))),
-        mesh,
         refine: content.refine,
         degree: content.degree.unwrap_or_else(|| form.smallest_degree()),
         quadrature: content.quadrature,

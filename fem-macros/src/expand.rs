@@ -11,7 +11,7 @@ use crate::settings::{KernelRequest, Settings, settings};
 use crate::typed::{names, structs};
 use fem_dsl::ast;
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::problem::{Argument, MeshSource, Problem, Quadrature};
+use fem_dsl::problem::{Argument, MeshSource, Quadrature};
 use fem_dsl::program::{CheckedForm, Program, compile};
 use fem_dsl::source::Source;
 use kernels_gen::aot::{self, Setting};
@@ -201,16 +201,25 @@ fn settings_of<'a>(
 ) -> impl Iterator<Item = Setting> {
     let &KernelRequest { cell, degree, order, quadrature, .. } = wanted;
     let problems = program.problems().filter(|head| head.form == form.name);
-    let problems = problems
-        .filter_map(|head| program.problem(head.name, cell.dim(), &Overrides::default()).ok());
-    let problems: Vec<Problem> = problems.filter(|problem| problem.degree == degree).collect();
+    let defaults = Overrides::default();
+    let problems = problems.filter_map(|head| {
+        let problem = program.problem(head.name, cell.dim(), &defaults).ok()?;
+        Some((problem, program.mesh(head.name, &defaults).ok()?.0))
+    });
+    let problems: Vec<_> = problems.filter(|(problem, _)| problem.degree == degree).collect();
     let orders: BTreeSet<usize> = match order {
         Some(order) => [order].into(),
-        None => [1, 2].into_iter().chain(problems.iter().filter_map(order_of)).collect(),
+        None => [1, 2]
+            .into_iter()
+            .chain(problems.iter().filter_map(|(_, mesh)| order_of(mesh)))
+            .collect(),
     };
     let quadratures: BTreeSet<Option<Quadrature>> = match quadrature {
         Some(named) => [Some(named)].into(),
-        None => [None].into_iter().chain(problems.iter().map(|p| p.quadrature)).collect(),
+        None => [None]
+            .into_iter()
+            .chain(problems.iter().map(|(problem, _)| problem.quadrature))
+            .collect(),
     };
     orders.into_iter().flat_map(move |order| {
         let settings = quadratures.clone().into_iter();
@@ -219,8 +228,8 @@ fn settings_of<'a>(
 }
 
 /// Returns the geometry's order, if the mesh generator sets one.
-fn order_of(problem: &Problem) -> Option<usize> {
-    match &problem.mesh {
+fn order_of(mesh: &MeshSource) -> Option<usize> {
+    match mesh {
         MeshSource::Generator { arguments, .. } => match arguments.get("order") {
             Some(Argument::Number(order)) if *order >= 1.0 => Some(*order as usize),
             _ => None,

@@ -9,13 +9,10 @@ pub mod jacobian;
 pub mod series;
 
 use crate::algebra::vector::Vector;
-use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::problem::{
-    Kernels, ProblemSetup, RunError, at_nodes, check_fixed, compile_operator, set_up, together,
-};
+use crate::problem::{Context, Platform, RunError, at_nodes, check_fixed, together};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::evaluate;
@@ -23,11 +20,9 @@ use fem_dsl::problem::{Expression, Problem};
 use std::sync::Arc;
 
 /// A problem with a known solution, on a mesh.
-pub struct VerificationProblem<'a> {
-    /// The problem.
-    pub problem: &'a Problem,
-    /// Elements, spaces, conditions and data.
-    pub setup: ProblemSetup,
+pub struct VerificationProblem {
+    /// The problem on its mesh.
+    pub context: Context,
     /// Nodal values of the solution, field by field.
     pub known: Vec<f64>,
 }
@@ -36,16 +31,17 @@ pub struct VerificationProblem<'a> {
 pub const RATE: f64 = 1.5;
 
 /// Converts a form with time derivatives to a stage of a scheme: ∂u/∂t = s u + r with r from the known solution.
-fn at_an_instant(problem: &Problem, setup: &mut ProblemSetup, s: f64) -> Result<(), RunError> {
+fn at_an_instant(context: &mut Context, s: f64) -> Result<(), RunError> {
+    let problem = Arc::clone(&context.problem);
     let form = &problem.form;
     if form.rates.is_empty() {
         return Ok(());
     }
     for rate in &form.rates {
-        let range = setup.parameters.range(rate.param);
-        setup.parameters.values[range].fill(s.powi(rate.order as i32));
+        let range = context.parameters.range(rate.param);
+        context.parameters.values[range].fill(s.powi(rate.order as i32));
     }
-    let (parameters, on) = (&setup.parameters, Arc::make_mut(&mut setup.on));
+    let (parameters, on) = (&context.parameters, Arc::make_mut(&mut context.on));
     for rate in &form.rates {
         let space = &on.fields[rate.field].space;
         let points = space.points(&on.mesh, &on.partition)?;
@@ -70,38 +66,30 @@ fn at_an_instant(problem: &Problem, setup: &mut ProblemSetup, s: f64) -> Result<
     Ok(())
 }
 
-impl<'a> VerificationProblem<'a> {
-    /// Sets up a problem. Every field should have a known solution; a missing one is 0. A form with time derivatives
-    /// becomes a stage with ∂u/∂t = `rate` u + r. The mesh may be a subdomain, with periodic sides already identified.
+impl VerificationProblem {
+    /// Sets up a problem for a target. Every field should have a known solution; a missing one is 0. A form with time
+    /// derivatives becomes a stage with ∂u/∂t = `rate` u + r. The mesh may be a subdomain, with periodic sides already
+    /// identified.
     ///
     /// # Errors
     ///
     /// Errors of the problem on this mesh; an error on one process is an error on all.
-    pub fn new(problem: &'a Problem, mesh: Arc<Mesh>, rate: f64) -> Result<Self, RunError> {
-        let mut setup = set_up(problem, mesh)?;
-        at_an_instant(problem, &mut setup, rate)?;
-        let mut known = vec![0.0; setup.on.n_dofs()];
-        for (field, exact) in &problem.exact {
-            let own = at_nodes_of(problem, &setup, *field, exact);
-            let own = together(&setup.on.mesh, own)?;
-            known[setup.on.dofs_of(*field)].copy_from_slice(&own);
-        }
-        check_fixed(&problem.form, &setup.on, &setup.parameters)?;
-        Ok(Self { problem, setup, known })
-    }
-
-    /// Compiles kernels and builds the operator, on the host or a device.
-    ///
-    /// # Errors
-    ///
-    /// Kernels that cannot be compiled, a device failure.
-    pub fn operator(
-        &self,
+    pub fn new(
+        problem: &Problem,
+        mesh: Arc<Mesh>,
+        rate: f64,
         target: &Target,
-        device: Option<Arc<dyn Device>>,
-    ) -> Result<(Operator, Kernels), RunError> {
-        let ProblemSetup { elements, on, parameters, .. } = &self.setup;
-        compile_operator(&self.problem.form, elements, on, &parameters.values, target, device)
+    ) -> Result<Self, RunError> {
+        let mut context = Context::new(problem.clone(), mesh, Platform::from(*target))?;
+        at_an_instant(&mut context, rate)?;
+        let on = &context.on;
+        let mut known = vec![0.0; on.n_dofs()];
+        for (field, exact) in &problem.exact {
+            let own = together(&on.mesh, at_nodes_of(&context, *field, exact))?;
+            known[on.dofs_of(*field)].copy_from_slice(&own);
+        }
+        check_fixed(context.form(), on, &context.parameters)?;
+        Ok(Self { context, known })
     }
 
     /// Returns the solution as a vector of an operator.
@@ -128,19 +116,14 @@ impl<'a> VerificationProblem<'a> {
 }
 
 /// Evaluates a known solution at the nodes of its field.
-fn at_nodes_of(
-    problem: &Problem,
-    setup: &ProblemSetup,
-    field: usize,
-    exact: &Expression,
-) -> Result<Vec<f64>, RunError> {
-    let on = &setup.on;
+fn at_nodes_of(context: &Context, field: usize, exact: &Expression) -> Result<Vec<f64>, RunError> {
+    let on = &context.on;
     let points = on.fields[field].space.points(&on.mesh, &on.partition)?;
-    let values = evaluate(exact, &exact.value, &points, &setup.parameters, |_| f64::NAN);
+    let values = evaluate(exact, &exact.value, &points, &context.parameters, |_| f64::NAN);
     match values.iter().find(|value| !value.is_finite()) {
         None => Ok(values),
         Some(&value) => {
-            let field = problem.form.fields[field].name.clone();
+            let field = context.form().fields[field].name.clone();
             Err(RunError::ExactNotFinite { field, value })
         }
     }

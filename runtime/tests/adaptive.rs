@@ -4,9 +4,8 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
 use runtime::estimate::adapt::{AdaptError, AdaptiveMesh};
-use runtime::kernels::compile::Target;
 use runtime::mesh::{Cell, Mesh};
-use runtime::problem::{Monitor, RunError, Solution, Step, run_steps};
+use runtime::problem::{Monitor, Platform, RunError, Solution, Step, run_steps};
 use runtime::solve::{Continue, Progress};
 use runtime::space::discretisation::Discretisation;
 use std::path::Path;
@@ -45,7 +44,7 @@ fn compiled(text: &str) -> (Problem, Mesh) {
 fn run(text: &str) -> Result<(Solution, Vec<Step>), RunError> {
     let (problem, mesh) = compiled(text);
     let mut steps = Steps::default();
-    let solution = run_steps(&problem, mesh, None, &Target::native(), None, &mut steps)?;
+    let solution = run_steps(&problem, mesh, None, &Platform::native(), &mut steps)?;
     Ok((solution, steps.0))
 }
 
@@ -122,7 +121,7 @@ fn nonlinear_and_coupled_forms_adapt() {
          dirichlet u = [x[1]^2, x[0]^3] on all; mean p = 0; adapt(steps: 5, fraction: 0.4); }")
         .expect("a solution");
     assert!(of(&steps[5]) < 0.6 * of(&steps[0]), "{steps:?}");
-    assert!(solution.on.mesh.hanging().is_some());
+    assert!(solution.context.on.mesh.hanging().is_some());
 }
 
 #[test]

@@ -6,7 +6,7 @@ use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
-use runtime::problem::{compile_operator, set_up};
+use runtime::problem::Context;
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use std::path::Path;
 
@@ -36,13 +36,11 @@ fn check(name: &str, dim: usize) {
     let program = program.unwrap_or_else(|| panic!("{diagnostics:?}"));
     let overrides = Overrides::default();
     let problem = program.problem(name, dim, &overrides).expect("a right problem");
-    let mesh = load(&problem.mesh, Path::new("")).expect("a mesh");
-    let setup = set_up(&problem, mesh).expect("a set-up");
+    let (source, _) = program.mesh(name, &overrides).expect("a mesh");
+    let mesh = load(&source, Path::new("")).expect("a mesh");
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
-    let params = &setup.parameters.values;
-    let (mut operator, _) =
-        compile_operator(&problem.form, &setup.elements, &setup.on, params, &target, None)
-            .expect("an operator");
+    let context = Context::new(problem, mesh, target.into()).expect("a context");
+    let (mut operator, _) = context.operator().expect("an operator");
     let mut u = operator.vector();
     let n = u.len();
     u.set(&(0..n).map(|i| (0.3 * i as f64).cos()).collect::<Vec<_>>());
@@ -65,7 +63,7 @@ fn check(name: &str, dim: usize) {
         assert!((a - b).abs() < 1e-13 * largest, "{name}, row {i}: {a} and {b}");
     }
     // A constrained degree of freedom has only its diagonal entry in its row and column.
-    for (fixed, _) in setup.on.fields[0].constraints.iter() {
+    for (fixed, _) in context.on.fields[0].constraints.iter() {
         assert_eq!(matrix.column(fixed).collect::<Vec<_>>(), [(fixed, 1.0)]);
     }
     let mut counts = vec![0usize; n];

@@ -11,7 +11,7 @@ use runtime::estimate::Estimator;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::load;
 use runtime::mesh::refine::mark::{coarsen, mark};
-use runtime::problem::{ProblemSetup, set_up};
+use runtime::problem::{Context, Platform};
 use runtime::reference::BoundedValue;
 use std::path::Path;
 
@@ -39,8 +39,8 @@ fn devices_and_the_host_estimate_alike() {
             let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
             let mesh = load(&source, Path::new("")).expect("a mesh");
             let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("one");
-            let ProblemSetup { on, elements, parameters, .. } =
-                set_up(&problem, mesh).expect("one");
+            let Context { problem, on, elements, parameters, .. } =
+                Context::new(problem, mesh, Platform::native()).expect("one");
             let state: Vec<f64> = (0..on.n_dofs()).map(|i| 0.6 * (0.3 * i as f64).cos()).collect();
             let target = Target { execution: Execution::Interpreted, ..Target::native() };
             let estimate = |device| {

@@ -13,7 +13,7 @@ use kernels_gen::plan::Elements;
 use runtime::estimate::{ErrorEstimate, EstimateError, Estimator};
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::{Mesh, load};
-use runtime::problem::{ProblemSetup, Solution, run, set_up};
+use runtime::problem::{Context, Platform, Solution, run};
 use runtime::solve::Continue;
 use runtime::space::discretisation::Discretisation;
 use runtime::support::expression::Parameters;
@@ -36,7 +36,7 @@ fn problem(text: &str) -> (Problem, Mesh) {
 }
 
 fn solved(problem: &Problem, mesh: Mesh) -> Solution {
-    run(problem, mesh, &target(), &mut |_| Continue::Yes).expect("a solution")
+    run(problem, mesh, &target().into(), &mut |_| Continue::Yes).expect("a solution")
 }
 
 fn estimator(problem: &Problem, elements: &Elements, on: &Arc<Discretisation>) -> Estimator {
@@ -48,7 +48,7 @@ fn estimator(problem: &Problem, elements: &Elements, on: &Arc<Discretisation>) -
 
 /// Returns the estimate of a problem's solution.
 fn of_solution(problem: &Problem, solution: &Solution) -> ErrorEstimate {
-    let estimator = estimator(problem, &solution.elements, &solution.on);
+    let estimator = estimator(problem, &solution.context.elements, &solution.context.on);
     estimator.estimate(&solution.u).expect("an estimate")
 }
 
@@ -66,7 +66,8 @@ fn of_state(
     mesh: Mesh,
     state: impl Fn(usize, &[f64; 3], &mut [f64]),
 ) -> (Arc<Discretisation>, Result<ErrorEstimate, EstimateError>) {
-    let ProblemSetup { on, elements, .. } = set_up(problem, mesh).expect("a problem");
+    let context = Context::new(problem.clone(), mesh, Platform::native());
+    let Context { on, elements, .. } = context.expect("a problem");
     let mut u = vec![0.0; on.n_dofs()];
     for (number, field) in on.fields.iter().enumerate() {
         let points = field.space.points(&on.mesh, &on.partition).expect("points");

@@ -4,7 +4,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::source::Source;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::Mesh;
-use runtime::problem::run_on;
+use runtime::problem::run;
 use runtime::processes::threads::each;
 use runtime::solve::Continue;
 use std::path::Path;
@@ -27,12 +27,12 @@ fn found(form: &str, items: &str, size: usize) -> Vec<Vec<([i64; 2], f64)>> {
     let problem = program.problem("p", 2, &Overrides::default()).expect("a problem");
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let solve = |mesh: Arc<Mesh>| {
-        let solution = run_on(&problem, mesh, &target, None, &mut |_| Continue::Yes);
+        let solution = run(&problem, mesh, &target.into(), &mut |_| Continue::Yes);
         let solution = solution.unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let field = solution.on.fields.len() - 1;
-        let space = &solution.on.fields[field].space;
-        let points = space.points(&solution.on.mesh, &solution.on.partition).expect("points");
-        let values = &solution.u[solution.on.dofs_of(field)];
+        let on = &solution.context.on;
+        let field = on.fields.len() - 1;
+        let points = on.fields[field].space.points(&on.mesh, &on.partition).expect("points");
+        let values = &solution.u[on.dofs_of(field)];
         let place = |x: &[f64; 3]| [0, 1].map(|c| (x[c] * 1e6).round() as i64);
         points.iter().zip(values).map(|(x, &p)| (place(x), p)).collect::<Vec<_>>()
     };

@@ -16,7 +16,7 @@ use runtime::mesh::generate::generate;
 use runtime::mesh::{CellOrdering, Mesh, MeshData, load};
 use runtime::operator::TableCache;
 use runtime::problem::multigrid::transfer::{KernelTransfer, StateInjection, TransferEnvironment};
-use runtime::problem::{Solution, run_on};
+use runtime::problem::{Platform, Solution, run};
 use runtime::solve::Continue;
 use runtime::space::discretisation::Discretisation;
 use std::path::Path;
@@ -79,7 +79,7 @@ fn discretised(mesh: &Arc<Mesh>, degree: usize, components: usize, held: bool) -
 
 fn place(execution: Execution, precision: Precision) -> TransferEnvironment {
     let target = Target { execution, precision, ..Target::native() };
-    TransferEnvironment { target, device: None, table_cache: TableCache::default(), fine: None }
+    TransferEnvironment { platform: target.into(), table_cache: TableCache::default(), fine: None }
 }
 
 /// Returns a linear function with different slopes per component, at the nodes of a space.
@@ -114,8 +114,8 @@ fn check_between(
     place: &TransferEnvironment,
     least: usize,
 ) {
-    let precision = place.target.precision;
-    let vector = |n: usize| match &place.device {
+    let precision = place.platform.target.precision;
+    let vector = |n: usize| match &place.platform.device {
         None => Vector::zeros(n, precision),
         Some(device) => {
             let own = Arithmetic::new(Arc::clone(device), precision).expect("arithmetic");
@@ -339,7 +339,8 @@ fn transfers_on_devices_are_those_of_the_processor() {
             let [coarse, fine] =
                 [low, high].map(|degree| discretised(&mesh, degree, components, number == 1));
             let own = place(Execution::Automatic, Precision::F64);
-            let place = TransferEnvironment { device: Some(Arc::clone(&device)), ..own };
+            let platform = Platform::new(own.platform.target, Some(Arc::clone(&device)));
+            let place = TransferEnvironment { platform, ..own };
             check(&format!("{name} on {}", device.name()), &coarse, &fine, &place, 1);
         }
     }
@@ -356,8 +357,8 @@ fn problem(text: &str) -> (Problem, Mesh) {
 
 fn solved(text: &str, device: Option<&Arc<dyn Device>>) -> Solution {
     let (problem, mesh) = problem(text);
-    let solution =
-        run_on(&problem, mesh, &Target::native(), device.cloned(), &mut |_| Continue::Yes);
+    let platform = Platform::new(Target::native(), device.cloned());
+    let solution = run(&problem, mesh, &platform, &mut |_| Continue::Yes);
     solution.unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
@@ -393,7 +394,7 @@ fn iterations_are_those_of_a_table() {
         let by = |what| {
             let solver = format!("cg(preconditioner: {what}, rtol: 1e-8)");
             let (problem, mesh) = problem(&text(form, mesh, degree, &solver));
-            let found = run_on(&problem, mesh, &target, None, &mut |_| Continue::Yes);
+            let found = run(&problem, mesh, &target.into(), &mut |_| Continue::Yes);
             found.unwrap_or_else(|error| panic!("{error}"))
         };
         let (levels, jacobi) = (by("multigrid"), by("jacobi"));

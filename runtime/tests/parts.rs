@@ -16,7 +16,7 @@ use runtime::mesh::refine::forest::{Forest, refined};
 use runtime::mesh::{CellOrdering, Mesh, MeshData};
 use runtime::operator::Operator;
 use runtime::problem::scaling::ProcessShare;
-use runtime::problem::{ProblemSetup, compile_operator, set_up, with_periodic_sides};
+use runtime::problem::{Context, Platform, with_periodic_sides};
 use runtime::processes::ProcessGroup;
 use runtime::processes::threads::each;
 use runtime::solve::NonlinearSystem as _;
@@ -58,6 +58,11 @@ fn target() -> Target {
     Target { execution: Execution::Interpreted, ..Target::native() }
 }
 
+/// Sets up a problem on a mesh.
+fn context(problem: &Problem, mesh: impl Into<Arc<Mesh>>) -> Context {
+    Context::new(problem.clone(), mesh, Platform::from(target())).expect("a problem")
+}
+
 /// Returns the operator of a problem on a mesh, on the CPU or on a device.
 fn operator(
     problem: &Problem,
@@ -75,10 +80,9 @@ fn represented(
     how: Representation,
 ) -> (Operator, Arc<Discretisation>) {
     let target = target().representing(how);
-    let ProblemSetup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
-    let (form, params) = (&problem.form, &parameters.values);
-    let made = compile_operator(form, &elements, &on, params, &target, device);
-    (made.expect("an operator").0, on)
+    let context = Context { platform: Platform::new(target, device), ..context(problem, mesh) };
+    let (operator, _) = context.operator().expect("an operator");
+    (operator, context.on)
 }
 
 /// Returns a residual, a product and a diagonal at some state and direction, and the constrained zero vector.

@@ -22,7 +22,7 @@ impl System {
     ) -> Result<usize, Error> {
         let name = field.name();
         let field = self.field(name)?;
-        let space = &self.on.fields[field].space;
+        let space = &self.context.on.fields[field].space;
         let (nodes, components) = (space.n_nodes(), space.components());
         if node >= nodes || component >= components {
             return Err(Error::NoUnknown {
@@ -33,7 +33,7 @@ impl System {
                 components,
             });
         }
-        Ok(self.on.dofs_of(field).start + node * components + component)
+        Ok(self.context.on.dofs_of(field).start + node * components + component)
     }
 
     /// Returns the mean-value constraint of a component of a field, (1/|Ω|) ∫ u dx = `mean`: an equation in all of its
@@ -52,8 +52,8 @@ impl System {
         let name = field.name();
         let own = self.field(name)?;
         let first = self.unknown(name, 0, component)?;
-        let step = self.on.fields[own].space.components();
-        let weights = weights(&self.on, own).map_err(|error| Error::Run(error.into()))?;
+        let step = self.context.on.fields[own].space.components();
+        let weights = weights(&self.context.on, own).map_err(|error| Error::Run(error.into()))?;
         let volume: f64 = weights.iter().sum();
         let terms = weights.iter().enumerate().map(|(node, &weight)| (first + node * step, weight));
         let terms: Vec<(usize, f64)> = terms.collect();
@@ -67,7 +67,8 @@ impl System {
     ///
     /// No DoF of it is free.
     pub fn equation(&self, terms: &[(usize, f64)], b: f64) -> Result<AffineConstraint, Error> {
-        let fixed: HashSet<usize> = self.on.conditions().map(|(unknown, _)| unknown).collect();
+        let fixed: HashSet<usize> =
+            self.context.on.conditions().map(|(unknown, _)| unknown).collect();
         let row = AffineConstraint::of_equation(terms, b, |unknown| !fixed.contains(&unknown));
         row.ok_or(Error::NothingFree)
     }
@@ -111,28 +112,28 @@ impl System {
                 return Err(AffineError::Fixed { place: self.place(constraint.unknown) }.into());
             }
         }
-        let conditions = self.on.conditions().map(|(unknown, _)| unknown);
+        let conditions = self.context.on.conditions().map(|(unknown, _)| unknown);
         let place = |unknown: usize| self.place(unknown);
         let closed = AffineConstraints::close(self.dofs(), constraints, conditions, place)?;
-        self.on = self.operator.constrain(closed).map_err(RunError::from)?;
+        self.context.on = self.operator.constrain(closed).map_err(RunError::from)?;
         Ok(())
     }
 
     /// Returns whether a combination of the components at a DoF's node is constrained. Other constraints may refer to
     /// such a DoF.
     fn is_oblique(&self, unknown: usize) -> bool {
-        self.on.unknown(unknown).is_some_and(|(field, node, _)| {
-            let oblique = self.on.fields[field].constraints.oblique();
+        self.context.on.unknown(unknown).is_some_and(|(field, node, _)| {
+            let oblique = self.context.on.fields[field].constraints.oblique();
             oblique.iter().any(|own| own.node as usize == node)
         })
     }
 
     /// Returns the name of a DoF for messages.
     fn place(&self, unknown: usize) -> String {
-        let Some((field, node, component)) = self.on.unknown(unknown) else {
+        let Some((field, node, component)) = self.context.on.unknown(unknown) else {
             return format!("unknown {unknown}");
         };
-        let own = &self.form.fields[field];
+        let own = &self.context.form().fields[field];
         let component = match own.shape.components() {
             1 => String::new(),
             _ => format!("[{component}]"),
@@ -140,7 +141,7 @@ impl System {
         let points = self.points(own.name.as_str()).unwrap_or_default();
         let at = points.get(node).map(|point| {
             let coordinates: Vec<String> =
-                point[..self.on.mesh.dim()].iter().map(f64::to_string).collect();
+                point[..self.context.on.mesh.dim()].iter().map(f64::to_string).collect();
             format!(" at ({})", coordinates.join(", "))
         });
         format!("{}{component}{}", own.name, at.unwrap_or_default())

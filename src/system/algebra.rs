@@ -5,7 +5,7 @@ use super::System;
 use crate::{Csr, Error, Vector, threads};
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::estimate::{ErrorEstimate, Estimator};
-use runtime::problem::RunError;
+use runtime::problem::{Context, RunError};
 use runtime::solve::{LinearOperator, NonlinearSystem};
 use runtime::space::discretisation::Discretisation;
 
@@ -66,7 +66,7 @@ impl System {
 
     /// Returns the degrees of freedom with an essential condition, ascending.
     pub fn constrained_dofs(&self) -> Vec<usize> {
-        let mut all: Vec<usize> = self.on.conditions().map(|(dof, _)| dof).collect();
+        let mut all: Vec<usize> = self.context.on.conditions().map(|(dof, _)| dof).collect();
         all.sort_unstable();
         all.dedup();
         all
@@ -84,7 +84,7 @@ impl System {
 
     /// Returns the discretisation: mesh, spaces, constraints and data.
     pub fn discretisation(&self) -> &Discretisation {
-        &self.on
+        &self.context.on
     }
 
     /// Transfers `u` to the system of a mesh that was refined or coarsened from the same coarse mesh: at each node of the
@@ -112,8 +112,8 @@ impl System {
     /// ([`Error::NoTransfer`]).
     pub fn transfer(&self, u: &Vector, to: &Self) -> Result<Vector, Error> {
         self.fits(u)?;
-        let moved =
-            AdaptiveMesh::transfer(&self.on, &u.to_vec(), &to.on).ok_or(Error::NoTransfer)?;
+        let moved = AdaptiveMesh::transfer(&self.context.on, &u.to_vec(), &to.context.on)
+            .ok_or(Error::NoTransfer)?;
         let mut u = to.vector();
         u.set(&moved);
         Ok(u)
@@ -127,10 +127,11 @@ impl System {
     /// A vector that does not fit, kernels that cannot be compiled, indicators that are not finite.
     pub fn estimate(&self, u: &Vector) -> Result<ErrorEstimate, Error> {
         self.fits(u)?;
-        let (params, numbers) = (&self.parameters.values, u.to_vec());
-        let device = self.device.as_ref();
+        let (Context { elements, on, parameters, platform, .. }, numbers) =
+            (&self.context, u.to_vec());
+        let (form, params, target) = (self.context.form(), &parameters.values, &platform.target);
         let found = threads::roomy(|| {
-            Estimator::new(&self.form, &self.elements, &self.on, params, &self.target, device)?
+            Estimator::new(form, elements, on, params, target, platform.device.as_ref())?
                 .estimate(&numbers)
         });
         Ok(found.map_err(RunError::from)?)

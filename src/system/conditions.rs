@@ -106,13 +106,13 @@ impl Conditions {
         }
     }
 
-    /// Returns whether some condition depends on a parameter.
-    pub(super) fn depend_on(&self, param: usize) -> bool {
+    /// Returns whether some condition depends on a parameter, or on the time.
+    fn depend_on(&self, param: usize) -> bool {
         self.essential.iter().any(|condition| condition.params.contains(&param))
     }
 
     /// Returns the conditions of each field for these parameters.
-    pub(super) fn evaluate(
+    fn evaluate(
         &self,
         on: &Discretisation,
         parameters: &Parameters,
@@ -235,7 +235,7 @@ fn told(error: Error) -> RunError {
     match error {
         Error::Run(error) => error,
         Error::System(error) => *error,
-        other => RunError::Setting(other.to_string()),
+        other => RunError::Prescribed(Box::new(other)),
     }
 }
 
@@ -290,6 +290,10 @@ impl PrescribedData for Conditions {
 
     fn conditions_read_time(&self) -> bool {
         self.depend_on(TIME)
+    }
+
+    fn conditions_depend_on(&self, param: usize) -> bool {
+        self.depend_on(param)
     }
 
     fn aux_depends_on(&self, _: usize) -> bool {

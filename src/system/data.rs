@@ -63,12 +63,12 @@ impl System {
     /// There is no such data, the number of values is wrong, or one is not finite; nothing is replaced then.
     pub fn set_aux_values(&mut self, name: &str, values: &[f64]) -> Result<(), Error> {
         let index = self.aux(name)?;
-        let expected = self.on.aux[index].numbers().len();
+        let expected = self.context.on.aux[index].numbers().len();
         if values.len() != expected {
             let (name, found) = (name.to_owned(), values.len());
             return Err(Error::Numbers { name, expected, found });
         }
-        let (form, elements, on) = (&self.form, &self.elements, &self.on);
+        let (form, elements, on) = (self.context.form(), &self.context.elements, &self.context.on);
         let new = datum::<Error>(form, elements, on, index, |_, _| Ok(Some(values.to_vec())))?;
         self.put_aux([(index, new)])
     }
@@ -82,10 +82,16 @@ impl System {
     pub fn aux_points(&self, name: &str) -> Result<Vec<[f64; 3]>, Error> {
         let index = self.aux(name)?;
         let mut places = Vec::new();
-        datum::<Error>(&self.form, &self.elements, &self.on, index, |points, _| {
-            places = points.to_vec();
-            Ok(Some(Vec::new()))
-        })?;
+        datum::<Error>(
+            self.context.form(),
+            &self.context.elements,
+            &self.context.on,
+            index,
+            |points, _| {
+                places = points.to_vec();
+                Ok(Some(Vec::new()))
+            },
+        )?;
         Ok(places)
     }
 
@@ -95,7 +101,7 @@ impl System {
     ///
     /// There is no such data.
     pub fn aux_values(&self, name: &str) -> Result<&[f64], Error> {
-        Ok(self.on.aux[self.aux(name)?].numbers())
+        Ok(self.context.on.aux[self.aux(name)?].numbers())
     }
 
     /// Sets an additional right-hand side l, so that the equations are R(u) = l: entry i is the load on the basis
@@ -133,7 +139,7 @@ impl System {
         }
         let mut free = all.clone();
         for (field, constraints) in self.constraints.iter().enumerate() {
-            let own = &mut free[self.on.dofs_of(field)];
+            let own = &mut free[self.context.on.dofs_of(field)];
             constraints.iter().for_each(|(unknown, _)| own[unknown] = 0.0);
         }
         self.operator.set_load(&free);
@@ -150,15 +156,21 @@ impl System {
     fn replace_aux(&mut self, given: &[(usize, ValueWriter)]) -> Result<(), Error> {
         let mut new = Vec::with_capacity(given.len());
         for (index, write) in given {
-            let count = self.form.aux[*index].shape.components();
-            let values = datum(&self.form, &self.elements, &self.on, *index, |points, _| {
-                let mut values = vec![0.0; points.len() * count];
-                points
-                    .iter()
-                    .zip(values.chunks_mut(count))
-                    .try_for_each(|(x, row)| write(x, row))?;
-                Ok::<_, Error>(Some(values))
-            })?;
+            let count = self.context.form().aux[*index].shape.components();
+            let values = datum(
+                self.context.form(),
+                &self.context.elements,
+                &self.context.on,
+                *index,
+                |points, _| {
+                    let mut values = vec![0.0; points.len() * count];
+                    points
+                        .iter()
+                        .zip(values.chunks_mut(count))
+                        .try_for_each(|(x, row)| write(x, row))?;
+                    Ok::<_, Error>(Some(values))
+                },
+            )?;
             new.push((*index, values));
         }
         self.put_aux(new)
@@ -169,18 +181,18 @@ impl System {
         &mut self,
         new: impl IntoIterator<Item = (usize, AuxValues)>,
     ) -> Result<(), Error> {
-        let mut all = self.on.aux.clone();
+        let mut all = self.context.on.aux.clone();
         new.into_iter().for_each(|(index, values)| all[index] = values);
         if let Err(error) = self.operator.set_aux(&all) {
             // The error is reported, even if the old values cannot be restored.
-            let _ = self.operator.set_aux(&self.on.aux);
+            let _ = self.operator.set_aux(&self.context.on.aux);
             return Err(RunError::from(error).into());
         }
-        Arc::make_mut(&mut self.on).aux = all;
+        Arc::make_mut(&mut self.context.on).aux = all;
         Ok(())
     }
 
     fn aux(&self, name: &str) -> Result<usize, Error> {
-        index("aux", name, self.form.own_aux().iter().map(|aux| aux.name.as_str()))
+        index("aux", name, self.context.form().own_aux().iter().map(|aux| aux.name.as_str()))
     }
 }

@@ -147,21 +147,13 @@ impl System {
     /// mesh has the value NaN, with a warning.
     pub fn measure(&self, u: &Vector, text: &str) -> Result<ReportValue, Error> {
         self.fits(u)?;
-        let reports = self.source.reports(self.form.dim, text)?;
+        let reports = self.source.reports(self.context.form().dim, text)?;
         let numbers = u.to_vec();
-        let of = EvaluationState {
-            form: &self.form,
-            on: &self.on,
-            elements: &self.elements,
-            parameters: &self.parameters,
-            u: &numbers,
-            vector: Some(u),
-            load: self.load.as_deref(),
-        };
-        let device = self.device.as_ref();
+        let (vector, load) = (Some(u), self.load.as_deref());
+        let of = EvaluationState { vector, load, ..EvaluationState::of(&self.context, &numbers) };
         let mut table_cache = self.operator.table_cache();
         let (outcomes, notes) =
-            threads::roomy(|| report(&reports, of, &self.target, device, &mut table_cache))?;
+            threads::roomy(|| report(&reports, of, &self.context.platform, &mut table_cache))?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let found = outcomes.into_iter().next().map(|outcome| outcome.value);
         Ok(found.unwrap_or_else(|| unreachable!("a report that was checked")))
@@ -176,8 +168,8 @@ impl System {
     ) -> Result<(f64, f64), Error> {
         let index = self.field(field)?;
         self.fits(u)?;
-        let rule = measuring_rule(&self.on, self.elements.rule);
-        let found = errors_of(&self.on, (index, rule), &u.to_vec(), exact, gradient);
+        let rule = measuring_rule(&self.context.on, self.context.elements.rule);
+        let found = errors_of(&self.context.on, (index, rule), &u.to_vec(), exact, gradient);
         let (l2, h1) = found.map_err(|error| Error::Run(error.into()))?;
         match [l2, h1].into_iter().find(|error| !error.is_finite()) {
             Some(value) => {
@@ -196,9 +188,9 @@ impl System {
     ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, Error> {
         let index = self.field(field)?;
         self.fits(u)?;
-        let locator = Locator::new(&self.on.mesh).map_err(RunError::from)?;
+        let locator = Locator::new(&self.context.on.mesh).map_err(RunError::from)?;
         let find = |point: &[f64; 3]| locator.find(point).ok_or(Error::Outside { point: *point });
         let located: Vec<LocatedPoint> = points.iter().map(find).collect::<Result<_, _>>()?;
-        Ok(field_at(&self.on, index, &u.to_vec(), &located).map_err(RunError::from)?)
+        Ok(field_at(&self.context.on, index, &u.to_vec(), &located).map_err(RunError::from)?)
     }
 }

@@ -5,12 +5,12 @@ use super::{Data, DataValues, FieldName, Params, System, TypedField};
 use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{Quadrature, Trace};
+use fem_dsl::problem::{Problem, Quadrature, Trace};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::device::Device;
 use runtime::kernels::compile::Execution;
-use runtime::problem::{check_parameters, check_room, compile_operator, data, discretise};
+use runtime::problem::{Context, Platform, check_parameters, check_room, data, discretise};
 use runtime::space::discretisation::{AuxValues, Discretisation};
 use runtime::support::expression::Parameters;
 use std::sync::{Arc, OnceLock};
@@ -343,7 +343,7 @@ impl Setup {
         let form = self.form.point_form(self.mesh.dim())?;
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
-        let mut elements = elements(&form, cell, self.degree, order, self.quadrature)?;
+        let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
         check_room(&form, &elements, &self.mesh, None, self.device.as_deref())?;
         let tags = self.conditions.iter().filter_map(|condition| match &condition.boundary {
             Boundary::Tags(tags) => Some(tags),
@@ -352,9 +352,8 @@ impl Setup {
         let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
         let conditions = Conditions::new(&form, self.conditions, self.means, &on)?;
         on.constrain(conditions.constraints(&form, &on, &parameters)?);
-        elements.notes.extend(conditions.meetings(&on, &parameters)?);
+        let remarks = conditions.meetings(&on, &parameters)?;
         on.aux = aux(&form, &elements, &self.aux, &on)?;
-        let on = Arc::new(on);
         let mut target = self.form.target(self.execution);
         if let Some(isa) = self.isa {
             let here = target.isa;
@@ -363,27 +362,18 @@ impl Setup {
             }
             target.isa = isa;
         }
-        let (params, device) = (&parameters.values, self.device);
-        let (operator, kernels) =
-            compile_operator(&form, &elements, &on, params, &target, device.clone())?;
-        let notes = [&elements.notes[..], &kernels.notes].concat();
-        let constraints = on.fields.iter().map(|field| field.constraints.clone()).collect();
-        Ok(System {
-            source: self.form,
-            form,
-            on,
-            elements,
-            target,
-            device,
-            kernels,
-            notes,
-            operator,
+        let (degree, quadrature, time) = (self.degree, self.quadrature, self.time);
+        let problem = Problem { degree, quadrature, time, ..Problem::of(form) };
+        let context = Context {
+            problem: Arc::new(problem),
+            elements: Arc::new(elements),
+            on: Arc::new(on),
             parameters,
-            conditions,
-            constraints,
-            load: None,
-            rates_given: [false; 2],
-        })
+            prescribed: Arc::new(conditions),
+            platform: Platform::new(target, self.device),
+            remarks,
+        };
+        System::of(self.form, context)
     }
 
     fn parameters(&self, form: &PointForm) -> Result<Parameters, Error> {

@@ -97,14 +97,14 @@ impl System {
 
     /// Interpolates fields without time derivatives linearly between two snapshots.
     fn follow_a_line(&self, u: &mut Vector, [from, to]: [&Snapshot; 2], part: f64) {
-        let moved = |field: usize| self.form.rates.iter().any(|rate| rate.field == field);
+        let moved = |field: usize| self.context.form().rates.iter().any(|rate| rate.field == field);
         let still: Vec<usize> =
-            (0..self.form.fields.len()).filter(|&field| !moved(field)).collect();
+            (0..self.context.form().fields.len()).filter(|&field| !moved(field)).collect();
         if still.is_empty() {
             return;
         }
         let (mut numbers, from, to) = (u.to_vec(), from.u.to_vec(), to.u.to_vec());
-        for i in still.into_iter().flat_map(|field| self.on.dofs_of(field)) {
+        for i in still.into_iter().flat_map(|field| self.context.on.dofs_of(field)) {
             numbers[i] = from[i] + part * (to[i] - from[i]);
         }
         u.set(&numbers);

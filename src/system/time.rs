@@ -48,7 +48,7 @@ impl TimeIntegrator {
 impl System {
     /// Returns the time t of the form, the conditions and the residual.
     pub fn time(&self) -> f64 {
-        self.parameters.values[0]
+        self.context.parameters.values[0]
     }
 
     /// Replaces the time and the values of conditions that depend on `t`, without compilation.
@@ -60,12 +60,11 @@ impl System {
         if !time.is_finite() {
             return Err(RunError::ParamNotFinite { name: "t".to_owned(), value: time }.into());
         }
-        let mut parameters = self.parameters.clone();
+        let mut parameters = self.context.parameters.clone();
         parameters.values[0] = time;
-        let constraints = self.conditions.evaluate(&self.on, &parameters)?;
-        self.set_conditions(constraints)?;
+        self.evaluate_conditions(&parameters)?;
         self.operator.set_params(&parameters.values).map_err(RunError::from)?;
-        self.parameters = parameters;
+        self.context.parameters = parameters;
         Ok(())
     }
 
@@ -95,24 +94,24 @@ impl System {
     ///
     /// The form has no derivative of this order, the shift is not finite, or the vector does not fit.
     pub fn set_rate(&mut self, order: usize, shift: f64, past: &Vector) -> Result<(), Error> {
-        let mut rates = self.form.rates.iter().filter(|rate| rate.order == order);
+        let mut rates = self.context.form().rates.iter().filter(|rate| rate.order == order);
         let param = rates.next().ok_or(Error::Steady { order })?.param;
         if !shift.is_finite() {
             return Err(RunError::ParamNotFinite { name: "shift".to_owned(), value: shift }.into());
         }
         self.fits(past)?;
-        let data = rate_data(&self.form, &self.on, order, &past.to_vec());
+        let data = rate_data(self.context.form(), &self.context.on, order, &past.to_vec());
         self.put_aux(data)?;
-        let range = self.parameters.range(param);
-        self.parameters.values[range].fill(shift);
-        self.operator.set_params(&self.parameters.values).map_err(RunError::from)?;
+        let range = self.context.parameters.range(param);
+        self.context.parameters.values[range].fill(shift);
+        self.operator.set_params(&self.context.parameters.values).map_err(RunError::from)?;
         self.rates_given[order - 1] = true;
         Ok(())
     }
 
     /// Checks that all time derivatives that the form reads have values.
     pub(super) fn rates_are_given(&self) -> Result<(), Error> {
-        let read = self.form.rates.iter().filter(|rate| rate.read);
+        let read = self.context.form().rates.iter().filter(|rate| rate.read);
         match read.map(|rate| rate.order).find(|order| !self.rates_given[order - 1]) {
             Some(order) => Err(Error::NoRate { order }),
             None => Ok(()),
@@ -122,9 +121,10 @@ impl System {
     /// Removes the values of time derivatives, which a scheme then sets.
     fn forget_rates(&mut self) {
         self.rates_given = [false; 2];
-        for rate in &self.form.rates {
-            let range = self.parameters.range(rate.param);
-            self.parameters.values[range].fill(0.0);
+        let problem = &self.context.problem;
+        for rate in &problem.form.rates {
+            let range = self.context.parameters.range(rate.param);
+            self.context.parameters.values[range].fill(0.0);
         }
     }
 
@@ -169,17 +169,17 @@ impl System {
         if let Some(rate) = rate {
             v.set(&rate.to_vec());
         }
-        let second = self.form.rates.iter().any(|rate| rate.order == 2);
+        let second = self.context.form().rates.iter().any(|rate| rate.order == 2);
         let a = second.then(|| self.vector());
         self.forget_rates();
-        self.parameters.values[0] = time;
+        self.context.parameters.values[0] = time;
         let state = TimeState { time, u: start, v, a };
-        let (travel, on) = self.with_operator(|system, operator| {
-            let mut travel = Trajectory::new(scheme, state, system, operator)?;
-            let on = travel.settle(system, operator)?;
+        let (travel, on) = self.with_operator(|context, operator| {
+            let mut travel = Trajectory::new(scheme, state, context, operator)?;
+            let on = travel.settle(context, operator)?;
             Ok((travel, on))
         })?;
-        self.on = on;
+        self.context.on = on;
         Ok(TimeIntegrator { travel })
     }
 
@@ -203,12 +203,12 @@ impl System {
         self.fits(motion.u())?;
         self.checks(solver)?;
         let travel = &mut motion.travel;
-        let (estimate, on) = self.with_operator(|system, operator| {
-            let estimate = travel.step(step, system, operator, solver)?;
-            Ok((estimate, travel.settle(system, operator)?))
+        let (estimate, on) = self.with_operator(|context, operator| {
+            let estimate = travel.step(step, context, operator, solver)?;
+            Ok((estimate, travel.settle(context, operator)?))
         })?;
-        self.on = on;
-        self.parameters.values[0] = motion.time();
+        self.context.on = on;
+        self.context.parameters.values[0] = motion.time();
         Ok(estimate)
     }
 }

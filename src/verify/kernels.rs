@@ -8,7 +8,7 @@ use kernels_gen::plan::Strategy;
 use runtime::device::Device;
 use runtime::device::jit::{Jit, JitError};
 use runtime::kernels::compile::{CompileError, Execution, Target, facts};
-use runtime::problem::{Kernels, RunError};
+use runtime::problem::{Context, Kernels, Platform, RunError};
 use runtime::processes::{ProcessGroup, Reduction};
 use runtime::verify::VerificationProblem;
 use runtime::verify::agreement::{ReferenceDistance, ReferenceResults};
@@ -43,15 +43,14 @@ pub enum Verdict {
 /// Kernels to be compared.
 struct Candidate {
     name: String,
-    target: Target,
-    device: Option<Arc<dyn Device>>,
+    platform: Platform,
     /// True if a compiler for them is optional.
     may_be_absent: bool,
 }
 
 /// Compares all available kernels. Several processes divide the comparisons, each on a whole mesh.
 pub(super) fn compare(
-    trial: &VerificationProblem<'_>,
+    trial: &VerificationProblem,
     settings: &Settings,
     told: &mut dyn FnMut(&str),
 ) -> Result<Vec<KernelComparison>, Error> {
@@ -150,7 +149,8 @@ fn candidates(settings: &Settings) -> Vec<Candidate> {
     let mut add = |name: String, target: Target, device: Option<&Arc<dyn Device>>| {
         let automatic = settings.execution == Execution::Automatic;
         let may_be_absent = automatic && target.execution == Execution::Compiled;
-        all.push(Candidate { name, target, device: device.cloned(), may_be_absent });
+        let platform = Platform::new(target, device.cloned());
+        all.push(Candidate { name, platform, may_be_absent });
     };
     if common[0] > 0.0 {
         for isa in [Isa::Portable, Isa::Avx2, Isa::Avx512] {
@@ -187,11 +187,11 @@ fn rank(isa: Isa) -> u8 {
 }
 
 fn compared(
-    trial: &VerificationProblem<'_>,
+    trial: &VerificationProblem,
     expected: &ReferenceResults,
     of: &Candidate,
 ) -> Result<Verdict, Error> {
-    match one(trial, expected, &of.target, of.device.clone()) {
+    match one(trial, expected, &of.platform) {
         // The compiler does not work: as without one, kernels that need none are compared.
         Err(Error::Run(RunError::Compile(CompileError::Jit(JitError::Compiler(error)))))
             if of.may_be_absent =>
@@ -203,21 +203,19 @@ fn compared(
 }
 
 fn one(
-    trial: &VerificationProblem<'_>,
+    trial: &VerificationProblem,
     expected: &ReferenceResults,
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
+    platform: &Platform,
 ) -> Result<Verdict, Error> {
-    let wished = target.wishes.strategy;
-    let compare = |target: &Target| trial.compare(expected, target, device.clone());
-    let mut compared = compare(target);
+    let wished = platform.target.wishes.strategy;
+    let mut compared = trial.compare(expected, platform);
     if let (Err(RunError::Compile(CompileError::Plan(_))), Some(_)) = (&compared, wished) {
         // Some geometry, such as corners, is supported by a thread per cell only; all strategies can read the mesh's
         // own geometry.
-        let setup = &trial.setup;
-        let geometry = own_geometry(&setup.elements, &facts(&setup.on));
-        let wishes = PlanOverrides { geometry: Some(geometry), ..target.wishes };
-        compared = compare(&Target { wishes, ..*target });
+        let Context { elements, on, .. } = &trial.context;
+        let (target, geometry) = (platform.target, Some(own_geometry(elements, &facts(on))));
+        let wishes = PlanOverrides { geometry, ..target.wishes };
+        compared = trial.compare(expected, &platform.with_target(Target { wishes, ..target }));
     }
     Ok(match compared {
         Ok((distance, kernels)) => match wished.filter(|&wished| !has(&kernels, wished)) {

@@ -9,7 +9,7 @@ use crate::Error;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
-use runtime::problem::{NullMonitor, Solution, run_steps};
+use runtime::problem::{NullMonitor, Platform, Solution, run_steps};
 use std::sync::Arc;
 
 /// Number of the longest steps.
@@ -92,15 +92,15 @@ fn measured(
     target: &Target,
 ) -> Result<Vec<Order>, Error> {
     let Some(stepping) = &problem.stepping else { return Ok(Vec::new()) };
-    let mut solutions = Vec::new();
+    let (mut solutions, platform) = (Vec::new(), Platform::from(*target));
     for times in [1, 2, 4] {
         let Stepping { from, to, .. } = *stepping;
         let step = Some((to - from) / (STEPS * times) as f64);
         let own = Stepping { scheme, from, to, step, tolerance: None, every: None, at: vec![to] };
         let own = Problem { stepping: Some(own), ..problem.clone() };
-        solutions.push(run_steps(&own, Arc::clone(mesh), None, target, None, &mut NullMonitor)?);
+        solutions.push(run_steps(&own, Arc::clone(mesh), None, &platform, &mut NullMonitor)?);
     }
-    let on = &solutions[0].on;
+    let on = &solutions[0].context.on;
     // Of several processes, the lowest that has a DoF counts it.
     let sharing = on.sharing();
     let is_own = |unknown: usize| sharing.as_ref().is_none_or(|all| !all.is_of_others(unknown));

@@ -233,14 +233,16 @@ impl<'a> Verifier<'a> {
             };
             let mesh = self.part(1, &problem)?;
             let target = self.target();
-            let tried = VerificationProblem::new(&problem, mesh, self.rate).and_then(|trial| {
-                let new =
-                    trial.setup.elements.notes.iter().filter(|note| !self.notes.contains(note));
-                let new: Vec<String> = new.cloned().collect();
-                self.notes.extend(new);
-                let (mut operator, _) = trial.operator(&target, None)?;
-                trial.finite(&mut operator)
-            });
+            let tried =
+                VerificationProblem::new(&problem, mesh, self.rate, &target).and_then(|trial| {
+                    let context = &trial.context;
+                    let new = context.elements.notes.iter().chain(&context.remarks);
+                    let new = new.filter(|note| !self.notes.contains(note));
+                    let new: Vec<String> = new.cloned().collect();
+                    self.notes.extend(new);
+                    let (mut operator, _) = trial.context.operator()?;
+                    trial.finite(&mut operator)
+                });
             match tried {
                 Ok(true) => {
                     self.candidates = candidates;
@@ -291,9 +293,13 @@ impl<'a> Verifier<'a> {
             findings.orders.clear();
         }
         told("the Jacobian", 0.8);
-        let trial =
-            VerificationProblem::new(problem, self.part(2.min(end - 1), problem)?, self.rate)?;
-        let (mut operator, _) = trial.operator(&self.target(), None)?;
+        let trial = VerificationProblem::new(
+            problem,
+            self.part(2.min(end - 1), problem)?,
+            self.rate,
+            &self.target(),
+        )?;
+        let (mut operator, _) = trial.context.operator()?;
         findings.taylor = Some(trial.taylor(&mut operator)?);
         findings.signs = Some(trial.signs(&mut operator)?);
         operator.finish().map_err(RunError::from)?;
@@ -309,7 +315,7 @@ impl<'a> Verifier<'a> {
             let small = if problem.degree <= 2 { 2 } else { 1 };
             // Small enough for each process to have the whole mesh.
             let mesh = Arc::clone(self.series.mesh(small)?);
-            let trial = VerificationProblem::new(problem, mesh, self.rate)?;
+            let trial = VerificationProblem::new(problem, mesh, self.rate, &self.target())?;
             findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
                 told(what, 0.85);
             })?;
@@ -386,10 +392,11 @@ impl<'a> Verifier<'a> {
         level: usize,
         findings: &mut Findings,
     ) -> Result<(), Error> {
-        let trial = VerificationProblem::new(problem, self.part(level, problem)?, self.rate)?;
-        let (mut operator, _) = trial.operator(&self.target(), None)?;
-        let found = trial.solve(&mut operator, &self.target(), &mut |_| Continue::Yes);
-        let cells = trial.setup.on.mesh.cells_in_all();
+        let (part, target) = (self.part(level, problem)?, self.target());
+        let trial = VerificationProblem::new(problem, part, self.rate, &target)?;
+        let (mut operator, _) = trial.context.operator()?;
+        let found = trial.solve(&mut operator, &mut |_| Continue::Yes);
+        let cells = trial.context.on.mesh.cells_in_all();
         let found = found.map_err(|error| match error {
             RunError::Singular { .. } => error,
             error if self.settings.group.size() > 1 && !error.is_of_all() => error,
@@ -408,7 +415,7 @@ impl<'a> Verifier<'a> {
             }
             Order { expected, observed }
         };
-        let degrees = trial.setup.elements.fields.iter().enumerate();
+        let degrees = trial.context.elements.fields.iter().enumerate();
         findings.orders = degrees
             .map(|(field, element)| Orders {
                 l2: order(field, |errors| errors.0, element.degree() as f64 + 1.0),

@@ -1,28 +1,18 @@
 //! Timing of one launch over all cells, for a problem's kernel planned with some wishes.
 
 use super::{BenchError, device, input, median_seconds};
-use fem_dsl::point::PointForm;
 use kernels_gen::plan::Task;
-use runtime::device::Device;
-use runtime::kernels::compile::Target;
-use runtime::problem::{ProblemSetup, RunError, compile_operator_for};
+use runtime::problem::{Context, RunError, compile_operator_for};
 use runtime::solve::{NonlinearSystem, OperatorError};
-use std::sync::Arc;
 
-/// Returns the median seconds of a task: residual, J(u)·w or diagonal. It runs on the host's current threads or on a
-/// device.
+/// Returns the median seconds of a task: residual, J(u)·w or diagonal. It runs on the host's current threads or on the
+/// device of the context.
 ///
 /// # Errors
 ///
 /// Overrides that match no kernel, kernels that cannot be compiled, a device failure.
-pub fn measure(
-    form: &PointForm,
-    setup: &ProblemSetup,
-    task: Task,
-    target: &Target,
-    on: Option<&Arc<dyn Device>>,
-) -> Result<f64, BenchError> {
-    let (mut operator, _) = compile_operator_for(form, setup, &[task], target, on.cloned())?;
+pub fn measure(context: &Context, task: Task) -> Result<f64, BenchError> {
+    let (mut operator, _) = compile_operator_for(context, &[task])?;
     let mut state = operator.vector();
     let numbers: Vec<f64> = input(state.len()).into_iter().map(|x| 1.0 + 0.1 * x).collect();
     state.set(&numbers);
@@ -35,7 +25,7 @@ pub fn measure(
             _ => operator.jacobian().apply(&direction, &mut result),
         }
     };
-    let Some(device) = on else { return Ok(median_seconds(once)?) };
+    let Some(device) = &context.platform.device else { return Ok(median_seconds(once)?) };
     device::median(&**device, 3, || Ok(once()?))
 }
 

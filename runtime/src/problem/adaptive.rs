@@ -13,12 +13,12 @@
 
 use super::clock::{Clock, Phase, Seconds};
 use super::collective_errors::{together, told};
+use super::context::{Context, Platform, with_periodic_sides};
+use super::steady::{StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
-use super::{LastState, RunError, Solution, StartState, run_started, with_periodic_sides};
-use crate::device::Device;
+use super::{LastState, RunError, Solution};
 use crate::estimate::adapt::AdaptiveMesh;
 use crate::estimate::{ErrorEstimate, Estimator};
-use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
 use crate::mesh::distributed::PartInterface;
 use crate::mesh::refine::mark::{MarkError, coarsen, mark};
@@ -26,10 +26,8 @@ use crate::processes::{ProcessGroup, SingleProcess};
 use crate::solve::Continue;
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
-use crate::support::expression::Parameters;
 use crate::support::timers::Timers;
 use fem_dsl::problem::{AdaptiveRefinement, Problem};
-use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
@@ -50,11 +48,10 @@ pub struct InterruptedRun {
 
 /// Solves a problem adaptively and returns the last solution.
 pub(super) fn solve_adaptively(
-    problem: &Problem,
+    problem: &Arc<Problem>,
     adapt: &AdaptiveRefinement,
     mesh: Arc<Mesh>,
-    target: &Target,
-    device: Option<&Arc<dyn Device>>,
+    platform: &Platform,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
     let group = mesh.cut().map(|cut| Arc::clone(cut.group()));
@@ -65,7 +62,7 @@ pub(super) fn solve_adaptively(
     let adaptive = AdaptiveMesh::new(with_periodic_sides(problem, mesh)?)?;
     let group = group.unwrap_or_else(|| Arc::new(SingleProcess));
     let mut next = Some(adaptive.part(&group)?);
-    let mut steps = AdaptiveLoop { problem, adapt, target, device, adaptive, taken: 0, group };
+    let mut steps = AdaptiveLoop { problem, adapt, platform, adaptive, taken: 0, group };
     let (mut last, mut before): (Option<Solution>, _) = (None, Seconds::default());
     while let Some(mesh) = next.take() {
         match steps.take(mesh, (last.as_ref(), before), monitor) {
@@ -78,7 +75,7 @@ pub(super) fn solve_adaptively(
                     None => source,
                     Some(last) => {
                         let step = steps.taken;
-                        let last = LastState { on: last.on, u: last.u };
+                        let last = LastState { on: last.context.on, u: last.u };
                         RunError::Interrupted(Box::new(InterruptedRun { step, source, last }))
                     }
                 });
@@ -90,10 +87,9 @@ pub(super) fn solve_adaptively(
 
 /// Adaptive loop.
 struct AdaptiveLoop<'a> {
-    problem: &'a Problem,
+    problem: &'a Arc<Problem>,
     adapt: &'a AdaptiveRefinement,
-    target: &'a Target,
-    device: Option<&'a Arc<dyn Device>>,
+    platform: &'a Platform,
     adaptive: AdaptiveMesh,
     taken: usize,
     group: Arc<dyn ProcessGroup>,
@@ -147,15 +143,15 @@ impl AdaptiveLoop<'_> {
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
         let mut timers = Timers::new(STEP);
-        let start =
-            last.map_or(StartState::Problem, |last| StartState::OtherMesh(&last.on, &last.u));
+        let start = last
+            .map_or(StartState::Problem, |last| StartState::OtherMesh(&last.context.on, &last.u));
         let mut solution = self.solve(mesh, start, monitor)?;
         timers.tell("it is solved");
         let mut clock = Clock::start();
         clock.after(before);
         clock.after(solution.seconds);
-        let on = Arc::clone(&solution.on);
-        let estimate = together(&on.mesh, self.estimate(&solution.elements, &on, &solution.u))?;
+        let on = Arc::clone(&solution.context.on);
+        let estimate = together(&on.mesh, self.estimate(&solution))?;
         timers.tell("its error is estimated");
         let next = match self.end(&estimate) {
             Some(note) => AdaptiveOutcome::End(note),
@@ -188,21 +184,15 @@ impl AdaptiveLoop<'_> {
         monitor: &mut dyn Monitor,
     ) -> Result<Solution, RunError> {
         let observe = &mut |now| monitor.iteration(now);
-        run_started(self.problem, mesh, start, self.target, self.device.cloned(), observe)
+        solve_steady(self.problem, mesh, start, self.platform, observe)
     }
 
-    fn estimate(
-        &self,
-        elements: &Elements,
-        on: &Arc<Discretisation>,
-        u: &[f64],
-    ) -> Result<ErrorEstimate, RunError> {
-        let Self { problem, target, device, .. } = *self;
-        let form = &problem.form;
-        let parameters =
-            Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
-        let estimator = Estimator::new(form, elements, on, &parameters.values, target, device)?;
-        Ok(estimator.estimate(u)?)
+    fn estimate(&self, solution: &Solution) -> Result<ErrorEstimate, RunError> {
+        let Context { elements, on, parameters, platform, .. } = &solution.context;
+        let (form, params) = (solution.context.form(), &parameters.values);
+        let Platform { target, device } = platform;
+        let estimator = Estimator::new(form, elements, on, params, target, device.as_ref())?;
+        Ok(estimator.estimate(&solution.u)?)
     }
 
     /// Returns `Some` at the last step, with an optional note.

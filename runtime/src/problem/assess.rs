@@ -5,10 +5,10 @@
 //! the fallback if kernels cannot be compiled.
 
 use super::RunError;
+use super::context::Platform;
 use super::integrals::{Integrals, SharedResources};
 use super::reports::EvaluationState;
 use crate::algebra::vector::{Precision, root_of_squares};
-use crate::device::Device;
 use crate::device::jit::Jit;
 use crate::kernels::compile::{Execution, Target};
 use crate::operator::TableCache;
@@ -20,7 +20,6 @@ use fem_dsl::problem::{Expression, Problem};
 use kernels_gen::choose::PlanOverrides;
 use kernels_gen::element::{LinePoints, Rule};
 use kernels_gen::plan::Elements;
-use std::sync::Arc;
 
 /// Number of quadrature points from which compiled kernels are faster than the interpreter.
 const MANY: usize = 1_000_000;
@@ -28,37 +27,32 @@ const MANY: usize = 1_000_000;
 /// Integration backend.
 #[derive(Clone, Copy)]
 pub(super) struct IntegrationBackend<'a> {
-    /// Target of compiled kernels.
-    target: &'a Target,
-    /// Device that runs them.
-    device: Option<&'a Arc<dyn Device>>,
+    /// Processor and device.
+    platform: &'a Platform,
     /// Number of quadrature points from which kernels are compiled.
     many: usize,
 }
 
 impl<'a> IntegrationBackend<'a> {
-    pub(super) fn new(target: &'a Target, device: Option<&'a Arc<dyn Device>>) -> Self {
-        Self { target, device, many: MANY }
+    pub(super) fn new(platform: &'a Platform) -> Self {
+        Self { platform, many: MANY }
     }
 
-    /// Returns the target and device of compiled kernels for a rule; `None` selects the interpreter.
-    fn kernels(
-        &self,
-        of: EvaluationState<'_>,
-        rule: Rule,
-    ) -> Option<(Target, Option<&'a Arc<dyn Device>>)> {
-        let target = self.target;
+    /// Returns the machine of compiled kernels for a rule; `None` selects the interpreter.
+    fn kernels(&self, of: EvaluationState<'_>, rule: Rule) -> Option<Platform> {
+        let target = self.platform.target;
         let few = of.on.mesh.cells_in_all() * rule.count() < self.many;
         if few || target.execution == Execution::Interpreted {
             return None;
         }
         // Errors below single precision need double precision.
-        let device = self.device.filter(|_| target.precision == Precision::F64);
+        let device = self.platform.device.as_ref().filter(|_| target.precision == Precision::F64);
         if device.is_none() && Jit::global().compiler().is_err() {
             return None;
         }
         let (precision, wishes) = (Precision::F64, PlanOverrides::default());
-        Some((Target { precision, wishes, execution: Execution::Compiled, ..*target }, device))
+        let target = Target { precision, wishes, execution: Execution::Compiled, ..target };
+        Some(Platform::new(target, device.cloned()))
     }
 }
 
@@ -78,7 +72,7 @@ pub(super) fn assess(
     // Tables of another precision or device cannot be shared.
     let mut other = TableCache::default();
     let table_cache =
-        if means.target.precision == Precision::F64 { table_cache } else { &mut other };
+        if means.platform.target.precision == Precision::F64 { table_cache } else { &mut other };
     let known = errors(&problem.exact, of, means, table_cache)?;
     for &(field, l2, h1) in &known {
         if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
@@ -87,7 +81,10 @@ pub(super) fn assess(
         }
     }
     let energy = match form.integrals.as_slice() {
-        [integral] if integral.symmetric => Some(energy(integral, of, means, table_cache)?),
+        // The form of a stage contains terms of its time derivative.
+        [integral] if integral.symmetric && problem.stepping.is_none() => {
+            Some(energy(integral, of, means, table_cache)?)
+        }
         _ => None,
     };
     Ok((known, energy))
@@ -105,9 +102,8 @@ fn errors(
         return Ok(Vec::new());
     }
     let rule = measuring_rule(on, of.elements.rule);
-    if let Some((target, device)) = means.kernels(of, rule) {
-        match errors_by_kernels(known, of, SharedResources { target: &target, device, table_cache })
-        {
+    if let Some(platform) = means.kernels(of, rule) {
+        match errors_by_kernels(known, of, SharedResources { platform: &platform, table_cache }) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("errors are interpreted: {error}"),
         }
@@ -152,12 +148,9 @@ fn energy(
 ) -> Result<f64, RunError> {
     let EvaluationState { on, u, elements, parameters, .. } = of;
     let rule = rule_of_data(on, elements.rule);
-    if let Some((target, device)) = means.kernels(of, rule) {
-        match energy_by_kernels(
-            integral,
-            of,
-            SharedResources { target: &target, device, table_cache },
-        ) {
+    if let Some(platform) = means.kernels(of, rule) {
+        match energy_by_kernels(integral, of, SharedResources { platform: &platform, table_cache })
+        {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("the energy is interpreted: {error}"),
         }

@@ -1,8 +1,8 @@
 //! Diagnosis of a failed Newton solve: the switches of a form at the last iterate, and a remedy by a parameter sweep or
 //! load steps. Runs only after a failure.
 
+use super::context::Context;
 use super::numerical_null_space::empty_row;
-use super::solver::DiscreteProblem;
 use super::{LastState, RunError};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
@@ -88,7 +88,7 @@ impl DegenerateJacobian {
     }
 }
 
-impl DiscreteProblem<'_> {
+impl Context {
     /// Returns the report of a converged solve, or the error with its cause; `u` is the last iterate.
     ///
     /// # Errors
@@ -110,13 +110,13 @@ impl DiscreteProblem<'_> {
         if let Some(degenerate) = self.degenerate(operator, u)? {
             return Err(RunError::Degenerate(degenerate));
         }
-        let switches = switches(self.form);
+        let switches = switches(self.form());
         if switches.is_empty() {
             return Err(source.into());
         }
         let param = self
             .param_of_switches()
-            .map(|(number, value)| (self.form.params[number].name.clone(), value));
+            .map(|(number, value)| (self.form().params[number].name.clone(), value));
         let difficulty = NewtonDifficulty { switches, param };
         Err(RunError::Difficult { source, difficulty })
     }
@@ -128,7 +128,7 @@ impl DiscreteProblem<'_> {
         u: &Vector,
     ) -> Result<Option<DegenerateJacobian>, RunError> {
         operator.linearise(u)?;
-        let Some((of, place)) = empty_row(operator, self.on)? else { return Ok(None) };
+        let Some((of, place)) = empty_row(operator, &self.on)? else { return Ok(None) };
         let mut beside = u.clone();
         let state = u.to_vec();
         let largest = state.iter().fold(0.0f64, |most, entry| most.max(entry.abs()));
@@ -137,10 +137,10 @@ impl DiscreteProblem<'_> {
         beside.set(&moved.collect::<Vec<f64>>());
         beside.agree();
         operator.linearise(&beside)?;
-        if empty_row(operator, self.on)?.is_some() {
+        if empty_row(operator, &self.on)?.is_some() {
             return Ok(None);
         }
-        let field = self.form.fields[of.field].name.clone();
+        let field = self.form().fields[of.field].name.clone();
         let param = self.regular_beside(operator, u)?;
         Ok(Some(DegenerateJacobian { field, place, param }))
     }
@@ -154,7 +154,7 @@ impl DiscreteProblem<'_> {
     ) -> Result<Option<(String, f64, f64)>, RunError> {
         let own = &self.parameters.values;
         let mut found = None;
-        for (number, param) in self.form.params.iter().enumerate() {
+        for (number, param) in self.form().params.iter().enumerate() {
             if param.shape != Shape::Scalar {
                 continue;
             }
@@ -164,7 +164,7 @@ impl DiscreteProblem<'_> {
                 values[at] = value;
                 operator.set_params(&values)?;
                 operator.linearise(u)?;
-                if found.is_none() && value != own[at] && empty_row(operator, self.on)?.is_none() {
+                if found.is_none() && value != own[at] && empty_row(operator, &self.on)?.is_none() {
                     found = Some((param.name.clone(), value, own[at]));
                 }
             }
@@ -175,7 +175,7 @@ impl DiscreteProblem<'_> {
 
     /// Returns the index of the first scalar parameter that multiplies a switch, and its value.
     pub(super) fn param_of_switches(&self) -> Option<(usize, f64)> {
-        let number = factor_of_switches(self.form)?;
+        let number = factor_of_switches(self.form())?;
         let range = self.parameters.range(number);
         (range.len() == 1).then(|| (number, self.parameters.values[range.start]))
     }

@@ -6,14 +6,16 @@
 
 mod shifted;
 
-use super::RunError;
+use super::clock::{Clock, Phase};
+use super::context::Context;
 use super::kernels::compile_for;
-use super::multigrid::HierarchyInput as OfLevels;
+use super::measure::throughput;
+use super::multigrid::HierarchyInput;
 use super::numerical_null_space::row_at;
 use super::plan::cost::factorisation_for_modes;
 use super::plan::is_saddle;
 use super::reports::{self, EvaluationState, ReportResult as Reported, ranges};
-use super::solver::{DiscreteProblem, MultigridInput};
+use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
 use crate::algebra::vector::{Vector, epsilon};
@@ -213,44 +215,75 @@ enum ApproximateInverse {
     Approximation,
 }
 
+/// Solves the eigenvalue problem of a context, with an operator and an initial state.
+///
+/// # Errors
+///
+/// As for [`modes`].
+pub(super) fn solve_modes(
+    context: &Context,
+    eigen: &EigenProblem,
+    (mut operator, kernels): (Operator, Kernels),
+    (u, mut notes): (Vector, Vec<String>),
+    mut clock: Clock,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    let found = modes(eigen, &mut operator, context, &u, observe);
+    operator.finish()?;
+    let found = found?;
+    clock.end(Phase::Solve);
+    let throughput = throughput(&operator, &u, &mut u.like())?;
+    clock.end(Phase::Measure);
+    notes.extend([&found.report.notes[..], &found.notes].concat());
+    let (u, reports, ranges) = match found.modes.first().cloned() {
+        Some(first) => (first.u, first.reports, first.ranges),
+        None => (u.to_vec(), Vec::new(), Vec::new()),
+    };
+    let on = &context.on;
+    Ok(Solution {
+        size: [on.mesh.cells_in_all(), on.dofs_in_all()],
+        context: context.clone(),
+        kernels,
+        u,
+        linear_iterations: found.products,
+        residual: found.report.residual(),
+        report: found.report,
+        multigrid: found.multigrid,
+        modes: found.modes,
+        errors: Vec::new(),
+        energy: None,
+        reports,
+        ranges,
+        notes,
+        seconds: clock.seconds(),
+        throughput,
+    })
+}
+
 /// Computes the modes at the state `u`.
 ///
 /// # Errors
 ///
 /// A form without such modes, operators that cannot be built or applied, a search that does not converge.
-pub(super) fn modes(
-    problem: &Problem,
+fn modes(
     eigen: &EigenProblem,
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &Vector,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<EigenResult, RunError> {
-    let Some(MultigridInput { elements, target, device }) = system.levels else {
-        return Err(RunError::Setting("eigenvalues need the problem's elements".to_owned()));
-    };
-    refuse(system, operator)?;
-    let (form, on, parameters) = (system.form, system.on, system.parameters);
-    let prescribed = system.prescribed;
-    let settings = &HierarchySettings::default();
-    let of = OfLevels { form, elements, on, parameters, prescribed, target, device, settings };
-    let mass_on = of.restricted(&eigen.mass, on.fields.clone())?;
+    refuse(context, operator)?;
+    let (form, Context { on, elements, platform, .. }) = (context.form(), context);
+    let (settings, params) = (&HierarchySettings::default(), &context.parameters.values);
+    let mass_on = context.hierarchy(settings).restricted(&eigen.mass, on.fields.clone())?;
     let (tasks, table_cache) = ([Task::Action, Task::Diagonal], operator.table_cache());
-    let (mut mass, _) = compile_for(
-        &eigen.mass,
-        elements,
-        &mass_on,
-        &parameters.values,
-        &tasks,
-        target,
-        device.cloned(),
-        table_cache,
-    )?;
+    let (mut mass, _) =
+        compile_for(&eigen.mass, elements, &mass_on, params, &tasks, platform, table_cache)?;
     // The mass is linear: the same at all states.
     mass.linearise(&mass.zeros())?;
     let alike = mass.fits(u).is_ok();
     operator.linearise(u)?;
-    let least = ROUNDING * epsilon(target.precision);
+    let least = ROUNDING * epsilon(platform.target.precision);
     let settings = EigenSettings {
         count: eigen.count,
         rtol: eigen.rtol.unwrap_or_else(|| TOLERANCE.max(least)),
@@ -259,7 +292,6 @@ pub(super) fn modes(
     let mut notes = Vec::new();
     let elsewhere = RelayoutOperator { operator: mass.jacobian(), like: mass.zeros() };
     let b = if alike { mass.jacobian() } else { &elsewhere };
-    let of = (problem, eigen);
     if free_unknowns(operator)? == 0 {
         let message = "all degrees of freedom are constrained: none is free to move";
         return Err(RunError::Setting(message.to_owned()));
@@ -267,12 +299,12 @@ pub(super) fn modes(
     let ways = match eigen.preconditioner.as_deref() {
         Some("direct") => solve::DirectFallback::First,
         Some(_) => solve::DirectFallback::Never,
-        None => factorisation_for_modes(system.on),
+        None => factorisation_for_modes(on),
     };
     let mut found = None;
     if ways != solve::DirectFallback::First {
-        with_mass_everywhere(operator, &mass, system)?;
-        let made = by_lobpcg(of, (operator, &mass, b), system, settings, &mut notes, observe)?;
+        with_mass_everywhere(operator, &mass, context)?;
+        let made = by_lobpcg(eigen, (operator, &mass, b), context, settings, &mut notes, observe)?;
         let failed = matches!(
             made.report.outcome,
             solve::Outcome::Stagnated | solve::Outcome::IterationLimit
@@ -288,7 +320,7 @@ pub(super) fn modes(
     let found = match found {
         Some(found) => found,
         None => {
-            let pencil = PencilOperators { of, operator, mass: &mass, b, system, u };
+            let pencil = PencilOperators { eigen, operator, mass: &mass, b, context, u };
             by_shift(&pencil, settings, observe)?
         }
     };
@@ -333,17 +365,9 @@ pub(super) fn modes(
             vector.scale(-1.0);
         }
         let u = vector.to_vec();
-        let of = EvaluationState {
-            form,
-            on,
-            elements,
-            parameters,
-            u: &u,
-            vector: Some(&vector),
-            load: None,
-        };
-        let (reports, said) =
-            reports::report(&problem.reports, of, target, device, &mut table_cache)?;
+        let of = EvaluationState { vector: Some(&vector), ..EvaluationState::of(context, &u) };
+        let reports = &context.problem.reports;
+        let (reports, said) = reports::report(reports, of, platform, &mut table_cache)?;
         notes.extend(said);
         let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
         modes.push(Mode { value, residual, u, reports, ranges });
@@ -353,8 +377,8 @@ pub(super) fn modes(
 }
 
 /// Rejects problems without such modes: saddle points, inhomogeneous conditions.
-fn refuse(system: DiscreteProblem<'_>, operator: &Operator) -> Result<(), RunError> {
-    let form = system.form;
+fn refuse(context: &Context, operator: &Operator) -> Result<(), RunError> {
+    let form = context.form();
     if !AVAILABLE {
         return Err(RunError::Setting(format!("eigenvalues: {}", FactorError::Absent)));
     }
@@ -367,7 +391,7 @@ fn refuse(system: DiscreteProblem<'_>, operator: &Operator) -> Result<(), RunErr
     }
     let mut given = operator.zeros();
     operator.impose(&mut given)?;
-    if system.is_linear() && given.norm() > 0.0 {
+    if context.is_linear() && given.norm() > 0.0 {
         return Err(RunError::Setting(
             "a condition has a value other than 0, but modes are 0 where there are conditions\n\
              help: write `dirichlet u = 0 on \"tag\";`"
@@ -453,15 +477,15 @@ fn by_shift(
 
 /// Computes modes by LOBPCG.
 fn by_lobpcg(
-    of: (&Problem, &EigenProblem),
+    eigen: &EigenProblem,
     (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
-    system: DiscreteProblem<'_>,
+    context: &Context,
     settings: EigenSettings,
     notes: &mut Vec<String>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<EigenModes, RunError> {
-    let mut start = start(of.1, operator)?;
-    let inverse = inverse(of, (operator, mass), system, notes)?;
+    let mut start = start(eigen, operator)?;
+    let inverse = inverse(eigen, (operator, mass), context, notes)?;
     let preconditioner = match &inverse {
         ApproximateInverse::Identity => Preconditioner::Identity,
         ApproximateInverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
@@ -485,20 +509,20 @@ fn by_lobpcg(
 fn with_mass_everywhere(
     operator: &Operator,
     mass: &Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
 ) -> Result<(), RunError> {
     let mut diagonal = mass.zeros();
     mass.diagonal(&mut diagonal)?;
     let free = operator.random_direction(1)?.to_vec();
     let entries = diagonal.to_vec();
     let without = (0..entries.len()).find(|&i| free[i] != 0.0 && entries[i] == 0.0);
-    let at = without.map(|row| row_at(system.on, row).map(|(_, at)| at)).transpose()?;
-    let Some(at) = system.on.mesh.first_in_all(at) else { return Ok(()) };
+    let at = without.map(|row| row_at(&context.on, row).map(|(_, at)| at)).transpose()?;
+    let Some(at) = context.on.mesh.first_in_all(at) else { return Ok(()) };
     let at = Point(at);
     Err(RunError::Setting(format!(
         "the mass of `{}` is 0 at {at}, where no condition holds\n\
          help: write `preconditioner: direct`, which condenses parts without mass, or give the part a mass",
-        system.form.name
+        context.form().name
     )))
 }
 
@@ -516,9 +540,9 @@ fn pins_in_all(operator: &Operator) -> Vec<usize> {
 
 /// Returns the approximation of J⁻¹ that the problem asks for, or the best available one.
 fn inverse(
-    (problem, eigen): (&Problem, &EigenProblem),
+    eigen: &EigenProblem,
     (operator, mass): (&mut Operator, &Operator),
-    system: DiscreteProblem<'_>,
+    context: &Context,
     notes: &mut Vec<String>,
 ) -> Result<ApproximateInverse, RunError> {
     let diagonal = |operator: &Operator| -> Result<ApproximateInverse, RunError> {
@@ -534,11 +558,11 @@ fn inverse(
         _ => {}
     }
     let asked = eigen.preconditioner.is_some();
-    let why = match system.make_levels(operator, &HierarchySettings::default())? {
+    let why = match context.make_levels(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
             Ok(()) => return Ok(ApproximateInverse::Approximation),
             // J may be singular: try levels of J + σ M.
-            Err(_) => match levels_of_shifted(problem, eigen, operator, mass, system)? {
+            Err(_) => match levels_of_shifted(eigen, operator, mass, context)? {
                 Ok(()) => return Ok(ApproximateInverse::Approximation),
                 Err(why) => why,
             },
@@ -569,36 +593,30 @@ fn ratio(operator: &Operator, mass: &Operator) -> Result<f64, OperatorError> {
 /// Calls `then` with the multigrid problem of J + σ M.
 fn with_shifted<T>(
     shift: f64,
-    (problem, eigen): (&Problem, &EigenProblem),
-    system: DiscreteProblem<'_>,
-    then: impl FnOnce(OfLevels<'_>) -> Result<T, RunError>,
-) -> Result<Option<T>, RunError> {
-    let Some(MultigridInput { elements, target, device }) = system.levels else { return Ok(None) };
-    let form = shifted(system.form, &eigen.mass, shift);
-    let params = &problem.params;
-    let parameters = &Parameters::new(&form.params, problem.time, params, problem.degree);
-    let prescribed = system.prescribed;
-    let (on, settings) = (system.on, &HierarchySettings::default());
-    let own =
-        OfLevels { form: &form, elements, on, parameters, prescribed, target, device, settings };
-    let on = &own.restricted(&form, system.on.fields.clone())?;
-    then(OfLevels { on, ..own }).map(Some)
+    eigen: &EigenProblem,
+    context: &Context,
+    then: impl FnOnce(HierarchyInput<'_>) -> Result<T, RunError>,
+) -> Result<T, RunError> {
+    let form = &shifted(context.form(), &eigen.mass, shift);
+    let Problem { time, params, degree, .. } = &*context.problem;
+    let parameters = &Parameters::new(&form.params, *time, params, *degree);
+    let settings = HierarchySettings::default();
+    let own = HierarchyInput { form, parameters, ..context.hierarchy(&settings) };
+    let on = &own.restricted(form, context.on.fields.clone())?;
+    then(HierarchyInput { on, ..own })
 }
 
 /// Preconditions an operator by levels of J + σ M; the inner error gives the reason if there are none.
 fn levels_of_shifted(
-    problem: &Problem,
     eigen: &EigenProblem,
     operator: &mut Operator,
     mass: &Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
 ) -> Result<Result<(), String>, RunError> {
     let shift = SINGLE * ratio(operator, mass)?;
-    let made = with_shifted(shift, (problem, eigen), system, |of| of.approximation(operator))?;
-    match made {
-        Some(Ok(made)) => operator.precondition_by(Some(made)),
-        Some(Err(unsuited)) => return Ok(Err(unsuited.to_string())),
-        None => return Ok(Err("the problem's elements are not known".to_owned())),
+    match with_shifted(shift, eigen, context, |of| of.approximation(operator))? {
+        Ok(made) => operator.precondition_by(Some(made)),
+        Err(unsuited) => return Ok(Err(unsuited.to_string())),
     }
     Ok(precondition(operator)?)
 }

@@ -6,10 +6,10 @@
 //! vector if it fits.
 
 use super::RunError;
+use super::context::Platform;
 use super::kernels::compile_for;
 use super::reports::EvaluationState;
 use crate::algebra::vector::Vector;
-use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::operator::{Operator, TableCache};
 use crate::solve::NonlinearSystem;
@@ -31,10 +31,8 @@ pub(super) struct Integrals<'a> {
 
 /// Resources for a residual on a mesh with existing operators.
 pub(super) struct SharedResources<'a> {
-    /// Target of compiled kernels.
-    pub(super) target: &'a Target,
-    /// Device that runs them.
-    pub(super) device: Option<&'a Arc<dyn Device>>,
+    /// Processor and device.
+    pub(super) platform: &'a Platform,
     /// Shared table cache.
     pub(super) table_cache: &'a mut TableCache,
 }
@@ -98,11 +96,11 @@ pub(super) fn residual_of(
     params: &[f64],
     beside: SharedResources<'_>,
 ) -> Result<Operator, RunError> {
-    let SharedResources { target, device, table_cache } = beside;
-    let target = Target { linked: &[], ..*target };
-    let (on, device, known) = (Arc::new(on), device.cloned(), table_cache.clone());
+    let SharedResources { platform, table_cache } = beside;
+    let platform = platform.with_target(Target { linked: &[], ..platform.target });
+    let (on, known) = (Arc::new(on), table_cache.clone());
     let (operator, _) =
-        compile_for(form, elements, &on, params, &[Task::Residual], &target, device, known)?;
+        compile_for(form, elements, &on, params, &[Task::Residual], &platform, known)?;
     table_cache.keep(operator.table_cache());
     Ok(operator)
 }

@@ -1,10 +1,9 @@
 //! Compiles a form's kernels for the host or a device and builds the operator, whose interface hides the difference.
 
-use super::{ProblemSetup, RunError};
-use crate::device::{Backend, Device};
-use crate::kernels::compile::{
-    InterpretationReason, Origin, Target, compile, compile_for_device, facts,
-};
+use super::RunError;
+use super::context::{Context, Platform};
+use crate::device::Backend;
+use crate::kernels::compile::{InterpretationReason, Origin, compile, compile_for_device, facts};
 use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::PointForm;
@@ -49,35 +48,31 @@ pub fn compile_operator(
     elements: &Elements,
     on: &Arc<Discretisation>,
     params: &[f64],
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
+    platform: &Platform,
 ) -> Result<(Operator, Kernels), RunError> {
-    let how = target.representation.unwrap_or_default();
+    let how = platform.target.representation.unwrap_or_default();
     let others = TASKS.into_iter().filter(|&task| task != Task::Action);
     let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
-    let target = &target.representing(how);
+    let platform = platform.with_target(platform.target.representing(how));
     let table_cache = TableCache::default();
     let (mut operator, kernels) =
-        compile_for(form, elements, on, params, &tasks, target, device, table_cache)?;
+        compile_for(form, elements, on, params, &tasks, &platform, table_cache)?;
     operator.represent(how)?;
     Ok((operator, kernels))
 }
 
-/// Compiles only the kernels of some tasks, for a problem that is set up.
+/// Compiles only the kernels of some tasks of a context.
 ///
 /// # Errors
 ///
 /// As [`compile_operator`].
 pub fn compile_operator_for(
-    form: &PointForm,
-    setup: &ProblemSetup,
+    context: &Context,
     tasks: &[Task],
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
 ) -> Result<(Operator, Kernels), RunError> {
-    let params = &setup.parameters.values;
-    let table_cache = TableCache::default();
-    compile_for(form, &setup.elements, &setup.on, params, tasks, target, device, table_cache)
+    let Context { elements, on, parameters, platform, .. } = context;
+    let (form, table_cache) = (context.form(), TableCache::default());
+    compile_for(form, elements, on, &parameters.values, tasks, platform, table_cache)
 }
 
 /// Compiles kernels with tables shared from another operator on the same mesh.
@@ -87,13 +82,13 @@ pub(super) fn compile_for(
     on: &Arc<Discretisation>,
     params: &[f64],
     tasks: &[Task],
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
+    platform: &Platform,
     table_cache: TableCache,
 ) -> Result<(Operator, Kernels), RunError> {
+    let Platform { target, device } = platform;
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
-    let Some(device) = device else {
+    let Some(device) = device.clone() else {
         let compiled = compile(form, elements, &facts, tasks, target)?;
         let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
         let operator = Operator::on_host_with(

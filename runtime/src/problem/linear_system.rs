@@ -14,12 +14,11 @@
 //! With several processes, each assembles its own cells; [`AssembledSystem::of_all`] sums the contributions on rank 0,
 //! in the numbering of the whole mesh.
 
-use super::{RunError, Solution, compile_operator, initial};
+use super::{Context, Platform, RunError, Solution, compile_operator, initial};
 use crate::kernels::compile::Target;
 use crate::operator::assemble::Csr;
 use crate::solve::{NonlinearSystem, NullSpace, pinned_rows};
 use crate::space::discretisation::Discretisation;
-use crate::support::expression::Parameters;
 use fem_dsl::problem::Problem;
 use std::ops::Range;
 use std::sync::Arc;
@@ -93,26 +92,22 @@ fn has_one_system(problem: &Problem) -> Result<(), RunError> {
 /// # Errors
 ///
 /// A problem without `eigen`, kernels that cannot be compiled, a matrix beyond the memory budget.
-pub fn assembled_pencil(
-    problem: &Problem,
-    solution: &Solution,
-    target: &Target,
-) -> Result<MatrixPencil, RunError> {
-    let Some(eigen) = &problem.eigen else {
+pub fn assembled_pencil(solution: &Solution, target: &Target) -> Result<MatrixPencil, RunError> {
+    let context = &solution.context;
+    let Some(eigen) = &context.problem.eigen else {
         let message = "only a problem with `eigen` has a stiffness and a mass";
         return Err(RunError::Setting(message.to_owned()));
     };
-    let (form, on, elements) = (&problem.form, &solution.on, &solution.elements);
-    let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
-    let params = &parameters.values;
-    let (mut operator, _) = compile_operator(form, elements, on, params, target, None)?;
+    let Context { problem, elements, on, parameters, .. } = context;
+    let (platform, params) = (Platform::from(*target), &parameters.values);
+    let (mut operator, _) = context.operator_on(&platform)?;
     let mut u = operator.initial()?;
-    initial::begin(problem, on, &parameters, None, &operator, &mut u)?;
+    initial::begin(problem, on, parameters, None, &operator, &mut u)?;
     operator.linearise(&u)?;
     let mut mass_on = on.of_fields(on.fields.clone());
     mass_on.find_regions(&eigen.mass)?;
     let mass_on = Arc::new(mass_on);
-    let (mut of_mass, _) = compile_operator(&eigen.mass, elements, &mass_on, params, target, None)?;
+    let (mut of_mass, _) = compile_operator(&eigen.mass, elements, &mass_on, params, &platform)?;
     of_mass.linearise(&of_mass.zeros())?;
     let constrained = constrained(on);
     let (stiffness, mut mass) = (Csr::of(&operator)?, Csr::of(&of_mass)?);
@@ -144,16 +139,11 @@ fn constrained(on: &Discretisation) -> Vec<bool> {
 /// # Errors
 ///
 /// A time-dependent problem, kernels that cannot be compiled, a matrix beyond the memory budget.
-pub fn assembled(
-    problem: &Problem,
-    solution: &Solution,
-    target: &Target,
-) -> Result<AssembledSystem, RunError> {
-    has_one_system(problem)?;
-    let (form, on, elements) = (&problem.form, &solution.on, &solution.elements);
-    let parameters = Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
-    let params = &parameters.values;
-    let (mut operator, _) = compile_operator(form, elements, on, params, target, None)?;
+pub fn assembled(solution: &Solution, target: &Target) -> Result<AssembledSystem, RunError> {
+    let context = &solution.context;
+    has_one_system(&context.problem)?;
+    let on = &context.on;
+    let (mut operator, _) = context.operator_on(&Platform::from(*target))?;
     let mut u = operator.vector();
     u.set(&solution.u);
     operator.linearise(&u)?;
@@ -202,7 +192,7 @@ impl AssembledSystem {
     ///
     /// A mesh too large for one process; on rank 0, a matrix too large.
     pub fn of_all(self, solution: &Solution) -> Result<Option<Self>, RunError> {
-        let on = &solution.on;
+        let on = &solution.context.on;
         let (Some(sharing), Some(whole)) = (on.sharing(), on.on_whole()?) else {
             return Ok(Some(self));
         };
@@ -235,7 +225,7 @@ impl MatrixPencil {
     ///
     /// As for [`AssembledSystem::of_all`].
     pub fn of_all(self, solution: &Solution) -> Result<Option<Self>, RunError> {
-        let on = &solution.on;
+        let on = &solution.context.on;
         let (Some(sharing), Some(whole)) = (on.sharing(), on.on_whole()?) else {
             return Ok(Some(self));
         };

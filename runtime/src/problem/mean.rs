@@ -13,7 +13,7 @@
 //! is reported and spread evenly. If the rows cancel to rounding (an exact divergence-free solution), their sizes are
 //! meaningless. The sum is then compared with the terms at the solution.
 
-use super::{DiscreteProblem, RunError};
+use super::{Context, RunError};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Outcome, Report};
@@ -55,8 +55,8 @@ impl Compatibility {
     /// # Errors
     ///
     /// [`RunError::Incompatible`].
-    pub(super) fn of(operator: &Operator, system: DiscreteProblem<'_>) -> Result<Self, RunError> {
-        if fields_with_mean(system.on).next().is_none() {
+    pub(super) fn of(operator: &Operator, context: &Context) -> Result<Self, RunError> {
+        if fields_with_mean(&context.on).next().is_none() {
             return Ok(Self { found: Vec::new(), all: 0.0 });
         }
         let (found, all) = operator.imbalance(&operator.initial()?)?;
@@ -65,7 +65,7 @@ impl Compatibility {
         if operator.has_inexact_constants() {
             return Ok(own);
         }
-        own.check(system, |of| of.is_known(own.all))?;
+        own.check(context, |of| of.is_known(own.all))?;
         Ok(own)
     }
 
@@ -77,7 +77,7 @@ impl Compatibility {
     pub(super) fn settle(
         mut self,
         operator: &mut Operator,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         u: &Vector,
     ) -> Result<Vec<String>, RunError> {
         let all = self.all;
@@ -93,12 +93,12 @@ impl Compatibility {
             let mut turned = u.clone();
             turned.turn();
             let terms = response(operator, &turned)?;
-            sums[1] += terms.restricted_to(system.on.dofs_of(*field)).sum_of_sizes();
+            sums[1] += terms.restricted_to(context.on.dofs_of(*field)).sum_of_sizes();
         }
-        self.check(system, |_| true)?;
+        self.check(context, |_| true)?;
         let notes = self.found.iter().filter(|(_, sums)| RowSum(*sums).imbalance() > NOTED);
         let note = |(field, sums): &(usize, [f64; 2])| {
-            let (name, part) = (&system.form.fields[*field].name, RowSum(*sums).imbalance());
+            let (name, part) = (&context.form().fields[*field].name, RowSum(*sums).imbalance());
             format!(
                 "the right-hand side of `{name}` is not quite orthogonal to the constants (imbalance {part:.1e}, relative): the \
                  rest is spread evenly over the domain"
@@ -107,17 +107,13 @@ impl Compatibility {
         Ok(notes.map(note).collect())
     }
 
-    fn check(
-        &self,
-        system: DiscreteProblem<'_>,
-        which: impl Fn(RowSum) -> bool,
-    ) -> Result<(), RunError> {
+    fn check(&self, context: &Context, which: impl Fn(RowSum) -> bool) -> Result<(), RunError> {
         let wrong = |sums: RowSum| which(sums) && sums.imbalance() > INCOMPATIBLE;
         match self.found.iter().find(|(_, sums)| wrong(RowSum(*sums))) {
             None => Ok(()),
             Some((field, sums)) => {
                 let (name, imbalance) =
-                    (system.form.fields[*field].name.clone(), RowSum(*sums).imbalance());
+                    (context.form().fields[*field].name.clone(), RowSum(*sums).imbalance());
                 Err(RunError::Incompatible { field: name, imbalance })
             }
         }
@@ -145,15 +141,15 @@ impl RowSum {
 /// Names the field with a mean-value constraint whose inexact equations made a direct solve stagnate.
 pub(super) fn not_constant(
     operator: &Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     report: &Report,
 ) -> Option<RunError> {
     let failed = report.solver == "direct" && report.outcome == Outcome::Stagnated;
     if !failed || !operator.has_inexact_constants() {
         return None;
     }
-    let field = fields_with_mean(system.on).next()?;
-    let field = system.form.fields[field].name.clone();
+    let field = fields_with_mean(&context.on).next()?;
+    let field = context.form().fields[field].name.clone();
     Some(RunError::NotUpToAConstant { field })
 }
 
@@ -172,10 +168,10 @@ fn response(operator: &Operator, x: &Vector) -> Result<Vector, RunError> {
 /// [`RunError::NotUpToAConstant`].
 pub(super) fn check_constants(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &Vector,
 ) -> Result<(), RunError> {
-    let on = system.on;
+    let on = &context.on;
     if fields_with_mean(on).next().is_none() {
         return Ok(());
     }
@@ -183,11 +179,13 @@ pub(super) fn check_constants(
     let mut inexact = operator.has_inexact_constants();
     for field in fields_with_mean(on) {
         let found = ConstantAction::of(operator, on, field)?;
-        let reads_itself = system.form.integrals.iter().flat_map(|own| &own.jacobian).any(|term| {
-            (term.test.field, term.trial.field) == (field, field) && term.trial.part == Part::Value
-        });
+        let reads_itself =
+            context.form().integrals.iter().flat_map(|own| &own.jacobian).any(|term| {
+                (term.test.field, term.trial.field) == (field, field)
+                    && term.trial.part == Part::Value
+            });
         if found.moves && (reads_itself || found.ratio > NOT_QUADRATURE) {
-            let field = system.form.fields[field].name.clone();
+            let field = context.form().fields[field].name.clone();
             return Err(RunError::NotUpToAConstant { field });
         }
         inexact |= found.moves || found.leaks;

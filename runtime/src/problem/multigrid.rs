@@ -18,12 +18,13 @@ mod tests;
 pub mod transfer;
 
 use super::RunError;
+use super::context::Platform;
 use super::kernels::compile_for;
 use super::plan::{HierarchySettings, LevelSettings, MULTIGRID_STOPS, halved};
 use super::prescribed::{FinerLevel, PrescribedData};
 use super::structural_null_space::in_any;
 use crate::algebra::vector::{Precision, Vector};
-use crate::device::{Device, DeviceError};
+use crate::device::DeviceError;
 use crate::kernels::compile::Target;
 use crate::mesh::{CoarsenedMesh, Mesh};
 use crate::operator::{Operator, TableCache};
@@ -90,10 +91,8 @@ pub struct HierarchyInput<'a> {
     pub parameters: &'a Parameters,
     /// Conditions and data, evaluated on every level.
     pub prescribed: &'a dyn PrescribedData,
-    /// Target of the kernels.
-    pub target: &'a Target,
-    /// The device; `None` for the host.
-    pub device: Option<&'a Arc<dyn Device>>,
+    /// Processor and device.
+    pub platform: &'a Platform,
     /// Settings of the hierarchies.
     pub settings: &'a HierarchySettings,
 }
@@ -156,7 +155,7 @@ impl HierarchyInput<'_> {
 
     /// Returns the target of level kernels: single precision.
     fn target(&self) -> Target {
-        Target { precision: Precision::F32, ..*self.target }
+        Target { precision: Precision::F32, ..self.platform.target }
     }
 
     fn is_symmetric(&self) -> bool {
@@ -172,11 +171,10 @@ impl HierarchyInput<'_> {
         (elements, on): (Elements, Arc<Discretisation>),
         table_cache: TableCache,
     ) -> Result<UnlinkedLevel, RunError> {
-        let target = self.target();
+        let platform = self.platform.with_target(self.target());
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
-        let device = self.device.cloned();
         let (operator, _) =
-            compile_for(self.form, &elements, &on, params, &tasks, &target, device, table_cache)?;
+            compile_for(self.form, &elements, &on, params, &tasks, &platform, table_cache)?;
         Ok(UnlinkedLevel { operator, on, elements })
     }
 
@@ -210,7 +208,7 @@ impl HierarchyInput<'_> {
                 None => self.path(&made, &next)?,
             };
             let part = next.on.mesh.cut().is_some();
-            let small = part && is_small(next.on.dofs_in_all(), self.device);
+            let small = part && is_small(next.on.dofs_in_all(), self.platform.device.as_ref());
             if !small {
                 under = below(&next)?;
             }
@@ -290,8 +288,7 @@ impl HierarchyInput<'_> {
     /// Returns the target, device and shared tables of transfer kernels, which run on the cells of `own`.
     fn place(&self, own: &UnlinkedLevel, other: &UnlinkedLevel) -> TransferEnvironment {
         TransferEnvironment {
-            target: self.target(),
-            device: self.device.cloned(),
+            platform: self.platform.with_target(self.target()),
             table_cache: own.operator.table_cache(),
             fine: other.operator.arithmetic().map(|own| own.layout().clone()),
         }

@@ -2,7 +2,7 @@
 //! state. Runs only after a failed solve, with the reference interpreter, in the cells whose rows are not finite.
 
 use super::RunError;
-use super::solver::DiscreteProblem;
+use super::context::Context;
 use super::structural_null_space::in_any;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
@@ -76,14 +76,14 @@ impl NonFiniteOrigin {
 
 /// Searches for the cause at the state `u` of a failed solve. Collective; each process searches its own cells.
 pub(super) fn cause(
-    system: DiscreteProblem<'_>,
+    context: &Context,
     operator: &mut Operator,
     u: &Vector,
 ) -> Result<NonFiniteOrigin, RunError> {
     let state = u.to_vec();
     let is_finite = |numbers: &[f64]| {
         let mut lacks = [numbers.iter().any(|number| !number.is_finite())];
-        in_any(&system.on.mesh, &mut lacks);
+        in_any(&context.on.mesh, &mut lacks);
         !lacks[0]
     };
     if !is_finite(&state) {
@@ -102,9 +102,9 @@ pub(super) fn cause(
         operator.diagonal(&mut r)?;
         rows = r.to_vec();
     }
-    let aux = system.prescribed.aux(system.on, system.parameters)?;
-    for cell in cells_of(system.on, &rows).into_iter().take(CELLS) {
-        if let Some(spot) = look(system, &aux, &state, cell)? {
+    let aux = context.prescribed.aux(&context.on, &context.parameters)?;
+    for cell in cells_of(&context.on, &rows).into_iter().take(CELLS) {
+        if let Some(spot) = look(context, &aux, &state, cell)? {
             return Ok(NonFiniteOrigin::Form(Box::new(spot)));
         }
     }
@@ -128,12 +128,13 @@ fn cells_of(on: &Discretisation, rows: &[f64]) -> Vec<usize> {
 
 /// Returns the first point of a cell, or of its facets, at which the form or its derivative is not finite.
 fn look(
-    system: DiscreteProblem<'_>,
+    context: &Context,
     aux: &[AuxValues],
     state: &[f64],
     cell: usize,
 ) -> Result<Option<NonFinitePoint>, RunError> {
-    let DiscreteProblem { form, on, parameters, rule, .. } = system;
+    let (Context { on, parameters, .. }, form) = (context, context.form());
+    let rule = context.elements.rule;
     let (mesh, dim) = (&on.mesh, form.dim);
     let reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
     let per_cell = mesh.nodes().len() / mesh.n_cells();

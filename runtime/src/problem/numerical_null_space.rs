@@ -16,11 +16,10 @@
 mod rigid_motions;
 
 use super::mean::check_constants;
-use super::solver::MultigridInput;
 use super::structural_null_space::{
     ConnectedParts, FieldComponent, NonzeroEntries, in_any, unfixed,
 };
-use super::{DiscreteProblem, RunError, compile_operator};
+use super::{Context, Platform, RunError};
 use crate::algebra::vector::{Precision, Vector};
 use crate::operator::Operator;
 use crate::processes::Reduction;
@@ -41,17 +40,14 @@ const ROUNDING: f64 = 1e-12;
 /// # Errors
 ///
 /// [`RunError::Unfixed`]; an operator that cannot be applied.
-pub fn check_unique(
-    operator: &mut Operator,
-    system: DiscreteProblem<'_>,
-) -> Result<Vec<String>, RunError> {
-    let (form, on) = (system.form, system.on);
+pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<String>, RunError> {
+    let (form, on) = (context.form(), &context.on);
     let start = operator.initial()?;
-    check_constants(operator, system, &start)?;
-    if !system.is_linear() || operator.vector().precision() != Precision::F64 {
+    check_constants(operator, context, &start)?;
+    if !context.is_linear() || operator.vector().precision() != Precision::F64 {
         return Ok(Vec::new());
     }
-    let terms = NonzeroEntries::new(form, on, system.parameters);
+    let terms = NonzeroEntries::new(form, on, &context.parameters);
     let all = || {
         let fields = form.fields.iter().enumerate();
         fields.flat_map(|(field, own)| {
@@ -117,7 +113,7 @@ pub fn check_unique(
             ));
         }
     }
-    weakly_held(system, &parts, held)
+    weakly_held(context, &parts, held)
 }
 
 /// Selects the motions that are restrained only by errors of mesh normals and have no energy without conditions.
@@ -127,34 +123,33 @@ pub fn check_unique(
 ///
 /// [`RunError::Unfixed`]; an operator that cannot be built.
 fn weakly_held(
-    system: DiscreteProblem<'_>,
+    context: &Context,
     parts: &ConnectedParts,
     weak: Vec<RigidMotion>,
 ) -> Result<Vec<String>, RunError> {
-    let Some(MultigridInput { elements, target, .. }) = system.levels.filter(|_| !weak.is_empty())
-    else {
+    if weak.is_empty() {
         return Ok(Vec::new());
-    };
-    let mut on = (**system.on).clone();
+    }
+    let mut on = (*context.on).clone();
     for motion in &weak {
         let field = &mut on.fields[motion.field];
         field.constraints = Constraints::none(&field.space);
     }
-    let (on, params) = (Arc::new(on), &system.parameters.values);
-    let (mut operator, _) = compile_operator(system.form, elements, &on, params, target, None)?;
+    let unheld = Context { on: Arc::new(on), ..context.clone() };
+    let (mut operator, _) = unheld.operator_on(&Platform::from(context.platform.target))?;
     let at = operator.vector();
     operator.linearise(&at)?;
-    let on = &*on;
+    let on = &*unheld.on;
     let mut tried = TestedOperator { operator: &mut operator, on, free: free(on), parts };
     let mut notes = Vec::new();
     for motion in weak {
         let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
         let Some(first) = null.iter().position(|null| *null) else { continue };
         let (name, named) =
-            (&system.form.fields[motion.field].name, motion.named(on, parts, first));
+            (&context.form().fields[motion.field].name, motion.named(on, parts, first));
         if !motion.is_seen() {
             let of = FieldComponent { field: motion.field, component: 0 };
-            return Err(unfixed(system.form, of, NullSpaceKind::Motion(Box::new(named))));
+            return Err(unfixed(context.form(), of, NullSpaceKind::Motion(Box::new(named))));
         }
         let digit = 10f64.powf((1.0 / motion.strength).log10().floor());
         let part = (1.0 / motion.strength / digit).round() * digit;

@@ -287,7 +287,7 @@ fn sites(
 }
 
 /// Prescribed conditions and data.
-pub trait PrescribedData: Sync {
+pub trait PrescribedData: Send + Sync {
     /// Evaluates the conditions of each field for these parameter values.
     ///
     /// # Errors
@@ -309,6 +309,9 @@ pub trait PrescribedData: Sync {
 
     /// Returns whether the value of some condition depends on t.
     fn conditions_read_time(&self) -> bool;
+
+    /// Returns whether the value of some condition depends on a parameter.
+    fn conditions_depend_on(&self, param: usize) -> bool;
 
     /// Evaluates the conditions with their values, first and second time derivatives; `None` if derivatives are
     /// unknown.
@@ -348,24 +351,24 @@ pub trait PrescribedData: Sync {
 }
 
 /// Prescribed data of a problem of the language.
-#[derive(Clone, Copy)]
-pub struct ProblemData<'a> {
+#[derive(Clone)]
+pub struct ProblemData {
     /// The problem.
-    pub problem: &'a Problem,
+    pub problem: Arc<Problem>,
     /// Elements of its form.
-    pub elements: &'a Elements,
+    pub elements: Arc<Elements>,
     /// Its data from files.
-    pub files: &'a FileData,
+    pub files: Arc<FileData>,
 }
 
-impl ProblemData<'_> {
+impl ProblemData {
     /// Returns the conditions on fields of a form, which may have a subset of the problem's fields, with each field's
     /// index there.
-    fn dirichlet<'f>(&self, form: &'f PointForm) -> impl Iterator<Item = (&'f Dirichlet, usize)>
-    where
-        Self: 'f,
-    {
-        let problem = self.problem;
+    fn dirichlet<'f>(
+        &'f self,
+        form: &'f PointForm,
+    ) -> impl Iterator<Item = (&'f Dirichlet, usize)> {
+        let problem = &self.problem;
         problem.dirichlet.iter().filter_map(move |condition| {
             let name = &problem.form.fields[condition.field].name;
             let field = form.fields.iter().position(|own| own.name == *name)?;
@@ -380,8 +383,8 @@ impl ProblemData<'_> {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<AuxValues, RunError> {
-        let Problem { form, aux, .. } = self.problem;
-        datum(form, self.elements, on, index, |points, diameter| {
+        let Problem { form, aux, .. } = &*self.problem;
+        datum(form, &self.elements, on, index, |points, diameter| {
             let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
             let own: Vec<(usize, &Data)> = own.collect();
             let value = |(number, data): (usize, &Data)| match &data.value {
@@ -396,7 +399,7 @@ impl ProblemData<'_> {
                 }
                 [] => Ok(None),
                 several => {
-                    let cells = cells_of(index, form, self.elements, on, points.len())?;
+                    let cells = cells_of(index, form, &self.elements, on, points.len())?;
                     by_region(&form.aux[index].name, on, several, &cells, value).map(Some)
                 }
             }
@@ -496,7 +499,7 @@ impl ProblemData<'_> {
     }
 }
 
-impl PrescribedData for ProblemData<'_> {
+impl PrescribedData for ProblemData {
     fn conditions(
         &self,
         on: &Discretisation,
@@ -509,6 +512,10 @@ impl PrescribedData for ProblemData<'_> {
     fn conditions_read_time(&self) -> bool {
         let mut values = self.problem.dirichlet.iter().map(|condition| &condition.value.graph);
         values.any(|graph| graph.nodes().iter().any(|node| *node == Node::Input(Input::Time)))
+    }
+
+    fn conditions_depend_on(&self, param: usize) -> bool {
+        self.problem.dirichlet.iter().any(|condition| reads(&condition.value, param))
     }
 
     fn conditions_with_rates(
@@ -545,14 +552,14 @@ impl PrescribedData for ProblemData<'_> {
         parameters: &Parameters,
         above: Option<FinerLevel<'_>>,
     ) -> Result<Option<(Elements, Discretisation)>, RunError> {
-        let problem = self.problem;
+        let problem = &self.problem;
         if above.is_none() && problem.aux.iter().any(|data| data.value.formula().is_none()) {
             return Ok(None);
         }
-        let elements = elements(form, mesh.cell(), degree, mesh.order(), None)?;
+        let elements = Arc::new(elements(form, mesh.cell(), degree, mesh.order(), None)?);
         let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
         let mut on = discretise(form, &elements, mesh, tags)?;
-        let own = ProblemData { problem, elements: &elements, files: self.files };
+        let own = Self { elements: Arc::clone(&elements), ..self.clone() };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
         let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);
@@ -566,16 +573,19 @@ impl PrescribedData for ProblemData<'_> {
             _ => together(&on.mesh, own.datum(index, &on, &parameters)),
         };
         on.aux = (0..problem.form.aux.len()).map(datum).collect::<Result<_, _>>()?;
-        Ok(Some((elements, on)))
+        Ok(Some((Elements::clone(&elements), on)))
     }
 
     fn aux_depends_on(&self, param: usize) -> bool {
-        let depends = |expression: &Expression| {
-            let mut nodes = expression.graph.nodes().iter();
-            nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
-        };
-        self.problem.aux.iter().filter_map(|data| data.value.formula()).any(depends)
+        let mut formulas = self.problem.aux.iter().filter_map(|data| data.value.formula());
+        formulas.any(|formula| reads(formula, param))
     }
+}
+
+/// Returns whether an expression depends on a parameter.
+fn reads(expression: &Expression, param: usize) -> bool {
+    let mut nodes = expression.graph.nodes().iter();
+    nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
 }
 
 /// Returns the cell of each point of auxiliary data; a node belongs to one of its cells.

@@ -6,7 +6,7 @@
 //! remains.
 
 use super::RunError;
-use super::solver::DiscreteProblem;
+use super::context::Context;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::solve::{
@@ -25,22 +25,20 @@ const STAYS: f64 = 0.5;
 /// The matrix is singular; an operator that cannot be applied.
 pub(crate) fn check_rank(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &Vector,
 ) -> Result<Option<String>, RunError> {
-    let Some(lost) = system.levels.and_then(|levels| levels.elements.lost.clone()) else {
-        return Ok(None);
-    };
+    let Some(lost) = context.elements.lost.clone() else { return Ok(None) };
     operator.linearise(u)?;
     let singular = || Err(RunError::Plan(PlanError::Quadrature(lost.clone())));
     let mut z = u.like();
-    z.set(&system.on.noise(7));
+    z.set(&context.on.noise(7));
     z.agree();
     let mut sizes = Vec::new();
     for _ in 0..2 {
         let mut b = u.like();
         operator.jacobian().apply(&z, &mut b)?;
-        let linear = system.default_linear(operator);
+        let linear = context.default_linear();
         let mut x = u.like();
         let mut fixed = LinearisedSystem { operator: &mut *operator, b };
         let report = solve_affine(&mut fixed, &mut x, CgSettings::default(), linear, &mut silent)?;

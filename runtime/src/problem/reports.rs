@@ -11,10 +11,10 @@
 //! accuracy of the solve. An integral of f1 n does so only up to the discretisation error.
 
 use super::RunError;
+use super::context::{Context, Platform};
 use super::integrals::{Integrals, SharedResources, residual_of};
 use super::prescribed::nodes_under;
 use crate::algebra::vector::{Vector, root_of_squares};
-use crate::device::Device;
 use crate::kernels::compile::{Execution, Target};
 use crate::mesh::locate::{LocatedPoint, Locator};
 use crate::operator::functional::{Extrema, extrema, rule_of_data, values_at};
@@ -32,7 +32,6 @@ use fem_dsl::problem::{
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
@@ -88,6 +87,12 @@ pub struct EvaluationState<'a> {
 }
 
 impl<'a> EvaluationState<'a> {
+    /// The degrees of freedom `u` of a context.
+    pub fn of(context: &'a Context, u: &'a [f64]) -> Self {
+        let Context { elements, on, parameters, .. } = context;
+        Self { form: context.form(), on, elements, parameters, u, vector: None, load: None }
+    }
+
     /// Returns the state as a vector of an operator, with 0 in additional fields.
     pub(super) fn vector_for(&self, operator: &Operator) -> Cow<'a, Vector> {
         if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
@@ -112,8 +117,7 @@ impl<'a> EvaluationState<'a> {
 pub fn report(
     reports: &Reports,
     of: EvaluationState<'_>,
-    target: &Target,
-    device: Option<&Arc<dyn Device>>,
+    platform: &Platform,
     table_cache: &mut TableCache,
 ) -> Result<(Vec<ReportResult>, Vec<String>), RunError> {
     if reports.items.is_empty() {
@@ -122,8 +126,7 @@ pub fn report(
     let integrals = reports.integrals.as_ref().map(|form| resolved(form, of.on)).transpose()?;
     let mut reporter = Reporter {
         of,
-        target,
-        device,
+        platform,
         table_cache,
         integrals: Vec::new(),
         pointwise: reports.pointwise.as_ref().map(|form| PointwiseExpressions::new(form, of)),
@@ -218,8 +221,7 @@ impl<'a> PointwiseExpressions<'a> {
 
 struct Reporter<'a> {
     of: EvaluationState<'a>,
-    target: &'a Target,
-    device: Option<&'a Arc<dyn Device>>,
+    platform: &'a Platform,
     table_cache: &'a mut TableCache,
     /// Integrated components.
     integrals: Vec<f64>,
@@ -245,9 +247,8 @@ impl<'a> Reporter<'a> {
             let further = own.spaces().split_off(on.fields.len());
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
-        let target = self.target_of(&own);
-        let beside =
-            SharedResources { target: &target, device: self.device, table_cache: self.table_cache };
+        let platform = &self.platform_of(&own);
+        let beside = SharedResources { platform, table_cache: self.table_cache };
         // The form of norms has an additional parameter, which scales the squared quantity.
         let scalable = form.params.len() > self.of.form.params.len();
         let params = |scale: f64| -> Vec<f64> {
@@ -266,23 +267,23 @@ impl<'a> Reporter<'a> {
         Ok(found)
     }
 
-    /// Returns the kernel target; few points are interpreted.
-    fn target_of(&self, elements: &Elements) -> Target {
+    /// Returns the machine of kernels; few points are interpreted.
+    fn platform_of(&self, elements: &Elements) -> Platform {
         let points = self.of.on.mesh.n_cells() * elements.rule.count();
-        match self.target.execution {
+        let target = self.platform.target;
+        match target.execution {
             Execution::Automatic if points < FEW => {
-                Target { execution: Execution::Interpreted, ..*self.target }
+                self.platform.with_target(Target { execution: Execution::Interpreted, ..target })
             }
-            _ => *self.target,
+            _ => self.platform.clone(),
         }
     }
 
     /// Computes R(u) without any condition.
     fn residual(&mut self) -> Result<Vec<f64>, RunError> {
         let EvaluationState { form, on, elements, .. } = self.of;
-        let (params, target) = (&self.of.parameters.values, self.target_of(elements));
-        let beside =
-            SharedResources { target: &target, device: self.device, table_cache: self.table_cache };
+        let (params, platform) = (&self.of.parameters.values, &self.platform_of(elements));
+        let beside = SharedResources { platform, table_cache: self.table_cache };
         let free = on.with_fields(form, &[])?;
         let operator = residual_of(form, elements, free, params, beside)?;
         let operator = operator.of_first(on.fields.len());

@@ -5,21 +5,20 @@ mod redundant_direct;
 mod sequence;
 mod slow_convergence;
 
+use super::RunError;
 use super::collective_errors::told;
+use super::context::Context;
 use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
-use super::multigrid::{HierarchyInput, MultigridError};
+use super::multigrid::MultigridError;
 use super::not_finite::{NonFiniteOrigin, cause};
 use super::plan::cost::worth_matrices;
 use super::plan::{
-    LinearPlan, NewtonPlan, PreconditionerPlan, ProblemProperties, Requirement, SolvePlan,
-    plan_linear, plan_solve,
+    LinearPlan, NewtonPlan, PreconditionerPlan, Requirement, SolvePlan, plan_linear,
 };
 use super::reduced_integration::check_rank;
 use super::singular::SingularMatrix;
-use super::{PrescribedData, RunError};
 use crate::algebra::vector::Vector;
-use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::Operator;
@@ -31,11 +30,8 @@ use crate::solve::{
 };
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
-use crate::support::expression::Parameters;
-use fem_dsl::point::{Coefficient, Part, PointForm};
+use fem_dsl::point::{Coefficient, Part};
 use fem_dsl::problem::{SolverSettings, UnstablePair, unstable};
-use kernels_gen::element::Rule;
-use kernels_gen::plan::Elements;
 use std::fmt::Display;
 use std::sync::Arc;
 
@@ -43,49 +39,16 @@ use ramp::{LoadQuantity, LoadedSystem, ParameterSweep};
 pub(super) use redundant_direct::UNKNOWN_DATA;
 pub(super) use sequence::LinearSolveSequence;
 
-/// A form on its discretisation, with all that its solve needs.
-#[derive(Clone, Copy)]
-pub struct DiscreteProblem<'a> {
-    /// The form.
-    pub form: &'a PointForm,
-    /// Its discretisation.
-    pub on: &'a Arc<Discretisation>,
-    /// Time and parameters.
-    pub parameters: &'a Parameters,
-    /// Prescribed conditions and data.
-    pub prescribed: &'a dyn PrescribedData,
-    /// Quadrature rule.
-    pub rule: Rule,
-    /// Input of multigrid levels, if they can be built.
-    pub levels: Option<MultigridInput<'a>>,
-}
-
-/// Input of multigrid levels that the system does not contain.
-#[derive(Clone, Copy)]
-pub struct MultigridInput<'a> {
-    /// Elements of the finest level.
-    pub elements: &'a Elements,
-    /// Target of the kernels.
-    pub target: &'a Target,
-    /// The device; `None` for the host.
-    pub device: Option<&'a Arc<dyn Device>>,
-}
-
-impl DiscreteProblem<'_> {
+impl Context {
     /// Returns whether the residual is affine in u.
     pub fn is_linear(&self) -> bool {
-        self.form.integrals.iter().all(|integral| integral.linear)
-    }
-
-    /// The properties by which a solve is planned, with an operator on a device or not.
-    pub fn properties(&self, has_device: bool) -> ProblemProperties {
-        ProblemProperties::of(self.form, self.on, has_device)
+        self.form().integrals.iter().all(|integral| integral.linear)
     }
 
     /// Makes an operator eliminate the cell-local fields.
     pub(crate) fn eliminate(&self, operator: &mut Operator) {
         if NonlinearSystem::local(operator).is_none() {
-            operator.eliminate(local(self.form, self.on).map(Arc::new));
+            operator.eliminate(local(self.form(), &self.on).map(Arc::new));
         }
     }
 
@@ -95,24 +58,18 @@ impl DiscreteProblem<'_> {
         operator: &mut Operator,
         settings: &HierarchySettings,
     ) -> Result<Result<(), MultigridError>, RunError> {
-        let Some(MultigridInput { elements, target, device }) = self.levels else {
-            return Ok(Err(MultigridError::Data));
-        };
-        let Self { form, on, parameters, prescribed, .. } = *self;
-        let problem =
-            HierarchyInput { form, elements, on, parameters, prescribed, target, device, settings };
-        Ok(problem.approximation(operator)?.map(|made| operator.precondition_by(Some(made))))
+        let made = self.hierarchy(settings).approximation(operator)?;
+        Ok(made.map(|made| operator.precondition_by(Some(made))))
     }
 
     /// The linear solver where none is named, with the diagonal as its preconditioner.
-    pub(crate) fn default_linear(&self, operator: &Operator) -> LinearSettings {
-        let properties = self.properties(operator.is_on_device());
-        plan_linear(&properties, None).with(Preconditioning::Jacobi)
+    pub(crate) fn default_linear(&self) -> LinearSettings {
+        plan_linear(&self.properties(), None).with(Preconditioning::Jacobi)
     }
 
     /// Returns a pair of fields known to violate the inf-sup condition.
     pub fn unstable(&self) -> Option<UnstablePair> {
-        unstable(self.form, self.parameters.degree)
+        unstable(self.form(), self.parameters.degree)
     }
 
     /// Returns the error of an outcome that names a field or degree of freedom.
@@ -121,7 +78,7 @@ impl DiscreteProblem<'_> {
             Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
             Outcome::Unsolved { field, ratio } => {
                 let (solver, field) =
-                    (report.solver, format!("`{}`", self.form.fields[field].name));
+                    (report.solver, format!("`{}`", self.form().fields[field].name));
                 Some(SolveError::Unsolved { solver, field, ratio }.into())
             }
             _ => None,
@@ -134,10 +91,10 @@ impl DiscreteProblem<'_> {
             return RunError::Unstable(pair);
         }
         let (place, field, name) = self.named(unknown);
-        let on = self.on;
+        let on = &self.on;
         let dofs = field.map_or(0..0, |field| on.dofs_of(field));
         let held = on.conditions().any(|(dof, _)| dofs.contains(&dof));
-        let mut entries = self.form.integrals.iter().flat_map(|integral| &integral.jacobian);
+        let mut entries = self.form().integrals.iter().flat_map(|integral| &integral.jacobian);
         let value =
             |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
         let read = entries.any(value);
@@ -147,7 +104,7 @@ impl DiscreteProblem<'_> {
     /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
     fn named(&self, unknown: usize) -> (String, Option<usize>, String) {
         let mut end = 0;
-        for (number, (field, of)) in self.form.fields.iter().zip(&self.on.fields).enumerate() {
+        for (number, (field, of)) in self.form().fields.iter().zip(&self.on.fields).enumerate() {
             let start = end;
             end += of.space.n_dofs();
             if unknown < end {
@@ -184,58 +141,58 @@ pub(super) fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan
 /// whole has converged.
 pub fn solve(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &mut Vector,
     named: Option<&SolverSettings>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let plan = plan_solve(&system.properties(operator.is_on_device()), named)?;
-    solve_planned(operator, system, u, (&plan, 0.0), None, observe)
+    let plan = context.plan(named)?;
+    solve_planned(operator, context, u, (&plan, 0.0), None, observe)
 }
 
 /// Solves by a plan, where a residual of the size of `floor` times the relative tolerance is small enough. `kept` is the
 /// state of Newton's method from solve to solve through time.
 pub(super) fn solve_planned(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &mut Vector,
     (plan, floor): (&SolvePlan, f64),
     kept: Option<&mut Option<Newton>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     operator.impose(u)?;
-    system.eliminate(operator);
+    context.eliminate(operator);
     // In time integration the matrix also depends on the mass and the step size.
-    let rank = if kept.is_none() { check_rank(operator, system, u)? } else { None };
-    let compatibility = Compatibility::of(operator, system)?;
+    let rank = if kept.is_none() { check_rank(operator, context, u)? } else { None };
+    let compatibility = Compatibility::of(operator, context)?;
     let (mut report, iterations) = match &plan.newton {
         Some(newton) => {
             let by = (plan, newton, floor);
-            solve_by_newton(operator, system, u, by, kept, observe)?
+            solve_by_newton(operator, context, u, by, kept, observe)?
         }
         None => {
-            let report = solve_linear(operator, system, u, (plan, floor), observe)?;
+            let report = solve_linear(operator, context, u, (plan, floor), observe)?;
             let iterations = report.iterations;
             (report, iterations)
         }
     };
-    if let Some(error) = system.failed(&report) {
+    if let Some(error) = context.failed(&report) {
         return Err(error);
     }
     if report.outcome == Outcome::NotFinite {
-        return Err(not_finite(operator, system, u, &report));
+        return Err(not_finite(operator, context, u, &report));
     }
     report.notes.extend(rank);
-    if let Some(error) = not_constant(operator, system, &report) {
+    if let Some(error) = not_constant(operator, context, &report) {
         return Err(error);
     }
     if report.outcome.is_success() {
-        if !system.is_linear() {
-            check_constants(operator, system, u)?;
+        if !context.is_linear() {
+            check_constants(operator, context, u)?;
         }
-        report.notes.extend(compatibility.settle(operator, system, u)?);
+        report.notes.extend(compatibility.settle(operator, context, u)?);
     }
-    report.notes.extend(system.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
+    report.notes.extend(context.unstable().map(|pair| format!("{pair}; {}", pair.remedy())));
     if operator.is_on_device() && plan.reason.is_some() && report.solver == "direct" {
         report.notes.push("the matrix was factorised on the processor".to_owned());
     }
@@ -243,20 +200,15 @@ pub(super) fn solve_planned(
 }
 
 /// Returns the error of a solve that met a number that is not finite, with its cause.
-fn not_finite(
-    operator: &mut Operator,
-    system: DiscreteProblem<'_>,
-    u: &Vector,
-    report: &Report,
-) -> RunError {
+fn not_finite(operator: &mut Operator, context: &Context, u: &Vector, report: &Report) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
     let error = |cause| RunError::NotFinite { solver, iterations, cause };
     // Only one process may have found the point.
-    let found = cause(system, operator, u).and_then(|cause| match cause {
+    let found = cause(context, operator, u).and_then(|cause| match cause {
         NonFiniteOrigin::Form(_) => Err(error(cause)),
         NonFiniteOrigin::Solver => Ok(()),
     });
-    told(&system.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
+    told(&context.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
 }
 
 impl SolvePlan {
@@ -269,31 +221,31 @@ impl SolvePlan {
 
 fn solve_linear(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &mut Vector,
     (plan, floor): (&SolvePlan, f64),
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Report, RunError> {
-    let (preconditioning, note) = precondition(operator, system, &plan.linear)?;
+    let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
     let linear = plan.linear.with(preconditioning);
     let mut report = solve_affine(operator, u, plan.stop(floor), linear, observe)?;
     report.notes.extend(note);
     if preconditioning == Preconditioning::Multigrid {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow_convergence::told(system, &u.to_vec(), &report, kept)?);
+        report.notes.extend(slow_convergence::told(context, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }
 
 fn solve_by_newton(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &mut Vector,
     (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
     kept: Option<&mut Option<Newton>>,
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let (preconditioning, note) = precondition(operator, system, &plan.linear)?;
+    let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
     let CgSettings { rtol, atol, max_iterations, strict } = plan.stop(floor);
     let newton_settings = NewtonSettings {
         rtol,
@@ -312,18 +264,18 @@ fn solve_by_newton(
     let load = match by.load.as_deref() {
         None => LoadQuantity::Everything { boundary: operator.initial()? },
         Some(name) => {
-            let found = system.form.params.iter().position(|param| param.name == name);
+            let found = context.form().params.iter().position(|param| param.name == name);
             let missing = || RunError::Setting(format!("there is no parameter `{name}` to load"));
             LoadQuantity::Param(found.ok_or_else(missing)?)
         }
     };
     // A linear form is solved at once: its solution does not depend on the load path. With load steps, each tangent
     // predictor would solve it, and no relative tolerance could be reached from there.
-    let at_once = system.is_linear() && steps > 1;
+    let at_once = context.is_linear() && steps > 1;
     if steps == 1 || at_once {
         // Through time a shorter step helps.
         let may_sweep = kept.is_none() && by.may_sweep;
-        let start = (may_sweep && !system.is_linear()).then(|| u.clone());
+        let start = (may_sweep && !context.is_linear()).then(|| u.clone());
         let mut report = match kept {
             Some(kept) => {
                 let kept = kept.get_or_insert_with(|| Newton::new(u, newton_settings.linear));
@@ -332,10 +284,10 @@ fn solve_by_newton(
             None => newton(operator, u, newton_settings, observe, inner)?,
         };
         if let Some(start) = start.filter(|_| report.outcome.may_sweep())
-            && let Some(sweep) = ParameterSweep::of(operator, system, &start)?
+            && let Some(sweep) = ParameterSweep::of(operator, context, &start)?
         {
             let start = (start, report);
-            let at = (&mut *operator, system, newton_settings);
+            let at = (&mut *operator, context, newton_settings);
             report = sweep.solve(at, start, u, observe)?;
         }
         let inner = report.inner_iterations();
@@ -346,13 +298,12 @@ fn solve_by_newton(
         }
         return Ok((report, inner));
     }
-    let mut ramp = LoadedSystem { operator, system, load, at: 1.0, failed: None };
+    let mut ramp = LoadedSystem { operator, context, load, at: 1.0, failed: None };
     let solved = newton_in_load_steps(&mut ramp, u, steps, newton_settings, observe, inner);
     let cause = match &solved {
         Ok(solved) if solved.newton.outcome == Outcome::NotFinite => {
-            let parameters = ramp.parameters();
-            let system = DiscreteProblem { parameters: &parameters, ..system };
-            Some(not_finite(ramp.operator, system, u, &solved.newton))
+            let context = context.with_parameters(ramp.parameters());
+            Some(not_finite(ramp.operator, &context, u, &solved.newton))
         }
         _ => None,
     };
@@ -395,10 +346,10 @@ pub fn values(constraints: &[Constraints]) -> Vec<f64> {
 /// preconditions, and a note where that is not what was planned.
 fn precondition(
     operator: &mut Operator,
-    system: DiscreteProblem<'_>,
+    context: &Context,
     plan: &LinearPlan,
 ) -> Result<(Preconditioning, Option<String>), RunError> {
-    if system.factorise_at_each(operator, plan)? {
+    if context.factorise_at_each(operator, plan)? {
         return Ok((Preconditioning::Multigrid, None));
     }
     let refused = |why: &dyn Display| {
@@ -410,16 +361,16 @@ fn precondition(
             Ok((Preconditioning::Multigrid, None))
         }
         PreconditionerPlan::Multigrid { settings, requirement: Requirement::Required } => {
-            let made = system.make_levels(operator, settings)?;
+            let made = context.make_levels(operator, settings)?;
             made.map_err(|unsuited| refused(&unsuited))?;
             Ok((Preconditioning::Multigrid, None))
         }
         PreconditionerPlan::Multigrid { settings, requirement: Requirement::Preferred } => {
-            let why = match system.make_levels(operator, settings) {
+            let why = match context.make_levels(operator, settings) {
                 Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
                 Ok(Err(unsuited)) => unsuited.to_string(),
                 // Other processes may not have the error.
-                Err(error) if system.on.mesh.cut().is_some() => return Err(error),
+                Err(error) if context.on.mesh.cut().is_some() => return Err(error),
                 Err(error) => error.to_string(),
             };
             let why = why.lines().next().unwrap_or_default();

@@ -4,10 +4,10 @@
 //! output survives a later failure.
 
 use super::adaptive::solve_adaptively;
+use super::context::Platform;
+use super::steady::{StartState, solve_steady};
 use super::time::{Checkpoint, march};
-use super::{RunError, Solution, run_from};
-use crate::device::Device;
-use crate::kernels::compile::Target;
+use super::{RunError, Solution};
 use crate::mesh::Mesh;
 use crate::solve::{Continue, Progress};
 use fem_dsl::problem::Problem;
@@ -127,24 +127,29 @@ impl Monitor for NullMonitor {
     }
 }
 
-/// Solves a problem with all its steps, from an initial state as in [`run_from`]; returns the last solution.
+/// Solves a problem with all its steps, from an earlier solution on the same mesh if there is one; returns the last
+/// solution.
+///
+/// # Errors
+///
+/// Errors of the problem on this mesh, a solve that does not converge.
 pub fn run_steps(
     problem: &Problem,
     mesh: impl Into<Arc<Mesh>>,
     start_at: Option<&[f64]>,
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
+    platform: &Platform,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
-    let mesh = mesh.into();
+    let (problem, mesh) = (&Arc::new(problem.clone()), mesh.into());
     if let Some(adapt) = &problem.adapt {
-        return solve_adaptively(problem, adapt, mesh, target, device.as_ref(), monitor);
+        return solve_adaptively(problem, adapt, mesh, platform, monitor);
     }
     if let Some(stepping) = &problem.stepping {
-        return march(problem, stepping, mesh, start_at, target, device, monitor);
+        return march(problem, stepping, mesh, start_at, platform, monitor);
     }
     let observe = &mut |now| monitor.iteration(now);
-    let solution = run_from(problem, mesh, start_at, target, device, observe)?;
+    let at = start_at.map_or(StartState::Problem, StartState::Solution);
+    let solution = solve_steady(problem, mesh, at, platform, observe)?;
     // The last step: the answer of the monitor does not matter.
     monitor.step(&Step::of(StepKind::Solve, &solution), &solution);
     Ok(solution)

@@ -24,16 +24,11 @@ mod trajectory;
 mod whole_mesh;
 
 use super::clock::{Clock, Phase};
-use super::plan::{ProblemProperties, plan_solve};
+use super::context::{Context, Platform};
+use super::measure::throughput;
 use super::step::{Monitor, Step, StepKind};
-use super::{
-    DiscreteProblem, LastState, ProblemData, ProblemSetup, RunError, Solution, check_fixed,
-    check_room, check_unique, compile_operator, initial, set_up, solver, with_periodic_sides,
-};
-use crate::device::Device;
-use crate::kernels::compile::Target;
+use super::{LastState, RunError, Solution, check_fixed, check_unique, initial};
 use crate::mesh::Mesh;
-use crate::problem::solver::MultigridInput;
 use crate::solve::time::{StepResult, Stepper, TimeState};
 use crate::solve::{Continue, NonlinearSystem};
 use crate::support::expression::Parameters;
@@ -43,12 +38,10 @@ pub use error::TimeError;
 use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
-use kernels_gen::generate::elements;
 use mass::FormMass;
 pub(crate) use stages::at_nodes;
 pub use stages::rate_data;
 use stages::{ProblemStages, StageMemory, StageSettings};
-use state_output::StateOutput;
 use std::sync::Arc;
 use step_size::StepSizeController;
 use times::Times;
@@ -154,67 +147,50 @@ impl Integrator {
 
 /// Integrates a problem over its time interval and returns the last solution.
 pub(super) fn march(
-    problem: &Problem,
+    problem: &Arc<Problem>,
     stepping: &Stepping,
     mesh: Arc<Mesh>,
     start_at: Option<&[f64]>,
-    target: &Target,
-    device: Option<Arc<dyn Device>>,
+    platform: &Platform,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
     let mut clock = Clock::start();
     let setting_up = doing("numbering the degrees of freedom");
-    let (form, named) = (&problem.form, problem.solver.as_ref());
+    let form = &problem.form;
     stepping.scheme.check(&form.rates, form.fields.len())?;
     stepping.check()?;
-    let mesh = with_periodic_sides(problem, mesh)?;
-    let planned = elements(form, mesh.cell(), problem.degree, mesh.order(), problem.quadrature)?;
-    check_room(form, &planned, &mesh, named, device.as_deref())?;
-    let ProblemSetup { elements, on, mut parameters, files } = set_up(problem, mesh)?;
+    let (mut context, plan) = Context::planned(problem, mesh, platform)?;
     let first = stepping.first();
     // The checks before the first step need the Jacobian of that step.
-    parameters_at(form, &mut parameters, stepping.from, [1.0 / first, 1.0 / (first * first)]);
-    check_fixed(form, &on, &parameters)?;
-    let plan = plan_solve(&ProblemProperties::of(form, &on, device.is_some()), named)?;
-    let represented = solver::represented(target, &on, &plan);
-    let (mut operator, kernels) =
-        compile_operator(form, &elements, &on, &parameters.values, &represented, device.clone())?;
-    drop(setting_up);
-    let prescribed = ProblemData { problem, elements: &elements, files: &files };
-    let system = DiscreteProblem {
+    parameters_at(
         form,
-        on: &on,
-        parameters: &parameters,
-        prescribed: &prescribed,
-        rule: elements.rule,
-        levels: Some(MultigridInput { elements: &elements, target, device: device.as_ref() }),
-    };
-    let mut notes = check_unique(&mut operator, system)?;
+        &mut context.parameters,
+        stepping.from,
+        [1.0 / first, 1.0 / (first * first)],
+    );
+    let (context, on) = (&context, &context.on);
+    check_fixed(form, on, &context.parameters)?;
+    let (mut operator, kernels) = context.operator_for(&plan)?;
+    drop(setting_up);
+    let mut notes = check_unique(&mut operator, context)?;
     let mut u = operator.initial()?;
-    notes.extend(initial::begin(problem, &on, &parameters, start_at, &operator, &mut u)?);
+    notes.extend(initial::begin(problem, on, &context.parameters, start_at, &operator, &mut u)?);
     let mut v = u.like();
-    if let Some(rates) = initial::rates(problem, &on, &parameters)? {
+    if let Some(rates) = initial::rates(problem, on, &context.parameters)? {
         v.set(&rates);
         v.agree();
     }
     let second = form.rates.iter().any(|rate| rate.order == 2);
     let restart = monitor.restart();
     let points = restart.is_some() || monitor.wants_checkpoints();
-    let whole = points.then(|| WholeMeshMap::of(&on)).transpose()?;
+    let whole = points.then(|| WholeMeshMap::of(on)).transpose()?;
     let state = TimeState { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
     clock.end(Phase::SetUp);
-    let shown = StateOutput {
-        problem,
-        elements: &elements,
-        target,
-        device: device.as_ref(),
-        kernels: &kernels,
-    };
     let settings = StageSettings::of(problem, plan);
     let mut staged =
-        ProblemStages::new(system, &mut operator, settings, monitor, StageMemory::default());
+        ProblemStages::new(context, &mut operator, settings, monitor, StageMemory::default());
     staged.ends = stepping.to;
-    let who = (problem, stepping.scheme);
+    let who = (&**problem, stepping.scheme);
     let mut way = match restart.as_ref().zip(whole.as_ref()) {
         Some((left, whole)) => left.resume(who, &state.u, &mut staged, whole, &mut notes)?,
         None => {
@@ -242,8 +218,8 @@ pub(super) fn march(
     } else if times.shows_start() {
         count_shown += 1;
         clock.end(Phase::Solve);
-        let solution = shown.solution(way.state(), &staged, &mut clock)?;
-        going = shown.tell(&solution, way.state().time, staged.monitor());
+        let solution = state_output::solution(way.state(), &staged, &kernels, &mut clock)?;
+        going = state_output::tell(&solution, way.state().time, staged.monitor());
         clock.end(Phase::Write);
         last = Some(solution);
     }
@@ -271,10 +247,10 @@ pub(super) fn march(
                 return Err(failed(error, way.state(), own, &staged));
             }
             clock.end(Phase::Solve);
-            let solution = shown.solution(way.state(), &staged, &mut clock)?;
+            let solution = state_output::solution(way.state(), &staged, &kernels, &mut clock)?;
             if times.shows(now) {
                 count_shown += 1;
-                going = shown.tell(&solution, now, staged.monitor());
+                going = state_output::tell(&solution, now, staged.monitor());
                 if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
                 {
                     let point = (controller.length(), count_shown);
@@ -293,11 +269,11 @@ pub(super) fn march(
     clock.end(Phase::Solve);
     let mut solution = match last {
         Some(solution) => solution,
-        None => shown.solution(way.state(), &staged, &mut clock)?,
+        None => state_output::solution(way.state(), &staged, &kernels, &mut clock)?,
     };
     notes.extend(staged.notes().iter().cloned());
     notes.push(controller.told(stepping.scheme));
-    solution.notes = [on.mesh.notes(), &elements.notes, &kernels.notes, &notes].concat();
+    solution.notes = [context.notes(), kernels.notes.clone(), notes].concat();
     solution.report = staged.report();
     solution.linear_iterations = staged.iterations();
     solution.multigrid = staged.figures();
@@ -306,7 +282,7 @@ pub(super) fn march(
     staged.operator.precondition_by(None);
     staged.operator.residual(u, &mut r)?;
     solution.residual = staged.last_residual();
-    solution.throughput = super::measure(staged.operator, u, &mut r)?;
+    solution.throughput = throughput(staged.operator, u, &mut r)?;
     staged.operator.finish()?;
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();

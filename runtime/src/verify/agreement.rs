@@ -2,15 +2,12 @@
 
 use super::{VerificationProblem, free, vector};
 use crate::algebra::vector::epsilon;
-use crate::device::Device;
-use crate::kernels::compile::Target;
 use crate::operator::Operator;
-use crate::problem::{Kernels, RunError};
+use crate::problem::{Kernels, Platform, RunError};
 use crate::reference::{AuxData, BoundedValue, FormInputs, NodalValues, Reference, functions};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::AuxValues;
 use crate::support::random::random_entries;
-use std::sync::Arc;
 
 /// Quantities computed by kernels.
 pub const QUANTITIES: [&str; 3] = ["residual", "action", "diagonal"];
@@ -36,17 +33,17 @@ impl ReferenceDistance {
     }
 }
 
-impl VerificationProblem<'_> {
+impl VerificationProblem {
     /// Evaluates the reference: dense and slow, for small meshes.
     ///
     /// # Errors
     ///
     /// Elements that do not exist.
     pub fn expected(&self) -> Result<ReferenceResults, RunError> {
-        let (on, elements) = (&self.setup.on, &self.setup.elements);
-        let (form, mesh) = (&self.problem.form, &on.mesh);
+        let (on, elements) = (&self.context.on, &self.context.elements);
+        let (form, mesh) = (self.context.form(), &on.mesh);
         let mut reference =
-            Reference::with_rule(form, self.problem.degree, mesh.order(), elements.rule)?;
+            Reference::with_rule(form, self.context.problem.degree, mesh.order(), elements.rule)?;
         for (number, field) in on.fields.iter().enumerate() {
             let words = mesh.hanging().unwrap_or_default().iter();
             let of_cells = words.map(|&word| functions(field.space.element(), word)).collect();
@@ -77,8 +74,8 @@ impl VerificationProblem<'_> {
             coordinates: &coordinates,
             state: states.iter().map(Vec::as_slice).enumerate().map(nodal).collect(),
             aux: aux.collect(),
-            params: &self.setup.parameters.values[1..],
-            time: self.setup.parameters.values[0],
+            params: &self.context.parameters.values[1..],
+            time: self.context.parameters.values[0],
             facets: on.numbered_facets(),
             cells: on.cells.clone(),
         };
@@ -105,10 +102,9 @@ impl VerificationProblem<'_> {
     pub fn compare(
         &self,
         expected: &ReferenceResults,
-        target: &Target,
-        device: Option<Arc<dyn Device>>,
+        platform: &Platform,
     ) -> Result<(ReferenceDistance, Kernels), RunError> {
-        let (mut operator, kernels) = self.operator(target, device)?;
+        let (mut operator, kernels) = self.context.operator_on(platform)?;
         let distance = self.distance(expected, &mut operator)?;
         Ok((distance, kernels))
     }

@@ -63,7 +63,7 @@ impl SymmetryResult {
     }
 }
 
-impl VerificationProblem<'_> {
+impl VerificationProblem {
     /// Compares J with differences of R at the known solution.
     ///
     /// # Errors
@@ -92,14 +92,14 @@ impl VerificationProblem<'_> {
             rest.axpy(-epsilon, &jw);
             remainders.push((epsilon, rest.norm()));
         }
-        let linear = self.problem.form.integrals.iter().all(|integral| integral.linear);
+        let linear = self.context.form().integrals.iter().all(|integral| integral.linear);
         let order = order(&remainders, scale);
         Ok(TaylorResult { remainders, order, linear })
     }
 
     /// Returns a smooth direction, different in each component, and 0 in constrained degrees of freedom.
     fn direction(&self) -> Result<Vec<f64>, RunError> {
-        let on = &self.setup.on;
+        let on = &self.context.on;
         let (from, to) = on.mesh.bounding_box_of_all();
         let mut w = vec![0.0; on.n_dofs()];
         for (number, (field, size)) in on.fields.iter().zip(self.sizes()).enumerate() {
@@ -130,7 +130,7 @@ impl VerificationProblem<'_> {
     /// An operator that cannot be applied.
     pub fn signs(&self, operator: &mut Operator) -> Result<SymmetryResult, RunError> {
         let u = self.state(operator);
-        let on = &self.setup.on;
+        let on = &self.context.on;
         let random = |seed: u64| {
             let mut entries = on.noise(seed);
             free(on, &mut entries);

@@ -5,12 +5,9 @@
 
 use super::VerificationProblem;
 use crate::algebra::vector::Vector;
-use crate::kernels::compile::Target;
 use crate::operator::Operator;
 use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
-use crate::problem::{
-    DiscreteProblem, MultigridInput, ProblemData, ProblemSetup, RunError, check_rank,
-};
+use crate::problem::{Context, RunError, check_rank};
 use crate::processes::Reduction;
 use crate::solve::{
     CgSettings, Continue, DirectFallback, InnerSolver, LinearSettings, NewtonSettings,
@@ -44,8 +41,8 @@ pub struct LevelResult {
     pub seconds: f64,
 }
 
-impl VerificationProblem<'_> {
-    /// Solves the problem from its interpolated solution; `target` is that of `operator`.
+impl VerificationProblem {
+    /// Solves the problem from its interpolated solution.
     ///
     /// # Errors
     ///
@@ -53,27 +50,22 @@ impl VerificationProblem<'_> {
     pub fn solve(
         &self,
         operator: &mut Operator,
-        target: &Target,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<LevelResult, RunError> {
         let start = Instant::now();
         let mut u = self.state(operator);
-        let ProblemSetup { elements, on, parameters, files } = &self.setup;
-        let prescribed = ProblemData { problem: self.problem, elements, files };
-        let (form, prescribed) = (&self.problem.form, &prescribed);
-        let levels = Some(MultigridInput { elements, target, device: None });
-        let system =
-            DiscreteProblem { form, on, parameters, prescribed, rule: elements.rule, levels };
+        let context = &self.context;
+        let Context { elements, on, .. } = context;
         let atol = self.rounding(operator, &u)?;
-        let report = self.solved(operator, system, &mut u, atol, observe)?;
+        let report = self.solved(operator, context, &mut u, atol, observe)?;
         operator.finish()?;
-        let report = converged(report, system)?;
+        let report = converged(report, context)?;
         let mut u = u.to_vec();
         self.settle(&mut u)?;
         let mut found = vec![(0.0, 0.0); on.fields.len()];
-        for (field, exact) in &self.problem.exact {
+        for (field, exact) in &self.context.problem.exact {
             let rule = measuring_rule(on, elements.rule);
-            found[*field] = errors(on, (*field, rule), &u, exact, &self.setup.parameters)?;
+            found[*field] = errors(on, (*field, rule), &u, exact, &self.context.parameters)?;
         }
         Ok(LevelResult {
             cells: on.mesh.cells_in_all(),
@@ -91,26 +83,26 @@ impl VerificationProblem<'_> {
     fn solved(
         &self,
         operator: &mut Operator,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         u: &mut Vector,
         atol: f64,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
-        system.eliminate(operator);
-        check_rank(operator, system, u)?;
+        context.eliminate(operator);
+        check_rank(operator, context, u)?;
         let named = self.named();
-        let apart = self.setup.on.mesh.cut().is_some();
+        let apart = self.context.on.mesh.cut().is_some();
         let factors = match named {
-            None => system.factors_of_one(),
+            None => context.factors_of_one(),
             Some(InnerSolver::Direct) if apart => DirectFallback::First,
             Some(_) => DirectFallback::Never,
         };
-        let suits = system.default_linear(operator);
+        let suits = context.default_linear();
         let by = |solver| LinearSettings { solver, factors: DirectFallback::Never, ..suits };
         let named = named.filter(|named| *named != InnerSolver::Direct || !apart);
         let linear = named.map_or(suits, by);
         if factors == DirectFallback::First
-            && let Some(linear) = system.by_factors(operator, u)?
+            && let Some(linear) = context.by_factors(operator, u)?
         {
             return self.once(operator, u, (linear, ITERATIONS, atol), observe);
         }
@@ -124,7 +116,7 @@ impl VerificationProblem<'_> {
             return Ok(report);
         }
         u.copy_from(&start);
-        match system.by_factors(operator, u)? {
+        match context.by_factors(operator, u)? {
             Some(linear) => self.once(operator, u, (linear, ITERATIONS, atol), observe),
             None => Ok(report),
         }
@@ -139,7 +131,7 @@ impl VerificationProblem<'_> {
         (linear, iterations, atol): (LinearSettings, usize, f64),
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
-        let mut integrals = self.problem.form.integrals.iter();
+        let mut integrals = self.context.form().integrals.iter();
         if integrals.all(|integral| integral.linear) {
             let max_iterations = iterations;
             let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
@@ -159,8 +151,8 @@ impl VerificationProblem<'_> {
 
     /// Sets the mean of each field with a mean-value constraint to that of the known solution.
     fn settle(&self, u: &mut [f64]) -> Result<(), RunError> {
-        let on = &self.setup.on;
-        for (field, _) in &self.problem.mean {
+        let on = &self.context.on;
+        for (field, _) in &self.context.problem.mean {
             set_mean(on, *field, u, &mean(on, *field, &self.known)?)?;
         }
         Ok(())
@@ -168,7 +160,7 @@ impl VerificationProblem<'_> {
 
     /// Returns the named linear solver.
     fn named(&self) -> Option<InnerSolver> {
-        self.problem.solver.as_ref()?.method().map(InnerSolver::from)
+        self.context.problem.solver.as_ref()?.method().map(InnerSolver::from)
     }
 
     /// Estimates the norm of R(u) at the rounding-error level.
@@ -182,7 +174,7 @@ impl VerificationProblem<'_> {
 
     /// Returns the largest value of each field of the solution.
     pub fn sizes(&self) -> Vec<f64> {
-        let on = &self.setup.on;
+        let on = &self.context.on;
         let largest = |field: usize| {
             let values = &self.known[on.dofs_of(field)];
             values.iter().fold(0.0, |most: f64, value| most.max(value.abs()))
@@ -193,8 +185,8 @@ impl VerificationProblem<'_> {
     }
 }
 
-fn converged(report: Report, system: DiscreteProblem<'_>) -> Result<Report, RunError> {
-    if let Some(error) = system.failed(&report) {
+fn converged(report: Report, context: &Context) -> Result<Report, RunError> {
+    if let Some(error) = context.failed(&report) {
         return Err(error);
     }
     Ok(report.converged()?)

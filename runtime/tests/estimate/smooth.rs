@@ -48,7 +48,7 @@ fn the_estimate_is_near_the_error() {
 fn the_estimate_finds_a_layer() {
     let text = poisson("box(dim: 2, cells: 8)", 2, "exp(-20 * x[0])", "");
     let (solution, estimate) = estimated(&text);
-    let mesh = &solution.on.mesh;
+    let mesh = &solution.context.on.mesh;
     let within = (0..mesh.n_cells()).filter(|&cell| mesh.centre(cell)[0] < 0.125);
     let within: f64 = within.map(|cell| estimate.squares[cell]).sum();
     assert!(within > 0.95 * estimate.total, "{within} of {}", estimate.total);
@@ -174,7 +174,7 @@ fn a_singular_source_counts_as_its_moments_do() {
         let (problem, mesh) = problem(&text);
         let solution = solved(&problem, mesh);
         let estimate = of_solution(&problem, &solution);
-        let mesh = &solution.on.mesh;
+        let mesh = &solution.context.on.mesh;
         let corner = |cell: &usize| {
             mesh.vertices(*cell)
                 .iter()

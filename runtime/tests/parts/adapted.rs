@@ -2,11 +2,11 @@
 //! with the whole mesh.
 
 use super::transfers::{self, Levels};
-use super::{compare_parts, evenly, numbers, places, problem, random, text};
+use super::{compare_parts, context, evenly, numbers, places, problem, random, text};
 use fem_dsl::problem::Problem;
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::mesh::Mesh;
-use runtime::problem::{set_up, with_periodic_sides};
+use runtime::problem::with_periodic_sides;
 use runtime::processes::ProcessGroup;
 use runtime::processes::threads::each;
 use std::sync::Arc;
@@ -134,16 +134,15 @@ fn functions_move_from_parts_to_parts() {
         adapt(&mut before, 2, seed);
         let mut behind = before.clone();
         adapt(&mut behind, 1, 100 + seed);
-        let on = [&before, &behind].map(|adaptive| {
-            set_up(&problem, adaptive.mesh().expect("a mesh")).expect("a problem").on
-        });
+        let on = [&before, &behind]
+            .map(|adaptive| context(&problem, adaptive.mesh().expect("a mesh")).on);
         let u = numbers(on[0].n_dofs(), 0.3);
         let known = AdaptiveMesh::transfer(&on[0], &u, &on[1]).expect("one forest");
         for size in [2, 3] {
             let found = each(size, |group| {
                 let own = [&before, &behind].map(|adaptive| {
                     let part = adaptive.part(&group).expect("a part");
-                    set_up(&problem, part).expect("a problem").on
+                    context(&problem, part).on
                 });
                 let u: Vec<f64> = places(&own[0], &on[0]).iter().map(|&at| u[at]).collect();
                 let moved = AdaptiveMesh::transfer(&own[0], &u, &own[1]).expect("one forest");

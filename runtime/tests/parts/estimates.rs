@@ -1,10 +1,10 @@
 //! Error estimates on mesh parts: the indicator of a cell does not depend on the distribution.
 
-use super::{FORM, numbers, places, problem, random_forest, scattered, target, text};
+use super::{FORM, context, numbers, places, problem, random_forest, scattered, target, text};
 use fem_dsl::problem::Problem;
 use runtime::estimate::{ErrorEstimate, EstimateError, Estimator};
 use runtime::mesh::Mesh;
-use runtime::problem::{ProblemSetup, set_up, with_periodic_sides};
+use runtime::problem::{Context, with_periodic_sides};
 use runtime::processes::threads::each;
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ fn estimated(
     mesh: Arc<Mesh>,
     u: impl Fn(&runtime::space::discretisation::Discretisation) -> Vec<f64>,
 ) -> Result<ErrorEstimate, EstimateError> {
-    let ProblemSetup { elements, on, parameters, .. } = set_up(problem, mesh).expect("a problem");
+    let Context { elements, on, parameters, .. } = context(problem, mesh);
     let params = &parameters.values;
     let made = Estimator::new(&problem.form, &elements, &on, params, &target(), None);
     made.expect("kernels").estimate(&u(&on))
@@ -24,7 +24,7 @@ fn estimated(
 #[track_caller]
 fn compare(problem: &Problem, mesh: Mesh, processes: usize, seed: u64) {
     let whole = with_periodic_sides(problem, Arc::new(mesh)).expect("a mesh");
-    let ProblemSetup { on, .. } = set_up(problem, Arc::clone(&whole)).expect("a problem");
+    let Context { on, .. } = context(problem, Arc::clone(&whole));
     let u = numbers(on.n_dofs(), 0.3);
     let known = estimated(problem, Arc::clone(&whole), |_| u.clone()).expect("an estimate");
     let largest = known.squares.iter().copied().fold(0.0, f64::max);

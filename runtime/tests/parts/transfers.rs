@@ -2,7 +2,7 @@
 //! The results are those of the unpartitioned mesh, and all processes that share an unknown get the same bits.
 //! Prolongation and restriction are transposes of each other.
 
-use super::{numbers, places, problem, random_forest, scattered, with_hanging_nodes};
+use super::{context, numbers, places, problem, random_forest, scattered, with_hanging_nodes};
 use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
 use runtime::algebra::vector::Vector;
@@ -11,10 +11,10 @@ use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::refine::forest::Forest;
 use runtime::mesh::{CoarsenedMesh, Mesh};
 use runtime::operator::TableCache;
+use runtime::problem::Platform;
 use runtime::problem::multigrid::transfer::{
     KernelTransfer, LevelTransfer, StateInjection, TransferEnvironment,
 };
-use runtime::problem::set_up;
 use runtime::processes::ProcessGroup;
 use runtime::processes::threads::each;
 use runtime::solve::GridTransfer;
@@ -38,14 +38,13 @@ pub(super) struct Levels {
 
 fn discretised(problem: &Problem, mesh: &Arc<Mesh>, degree: usize) -> Arc<Discretisation> {
     let problem = Problem { degree, ..problem.clone() };
-    set_up(&problem, Arc::clone(mesh)).expect("a problem").on
+    context(&problem, Arc::clone(mesh)).on
 }
 
 fn place(device: Option<&Arc<dyn Device>>) -> TransferEnvironment {
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     TransferEnvironment {
-        target,
-        device: device.cloned(),
+        platform: Platform::new(target, device.cloned()),
         table_cache: TableCache::default(),
         fine: None,
     }

@@ -8,7 +8,7 @@ use clap::Args;
 use fem_dsl::problem::Problem;
 use runtime::files::output::{OutputError, writable, write_matrix, write_npy};
 use runtime::problem::{
-    AssembledSystem, MatrixPencil, Monitor, Solution, Step, assembled, assembled_pencil,
+    AssembledSystem, MatrixPencil, Monitor, Platform, Solution, Step, assembled, assembled_pencil,
     has_matrices, run_steps,
 };
 use runtime::solve::{Continue, Progress};
@@ -158,20 +158,20 @@ fn one(
     has_matrices(&problem).map_err(|error| which.run(&problem, error))?;
     let target = arguments.problem.target();
     let mut shown = SolveProgress { name, console };
-    let solution = run_steps(&problem, mesh, None, &target, None, &mut shown);
+    let solution = run_steps(&problem, mesh, None, &Platform::from(target), &mut shown);
     let solution = solution.map_err(|error| which.run(&problem, error))?;
     console.progress().say(format!("{name}: assembling {} unknowns", solution.size[1]));
     if problem.eigen.is_some() {
         return pencil(arguments, which, (&problem, &solution), processes, console);
     }
-    let own = assembled(&problem, &solution, &target);
+    let own = assembled(&solution, &target);
     let all = own.and_then(|own| own.of_all(&solution));
     // The other processes contribute to the files of the first.
     let Some(system) = all.map_err(|error| which.run(&problem, error))? else {
         return Ok(Report::default());
     };
     console.progress().say(format!("{name}: writing {} entries", system.matrix.values.len()));
-    write(folder, solution.on.mesh.dim(), &system)?;
+    write(folder, solution.context.on.mesh.dim(), &system)?;
     Ok(told(&problem, &system, folder, processes.group().size()))
 }
 
@@ -184,14 +184,14 @@ fn pencil(
     console: &Console,
 ) -> Result<Report, Failure> {
     let (folder, target) = (&arguments.output, arguments.problem.target());
-    let own = assembled_pencil(problem, solution, &target);
+    let own = assembled_pencil(solution, &target);
     let all = own.and_then(|own| own.of_all(solution));
     let Some(pencil) = all.map_err(|error| which.run(problem, error))? else {
         return Ok(Report::default());
     };
     let entries = pencil.stiffness.values.len() + pencil.mass.values.len();
     console.progress().say(format!("{}: writing {entries} entries", problem.name));
-    let dim = solution.on.mesh.dim();
+    let dim = solution.context.on.mesh.dim();
     let points: Vec<f64> =
         pencil.points.iter().flat_map(|point| point[..dim].iter().copied()).collect();
     let [stiffness, mass, values, modes, coordinates, constrained] =

@@ -14,7 +14,7 @@ use runtime::mesh::initial::PartError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{MeshFormat, ReadError};
 use runtime::mesh::{LoadError, MeshError};
-use runtime::problem::{FileStatement, NonFiniteOrigin, RunError};
+use runtime::problem::{FileStatement, NonFiniteOrigin, PrepareError, RunError};
 
 use crate::console::Console;
 use crate::report::Failure;
@@ -73,6 +73,15 @@ impl ErrorAttribution<'_> {
         let found = self.program.unstable(self.problem, &pair);
         let found = Diagnostic { severity: Severity::Warning, ..found };
         console.warn_of(self.program.source(), vec![found]);
+    }
+
+    /// Reports a problem that cannot be prepared.
+    pub(crate) fn prepare(&self, error: PrepareError) -> Failure {
+        match error {
+            PrepareError::Language(found) => Failure::diagnostics(self.program.source(), &found),
+            PrepareError::Mesh(error) => self.mesh(&error),
+            PrepareError::Part(problem, error) => self.part(&problem, error),
+        }
     }
 
     /// Reports a mesh that cannot be partitioned.

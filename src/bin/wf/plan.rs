@@ -21,7 +21,7 @@ use runtime::device::Device;
 use runtime::kernels::compile::{Target, facts};
 use runtime::kernels::rates::named;
 use runtime::kernels::rates::stored_rates;
-use runtime::problem::{ProblemSetup, RunError, set_up};
+use runtime::problem::{self, Context, RunError};
 
 use crate::arguments::{Backend, DeviceArguments, ProblemArguments};
 use crate::attribution::ErrorAttribution;
@@ -29,7 +29,7 @@ use crate::console::Console;
 use crate::emit::TaskArgument;
 use crate::outputs::Files;
 use crate::picture;
-use crate::problem::{SelectedProblems, begun, prepare, select_problems, with_threads};
+use crate::problem::{SelectedProblems, begun, prepare_whole, select_problems, with_threads};
 use crate::report::{Failure, Report};
 
 /// Show the kernels that a problem may have: what each is predicted to take, what bounds it, and which one is taken.
@@ -86,8 +86,7 @@ pub(crate) struct ModelledMachine {
 /// A problem's candidates.
 pub(crate) struct ProblemCandidates<'a> {
     pub(crate) name: &'a str,
-    pub(crate) problem: &'a Problem,
-    pub(crate) setup: &'a ProblemSetup,
+    pub(crate) context: &'a Context,
     pub(crate) task: Task,
     pub(crate) backend: Backend,
     pub(crate) on: &'a ModelledMachine,
@@ -104,7 +103,7 @@ impl ProblemCandidates<'_> {
     }
 
     pub(crate) fn cells(&self) -> f64 {
-        self.setup.on.mesh.n_cells() as f64
+        self.context.on.mesh.n_cells() as f64
     }
 }
 
@@ -159,10 +158,8 @@ fn predicted(backend: Backend, device: Option<&Arc<dyn Device>>) -> ModelledMach
 
 /// A problem with its setup and the candidate kernels of a task.
 pub(crate) struct PlanInput {
-    pub(crate) problem: Problem,
-    pub(crate) setup: ProblemSetup,
+    pub(crate) context: Context,
     pub(crate) on: ModelledMachine,
-    pub(crate) target: Target,
     pub(crate) candidates: Candidates,
 }
 
@@ -173,10 +170,12 @@ pub(crate) fn find(
     task: Task,
     device: Option<&Arc<dyn Device>>,
 ) -> Result<PlanInput, Failure> {
-    let (problem, mesh) = prepare(which.program, which.problem, &given.file, which.overrides)?;
+    let (problem, mesh) =
+        prepare_whole(which.program, which.problem, &given.file, which.overrides)?;
     let refused = |error: RunError| which.run(&problem, error);
-    let setup = set_up(&problem, mesh).map_err(refused)?;
     let (on, target) = (predicted(place.backend, device), given.target());
+    let platform = problem::Platform::new(target, device.cloned());
+    let context = Context::new(problem.clone(), mesh, platform).map_err(refused)?;
     let wishes = PlanOverrides {
         scatter: place.scatter,
         shared_bytes: device.map(|device| device.shared_bytes()),
@@ -187,16 +186,23 @@ pub(crate) fn find(
         Backend::Cuda | Backend::OpenCl => KernelTarget::Threads,
     };
     let candidates = candidates(
-        &problem.form,
-        &setup.elements,
-        &facts(&setup.on),
+        context.form(),
+        &context.elements,
+        &facts(&context.on),
         task,
         (aim, Precision::F64),
         &wishes,
         &on.machine,
     );
     let candidates = candidates.map_err(|error| refused(error.into()))?;
-    Ok(PlanInput { problem, setup, on, target, candidates })
+    Ok(PlanInput { context, on, candidates })
+}
+
+/// Returns the context with other kernels.
+pub(crate) fn with_wishes(context: &Context, wishes: PlanOverrides) -> Context {
+    let platform = &context.platform;
+    let platform = platform.with_target(Target { wishes, ..platform.target });
+    Context { platform, ..context.clone() }
 }
 
 /// Returns the rank of each cell of a problem's mesh for a number of processes.
@@ -220,22 +226,19 @@ fn one(
 ) -> Result<Report, Failure> {
     let (name, task) = (which.problem, arguments.task.into());
     let given = (&arguments.problem, &arguments.device);
-    let PlanInput { problem, setup, on, target, candidates: found } =
-        find(which, given, task, device)?;
+    let PlanInput { context, on, candidates: found } = find(which, given, task, device)?;
     let mut measured = vec![None; found.all.len()];
     if arguments.measure {
         for (number, candidate) in found.all.iter().enumerate() {
             let what = format!("{name}: running candidate {} of {}", number + 1, found.all.len());
             console.progress().say(what);
-            let target = Target { wishes: candidate.overrides, ..target };
-            let run = measure(&problem.form, &setup, task, &target, device);
+            let run = measure(&with_wishes(&context, candidate.overrides), task);
             measured[number] = Some(run.map_err(|error| error.to_string()));
         }
     }
     let planned = ProblemCandidates {
         name,
-        problem: &problem,
-        setup: &setup,
+        context: &context,
         task,
         backend: arguments.device.backend,
         on: &on,
@@ -244,7 +247,7 @@ fn one(
         measured: &measured,
     };
     let (mut text, mut value) = (table::text(&planned), table::value(&planned));
-    let ranks = |count| ranks(which, &arguments.problem.file, &problem, count);
+    let ranks = |count| ranks(which, &arguments.problem.file, &context.problem, count);
     if let Some((paper, rows)) = processes::paper(&arguments.processes, &planned, ranks)? {
         text.push_str(&paper);
         value["processes"] = rows;

@@ -13,7 +13,7 @@ use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
-use runtime::problem::{ProblemSetup, compile_operator_for, set_up};
+use runtime::problem::{Context, Platform, compile_operator_for};
 use runtime::processes::ProcessGroup;
 use runtime::solve::NonlinearSystem;
 use runtime::support::expression::evaluate;
@@ -126,17 +126,18 @@ fn probe(
     let direction = values("--direction", &arguments.direction)?;
     let test = values("--test", &arguments.test)?;
     console.progress().say(format!("{name}: setting up {} cells and kernels", mesh.n_cells()));
-    let setup = set_up(&problem, mesh).map_err(|error| attribution.run(&problem, error))?;
     let mut target = arguments.problem.target();
     target.wishes.scatter = arguments.device.scatter;
+    let context = Context::new(problem.clone(), mesh, Platform::new(target, device));
+    let context = context.map_err(|error| attribution.run(&problem, error))?;
     let tasks: &[Task] = match direction.as_slice() {
         [] => &[Task::Residual],
         _ => &[Task::Residual, Task::Action],
     };
-    let placed = compile_operator_for(&problem.form, &setup, tasks, &target, device);
+    let placed = compile_operator_for(&context, tasks);
     let (mut operator, kernels) = placed.map_err(|error| attribution.run(&problem, error))?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
-        let own = nodal(&setup, values, otherwise)
+        let own = nodal(&context, values, otherwise)
             .map_err(|error| not_finite(&program, &problem, option, list, error));
         let mut vector = operator.vector();
         vector.set(&together(&**group, own)?);
@@ -152,11 +153,11 @@ fn probe(
     // Device errors precede errors of the resulting numbers.
     operator.finish()?;
     let residual = finite("R(u)·v", product)?;
-    let cells = setup.on.mesh.cells_in_all();
-    let dofs = setup.on.dofs_in_all();
+    let cells = context.on.mesh.cells_in_all();
+    let dofs = context.on.dofs_in_all();
     let mut text = format!(
         "{cells} cells, {dofs} unknowns, {}; kernels {}\n",
-        setup.elements.rule, kernels.word
+        context.elements.rule, kernels.word
     );
     if let Some(device) = &kernels.device {
         let (backend, scatter) = (kernels.backend, kernels.scatter());
@@ -165,7 +166,7 @@ fn probe(
     if group.size() > 1 {
         text.push_str(&format!("{} processes, each with a part of the mesh\n", group.size()));
     }
-    let notes: Vec<&String> = setup.on.mesh.notes().iter().chain(&setup.elements.notes).collect();
+    let notes = context.notes();
     notes.iter().for_each(|note| text.push_str(&format!("note: {note}\n")));
     text.push_str(&format!("R(u)·v    {residual:.16e}\n"));
     let mut value = json!({
@@ -201,24 +202,25 @@ enum ProbeError {
 /// Interpolates an expression at the nodes of each field that has one, 0 for the others; without any, every component
 /// of all fields is `otherwise`.
 fn nodal(
-    setup: &ProblemSetup,
+    context: &Context,
     values: &[(usize, Expression)],
     otherwise: f64,
 ) -> Result<Vec<f64>, ProbeError> {
     if values.is_empty() {
-        return Ok(vec![otherwise; setup.on.n_dofs()]);
+        return Ok(vec![otherwise; context.on.n_dofs()]);
     }
-    let mut entries = vec![0.0; setup.on.n_dofs()];
+    let mut entries = vec![0.0; context.on.n_dofs()];
     for (field, expression) in values {
-        let points = setup.on.fields[*field].space.points(&setup.on.mesh, &setup.on.partition);
+        let points =
+            context.on.fields[*field].space.points(&context.on.mesh, &context.on.partition);
         let points = points.map_err(ProbeError::Points)?;
         let nothing = |_: usize| f64::NAN;
-        let own = evaluate(expression, &expression.value, &points, &setup.parameters, nothing);
+        let own = evaluate(expression, &expression.value, &points, &context.parameters, nothing);
         if let Some(at) = own.iter().position(|value| !value.is_finite()) {
             let point = points[at / expression.value.len()];
             return Err(ProbeError::NotFinite { field: *field, value: own[at], point });
         }
-        entries[setup.on.dofs_of(*field)].copy_from_slice(&own);
+        entries[context.on.dofs_of(*field)].copy_from_slice(&own);
     }
     Ok(entries)
 }

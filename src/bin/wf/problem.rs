@@ -6,13 +6,13 @@ use std::path::Path;
 use std::sync::Arc;
 
 use fem_dsl::check::problem::Overrides;
-use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
-use runtime::mesh::initial::{InitialMesh, begin, begin_together};
+use runtime::mesh::initial::{InitialMesh, begin};
 use runtime::mesh::refine::forest::refined;
 use runtime::mesh::{LoadError, Mesh, load};
+use runtime::problem::{prepare, prepare_with};
 use runtime::processes::ProcessGroup;
 
 use crate::arguments::{Assignment, ProblemArguments};
@@ -185,7 +185,7 @@ pub(crate) fn select_problems(
 }
 
 /// Creates the mesh of a problem, with its refinement, and checks the problem on it.
-pub(crate) fn prepare(
+pub(crate) fn prepare_whole(
     program: &Program,
     name: &str,
     file: &Path,
@@ -228,21 +228,9 @@ fn read_with<M>(
     make: impl FnOnce(&MeshSource, &Path) -> Result<M, LoadError>,
     dim_of: impl FnOnce(&M) -> usize,
 ) -> Result<(Problem, M), Failure> {
-    let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
-    let (source, dim) = program.mesh(name, overrides).map_err(told)?;
-    // Errors of the problem itself are reported before a mesh is read.
-    if let Some(dim) = dim {
-        program.problem(name, dim, overrides).map_err(told)?;
-    }
-    let folder = match (&overrides.mesh, file.parent()) {
-        (None, Some(folder)) => folder,
-        _ => Path::new(""),
-    };
-    let attribution = ErrorAttribution { program, problem: name, overrides };
-    let mesh = make(&source, folder).map_err(|error| attribution.mesh(&error))?;
-    let mut problem = program.problem(name, dim_of(&mesh), overrides).map_err(told)?;
-    problem.start_paths_at(file.parent().unwrap_or(Path::new("")));
-    Ok((problem, mesh))
+    let which = ErrorAttribution { program, problem: name, overrides };
+    prepare_with(program, name, overrides, folder_of(file), make, dim_of)
+        .map_err(|error| which.prepare(error))
 }
 
 /// Creates a problem, and the subdomain of its mesh for this process: the whole mesh for a single one.
@@ -251,10 +239,12 @@ pub(crate) fn own_part(
     file: &Path,
     group: &Arc<dyn ProcessGroup>,
 ) -> Result<(Problem, Arc<Mesh>), Failure> {
-    let (program, name, overrides) = (which.program, which.problem, which.overrides);
-    let make = |source: &MeshSource, folder: &Path| begin_together(source, folder, &**group);
-    let (problem, mesh) = read_with(program, name, file, overrides, make, InitialMesh::dim)?;
-    let part = mesh.part(problem.refine, &problem.periodic, group);
-    let part = part.map_err(|error| which.part(&problem, error))?;
-    Ok((problem, part))
+    let ErrorAttribution { program, problem, overrides } = which;
+    prepare(program, problem, overrides, folder_of(file), group)
+        .map_err(|error| which.prepare(error))
+}
+
+/// Returns the folder from which paths of a file start.
+fn folder_of(file: &Path) -> &Path {
+    file.parent().unwrap_or(Path::new(""))
 }

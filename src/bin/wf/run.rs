@@ -20,7 +20,7 @@ use fem_dsl::problem::Problem;
 use runtime::device::Device;
 use runtime::files::input::numbers;
 use runtime::files::output::{FileSeries, STEP, writable, write_text};
-use runtime::problem::{Checkpoint, InterruptedRun, RunError, Solution, run_steps};
+use runtime::problem::{Checkpoint, InterruptedRun, Platform, RunError, Solution, run_steps};
 use runtime::processes::ProcessGroup;
 use serde_json::json;
 
@@ -326,7 +326,8 @@ impl Solve<'_> {
             restart,
             failure: None,
         };
-        let solution = run_steps(&problem, mesh, earlier, &target, device.clone(), &mut steps);
+        let platform = Platform::new(target, device.clone());
+        let solution = run_steps(&problem, mesh, earlier, &platform, &mut steps);
         let StepObserver { taken, reported, failure, .. } = steps;
         if let Some(path) = &arguments.report {
             log.table.settle(path)?;
@@ -364,7 +365,7 @@ impl Solve<'_> {
             .as_ref()
             .map(|series| Destination::File(series.file(series.len().saturating_sub(1))));
         let lines = self.lines(last.as_ref().unwrap_or(&destination), &solution);
-        let path = destination.path_of(&solution.on);
+        let path = destination.path_of(&solution.context.on);
         let drawn = picture.draw(&problem, &solution, console);
         solution.seconds.mesh += mesh_seconds;
         solution.seconds.write += begun.elapsed().as_secs_f64();

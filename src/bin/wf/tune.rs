@@ -6,21 +6,20 @@ use std::time::Instant;
 
 use clap::Args;
 use fem_bench::candidate::measure;
-use fem_dsl::problem::Problem;
 use kernels_gen::abi::Precision;
 use kernels_gen::choose::PlanOverrides;
 use kernels_gen::choose::candidates::Candidate;
 use kernels_gen::plan::{Scatter, Strategy, Target as Runs, Task};
 use runtime::device::{self, Device};
-use runtime::kernels::compile::{Target, facts, tuning};
+use runtime::kernels::compile::{facts, tuning};
 use runtime::kernels::rates::named;
-use runtime::problem::ProblemSetup;
+use runtime::problem::Context;
 use serde_json::{Value, json};
 
 use crate::arguments::{DeviceArguments, ProblemArguments};
 use crate::attribution::ErrorAttribution;
 use crate::console::Console;
-use crate::plan::{PlanInput, find};
+use crate::plan::{PlanInput, find, with_wishes};
 use crate::problem::{SelectedProblems, select_problems, with_threads};
 use crate::report::{Failure, Report};
 
@@ -92,18 +91,13 @@ struct Run {
 
 /// The kernel to tune.
 struct Tuning<'a> {
-    problem: &'a Problem,
-    setup: &'a ProblemSetup,
-    target: Target,
-    device: Option<&'a Arc<dyn Device>>,
+    context: &'a Context,
     until: Instant,
 }
 
 impl Tuning<'_> {
     fn measure(&self, wishes: PlanOverrides) -> Result<f64, String> {
-        let target = Target { wishes, ..self.target };
-        let run = measure(&self.problem.form, self.setup, Task::Action, &target, self.device);
-        run.map_err(|error| error.to_string())
+        measure(&with_wishes(self.context, wishes), Task::Action).map_err(|error| error.to_string())
     }
 
     fn late(&self) -> bool {
@@ -119,11 +113,11 @@ fn one(
 ) -> Result<Report, Failure> {
     let name = which.problem;
     let given = (&arguments.problem, &arguments.device);
-    let PlanInput { problem, setup, on, target, candidates: mut found } =
+    let PlanInput { context, on, candidates: mut found } =
         find(which, given, Task::Action, device)?;
-    let facts = facts(&setup.on);
+    let facts = facts(&context.on);
     let machine = device.map_or_else(named, |device| device.name());
-    let of = (&problem.form, &setup.elements, &facts);
+    let of = (context.form(), &*context.elements, &facts);
     let keep = |wishes: Option<&PlanOverrides>| {
         tuning::keep(of, Task::Action, Precision::F64, &machine, wishes).map_err(Failure::input)
     };
@@ -139,8 +133,8 @@ fn one(
     let least = found.all.iter().map(|one| one.seconds).fold(planned.seconds, f64::min);
     let doubtful = found.all.into_iter().filter(|one| one.seconds <= DOUBT * least);
     let until = Instant::now() + std::time::Duration::from_secs(u64::from(arguments.seconds));
-    let tuning = Tuning { problem: &problem, setup: &setup, target, device, until };
-    let cells = setup.on.mesh.n_cells() as f64;
+    let tuning = Tuning { context: &context, until };
+    let cells = context.on.mesh.n_cells() as f64;
     let mut runs: Vec<Run> = Vec::new();
     for candidate in std::iter::once(planned).chain(doubtful) {
         if !runs.is_empty() && tuning.late() {

@@ -2,22 +2,22 @@
 
 use super::*;
 use crate::assert_close;
-use crate::problem::ProblemSetup;
+use crate::problem::Context;
 use crate::problem::testing::problem;
 use crate::reference::BoundedValue;
 
 /// Returns nodal values of the known solutions plus a random perturbation of size `beside`.
-fn state(problem: &Problem, setup: &ProblemSetup, beside: f64) -> Vec<f64> {
-    let on = &setup.on;
+fn state(context: &Context, beside: f64) -> Vec<f64> {
+    let on = &context.on;
     let mut u = vec![0.0; on.n_dofs()];
-    for (field, exact) in &problem.exact {
+    for (field, exact) in &context.problem.exact {
         let space = &on.fields[*field].space;
         let points = space.points(&on.mesh, &on.partition).expect("points");
         let values = crate::support::expression::evaluate(
             exact,
             &exact.value,
             &points,
-            &setup.parameters,
+            &context.parameters,
             |_| 0.0,
         );
         u[on.dofs_of(*field)].copy_from_slice(&values);
@@ -27,31 +27,22 @@ fn state(problem: &Problem, setup: &ProblemSetup, beside: f64) -> Vec<f64> {
     u
 }
 
-fn here<'a>(target: &'a Target, table_cache: &'a mut TableCache) -> SharedResources<'a> {
-    SharedResources { target, device: None, table_cache }
+fn here<'a>(platform: &'a Platform, table_cache: &'a mut TableCache) -> SharedResources<'a> {
+    SharedResources { platform, table_cache }
 }
 
 /// Compares kernels and interpreter: errors and energy; `size` is the magnitude of the solution.
 fn compare(text: &str, beside: f64, size: f64, execution: Execution) {
-    let (problem, setup) = problem(text);
-    let u = state(&problem, &setup, beside);
-    let ProblemSetup { on, elements, parameters, .. } = &setup;
-    let of = EvaluationState {
-        form: &problem.form,
-        on,
-        elements,
-        parameters,
-        u: &u,
-        vector: None,
-        load: None,
-    };
-    let (native, table_cache) =
-        (Target { execution, ..Target::native() }, &mut TableCache::default());
+    let context = problem(text);
+    let u = state(&context, beside);
+    let Context { problem, on, .. } = &context;
+    let of = EvaluationState::of(&context, &u);
+    let native = Platform::from(Target { execution, ..Target::native() });
+    let table_cache = &mut TableCache::default();
     let found = errors_by_kernels(&problem.exact, of, here(&native, table_cache)).expect("errors");
-    let interpreted = Target { execution: Execution::Interpreted, ..native };
+    let interpreted = Target { execution: Execution::Interpreted, ..native.target }.into();
     let (wanted, energy) =
-        assess(&problem, of, IntegrationBackend::new(&interpreted, None), table_cache)
-            .expect("numbers");
+        assess(problem, of, IntegrationBackend::new(&interpreted), table_cache).expect("numbers");
     // Rounding error of values and gradients: a nodal value divided by the cell size.
     let slopes = 100.0 * size * (on.mesh.n_cells() as f64).sqrt();
     for (found, wanted) in found.iter().zip(&wanted) {
@@ -122,21 +113,13 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
     compare(&energetic(ENERGIES[0], 1.0), 1e-12, 1.0, Execution::Interpreted);
     for size in [1e-300, 1e-200, 1e-140, 1e200, 1e300] {
         let text = energetic(ENERGIES[0], size);
-        let (problem, setup) = problem(&text);
-        let u = state(&problem, &setup, 1e-3 * size);
-        let ProblemSetup { on, elements, parameters, .. } = &setup;
-        let of = EvaluationState {
-            form: &problem.form,
-            on,
-            elements,
-            parameters,
-            u: &u,
-            vector: None,
-            load: None,
-        };
-        let target = Target { execution: Execution::Interpreted, ..Target::native() };
+        let context = problem(&text);
+        let u = state(&context, 1e-3 * size);
+        let Context { problem, on, elements, parameters, .. } = &context;
+        let of = EvaluationState::of(&context, &u);
+        let platform = Target { execution: Execution::Interpreted, ..Target::native() }.into();
         let found =
-            errors_by_kernels(&problem.exact, of, here(&target, &mut TableCache::default()))
+            errors_by_kernels(&problem.exact, of, here(&platform, &mut TableCache::default()))
                 .expect("errors");
         let wanted = functional::errors(
             on,
@@ -154,23 +137,15 @@ fn small_errors_and_those_whose_squares_are_no_numbers() {
 
 #[test]
 fn single_precision_is_measured_in_double() {
-    let (problem, setup) = problem(&energetic(ENERGIES[0], 1.0));
-    let u = state(&problem, &setup, 1e-3);
-    let ProblemSetup { on, elements, parameters, .. } = &setup;
-    let of = EvaluationState {
-        form: &problem.form,
-        on,
-        elements,
-        parameters,
-        u: &u,
-        vector: None,
-        load: None,
-    };
-    let target = Target { precision: Precision::F32, ..Target::native() };
-    let means = IntegrationBackend { many: 0, ..IntegrationBackend::new(&target, None) };
-    if let Some((target, _)) = means.kernels(of, elements.rule) {
-        assert_eq!(target.precision, Precision::F64);
+    let context = problem(&energetic(ENERGIES[0], 1.0));
+    let u = state(&context, 1e-3);
+    let elements = &context.elements;
+    let of = EvaluationState::of(&context, &u);
+    let platform = Target { precision: Precision::F32, ..Target::native() }.into();
+    let means = IntegrationBackend { many: 0, ..IntegrationBackend::new(&platform) };
+    if let Some(found) = means.kernels(of, elements.rule) {
+        assert_eq!(found.target.precision, Precision::F64);
     }
-    let few = IntegrationBackend::new(&target, None);
+    let few = IntegrationBackend::new(&platform);
     assert!(few.kernels(of, elements.rule).is_none());
 }

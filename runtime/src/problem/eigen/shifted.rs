@@ -15,12 +15,12 @@ use crate::algebra::coupling::Coupling;
 use crate::algebra::factor::{FactorError, SymbolicAnalysis};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
-use crate::problem::RunError;
-use crate::problem::solver::{DiscreteProblem, UNKNOWN_DATA};
+use crate::problem::solver::UNKNOWN_DATA;
+use crate::problem::{Context, RunError};
 use crate::solve::{
     EigenSettings, LinearOperator, NonlinearSystem, OperatorError, ShiftedPencil, estimate,
 };
-use fem_dsl::problem::{EigenProblem, Problem};
+use fem_dsl::problem::EigenProblem;
 
 /// Trial shifts, relative to the largest ratio of J's diagonal to M's.
 const TRIED: [f64; 7] = [1e-10, 1e-8, 1e-6, 1e-4, 1e-2, 1.0, 1e2];
@@ -41,12 +41,12 @@ pub(super) struct DefiniteInverse {
 
 /// The matrix pencil to factorise.
 pub(super) struct PencilOperators<'a> {
-    pub(super) of: (&'a Problem, &'a EigenProblem),
+    pub(super) eigen: &'a EigenProblem,
     pub(super) operator: &'a Operator,
     pub(super) mass: &'a Operator,
     /// The mass as an operator on J's vectors.
     pub(super) b: &'a dyn LinearOperator,
-    pub(super) system: DiscreteProblem<'a>,
+    pub(super) context: &'a Context,
     pub(super) u: &'a Vector,
 }
 
@@ -104,12 +104,12 @@ impl PencilOperators<'_> {
         RunError::Setting(format!(
             "J + σ M of `{}` is positive definite for no shift σ that was tried\n\
              help: look whether a part of the body has no mass and is held by nothing, or whether a stiffness is negative",
-            self.system.form.name
+            self.context.form().name
         ))
     }
 
     fn factors(&self) -> Result<FactorisationStrategy, RunError> {
-        if self.system.on.mesh.cut().is_some() {
+        if self.context.on.mesh.cut().is_some() {
             return Ok(FactorisationStrategy::Redundant);
         }
         let missing = || OperatorError::new("the matrix is too dense for `direct`");
@@ -148,10 +148,8 @@ impl FactorisationStrategy {
             }
             Self::Redundant => {
                 let made = match shift {
-                    0.0 => pencil.system.at_each()?,
-                    shift => {
-                        with_shifted(shift, pencil.of, pencil.system, |of| of.at_each())?.flatten()
-                    }
+                    0.0 => pencil.context.at_each()?,
+                    shift => with_shifted(shift, pencil.eigen, pencil.context, |of| of.at_each())?,
                 };
                 let mut made = made.ok_or_else(|| RunError::Setting(UNKNOWN_DATA.to_owned()))?;
                 match made.take(pencil.u)? {

@@ -3,7 +3,7 @@
 use super::*;
 use crate::kernels::compile::Execution;
 use crate::problem::testing::problem;
-use crate::problem::{ProblemSetup, compile_operator_for};
+use crate::problem::{Context, compile_operator_for};
 use fem_dsl::measures;
 use kernels_gen::plan::Task;
 
@@ -19,12 +19,12 @@ fn integrated(
     of: EvaluationState<'_>,
     table_cache: &mut TableCache,
 ) -> (Vec<f64>, usize, bool) {
-    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    let platform = Target { execution: Execution::Interpreted, ..Target::native() }.into();
     let EvaluationState { elements, parameters, .. } = of;
     let elements = Elements::new(form, elements.cell, elements.degree, elements.rule);
     let mut params = parameters.values.clone();
     params.resize(1 + form.params.len(), 1.0);
-    let beside = SharedResources { target: &target, device: None, table_cache };
+    let beside = SharedResources { platform: &platform, table_cache };
     let integrals = Integrals::new(form, &elements.expect("elements"), of, &params, beside);
     let mut integrals = integrals.expect("kernels");
     let numbers = integrals.evaluate().expect("numbers");
@@ -34,17 +34,14 @@ fn integrated(
 
 #[test]
 fn tables_are_made_once() {
-    let (problem, setup) = problem(TEXT);
-    let target = Target { execution: Execution::Interpreted, ..Target::native() };
-    let (operator, _) =
-        compile_operator_for(&problem.form, &setup, &[Task::Residual], &target, None)
-            .expect("an operator");
+    let platform = Target { execution: Execution::Interpreted, ..Target::native() }.into();
+    let context = Context { platform, ..problem(TEXT) };
+    let (operator, _) = compile_operator_for(&context, &[Task::Residual]).expect("an operator");
+    let problem = &context.problem;
     let mut vector = operator.vector();
     let u: Vec<f64> = (0..vector.len()).map(|i| (i as f64 * 12.9898).sin()).collect();
     vector.set(&u);
-    let ProblemSetup { on, elements, parameters, .. } = &setup;
-    let (form, load) = (&problem.form, None);
-    let alone = EvaluationState { form, on, elements, parameters, u: &u, vector: None, load };
+    let alone = EvaluationState::of(&context, &u);
     let beside = EvaluationState { vector: Some(&vector), ..alone };
     let energy = measures::energy(&problem.form).expect("an energy");
     let errors = measures::errors(&problem.form, &problem.exact);

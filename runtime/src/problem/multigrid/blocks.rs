@@ -97,17 +97,9 @@ impl HierarchyInput<'_> {
     ) -> Result<SchurMass, RunError> {
         let on = self.restricted(form, self.on.fields.clone())?;
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
-        let (device, table_cache) = (self.device.cloned(), operator.table_cache());
-        let (mass, _) = compile_for(
-            form,
-            self.elements,
-            &on,
-            params,
-            &tasks,
-            self.target,
-            device,
-            table_cache,
-        )?;
+        let table_cache = operator.table_cache();
+        let (mass, _) =
+            compile_for(form, self.elements, &on, params, &tasks, self.platform, table_cache)?;
         let like = mass.zeros();
         let condition = match self.elements.fields[number].degree() {
             0 => 1.0,

@@ -75,7 +75,7 @@ impl CoarseSolver {
         like: Vector,
         settings: LevelSettings,
     ) -> Result<Self, RunError> {
-        let most = most_factorised(of.device.is_some(), of.is_symmetric());
+        let most = most_factorised(of.platform.device.is_some(), of.is_symmetric());
         let factorised = AVAILABLE && !settings.is_algebraic && on.n_dofs() <= most;
         let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
         // For so few degrees of freedom, reading the matrix off products takes less time than compiling an
@@ -83,13 +83,13 @@ impl CoarseSolver {
         let how = match factorised {
             true => Representation::default(),
             // On a device, assembly without a precomputed pattern is fastest.
-            false if of.device.is_some() => Representation::Assembled(Assembly::Acoo),
+            false if of.platform.device.is_some() => Representation::Assembled(Assembly::Acoo),
             false => Representation::Assembled(Assembly::fitting(false)),
         };
-        let target = Target { precision: Precision::F64, ..*of.target }.representing(how);
-        let (params, device) = (&of.parameters.values, of.device.cloned());
+        let target = Target { precision: Precision::F64, ..of.platform.target }.representing(how);
+        let (params, platform) = (&of.parameters.values, of.platform.with_target(target));
         let mut timers = Timers::new(OWN);
-        let (operator, _) = compile_operator(of.form, elements, &on, params, &target, device)?;
+        let (operator, _) = compile_operator(of.form, elements, &on, params, &platform)?;
         timers.tell("its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = SymbolicAnalysis::default();

@@ -80,13 +80,13 @@ impl HierarchyInput<'_> {
             return Ok(None);
         };
         let (params, on) = (&self.parameters.values, Arc::new(on));
-        let matrices = Representation::Assembled(Assembly::fitting(self.device.is_some()));
+        let matrices = Representation::Assembled(Assembly::fitting(self.platform.device.is_some()));
         let target = match on.affine.is_empty() && worth_matrices(&on) {
-            true => self.target.representing(matrices),
-            false => *self.target,
+            true => self.platform.target.representing(matrices),
+            false => self.platform.target,
         };
-        let device = self.device.cloned();
-        let (operator, _) = compile_operator(self.form, &elements, &on, params, &target, device)?;
+        let platform = self.platform.with_target(target);
+        let (operator, _) = compile_operator(self.form, &elements, &on, params, &platform)?;
         let missing = || OperatorError::new("the matrix is too dense for factors");
         let coupling = NonlinearSystem::coupling(&operator).ok_or_else(missing)?;
         let (analysis, state) = (SymbolicAnalysis::default(), operator.zeros());

@@ -13,10 +13,10 @@
 mod owners;
 
 use super::super::RunError;
+use super::super::context::Platform;
 use super::super::kernels::compile_for;
 use crate::algebra::vector::Vector;
-use crate::device::{Device, VectorLayout};
-use crate::kernels::compile::Target;
+use crate::device::VectorLayout;
 use crate::mesh::{AffineMap, CoarsenedMesh};
 use crate::operator::{Operator, TableCache};
 use crate::processes::any;
@@ -53,10 +53,8 @@ pub struct KernelTransfer {
 /// Execution environment of transfer kernels.
 #[derive(Clone)]
 pub struct TransferEnvironment {
-    /// Target of the kernels.
-    pub target: Target,
-    /// The device; `None` for the host.
-    pub device: Option<Arc<dyn Device>>,
+    /// Processor and device.
+    pub platform: Platform,
     /// Tables shared with the coarse operator; on a device, with its layout.
     pub table_cache: TableCache,
     /// Layout of fine vectors, if it is not the natural order.
@@ -299,15 +297,14 @@ impl KernelTransfer {
             targets: Some(Arc::new(targets)),
         };
         let tasks = [Task::Prolong, Task::Restrict];
-        let TransferEnvironment { target, device, table_cache, .. } = place;
+        let TransferEnvironment { platform, table_cache, .. } = place;
         let (operator, _) = compile_for(
             &form,
             &elements,
             &Arc::new(on),
             &[0.0],
             &tasks,
-            target,
-            device.clone(),
+            platform,
             table_cache.clone(),
         )?;
         Ok(Self { operator, naming })

@@ -1,6 +1,6 @@
 //! Load steps ([`LoadableSystem`]) and parameter sweeps of a problem.
 
-use super::{DiscreteProblem, values};
+use super::{Context, values};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::RunError;
@@ -25,7 +25,7 @@ pub(super) enum LoadQuantity {
 /// A system with a load factor.
 pub(super) struct LoadedSystem<'a> {
     pub(super) operator: &'a mut Operator,
-    pub(super) system: DiscreteProblem<'a>,
+    pub(super) context: &'a Context,
     pub(super) load: LoadQuantity,
     /// Load factor.
     pub(super) at: f64,
@@ -36,7 +36,7 @@ pub(super) struct LoadedSystem<'a> {
 impl LoadedSystem<'_> {
     /// Returns the parameters at the load factor.
     pub(super) fn parameters(&self) -> Parameters {
-        let mut parameters = self.system.parameters.clone();
+        let mut parameters = self.context.parameters.clone();
         if let LoadQuantity::Param(param) = self.load {
             let grown = parameters.range(param);
             parameters.values[grown].iter_mut().for_each(|value| *value *= self.at);
@@ -46,7 +46,7 @@ impl LoadedSystem<'_> {
 
     /// Evaluates conditions and data that depend on a parameter.
     fn evaluate(&mut self, param: usize, boundary: &mut Vector) -> Result<(), RunError> {
-        let (DiscreteProblem { on, prescribed, .. }, parameters) = (self.system, self.parameters());
+        let (Context { on, prescribed, .. }, parameters) = (self.context, self.parameters());
         self.operator.set_params(&parameters.values)?;
         self.operator.set_conditions(&values(&prescribed.conditions(on, &parameters)?))?;
         if prescribed.aux_depends_on(param) {
@@ -109,21 +109,21 @@ impl ParameterSweep {
     /// The operator cannot be applied.
     pub(super) fn of(
         operator: &mut Operator,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         start: &Vector,
     ) -> Result<Option<Self>, RunError> {
-        if let Some((param, _)) = system.param_of_switches() {
-            let name = &system.form.params[param].name;
+        if let Some((param, _)) = context.param_of_switches() {
+            let name = &context.form().params[param].name;
             let note = format!(
                 "newton failed from the start: a sweep of `{name}` over five decades, each solve from the one before, led to the solution"
             );
             return Ok(Some(Self { param, rungs: DECADES.to_vec(), note }));
         }
-        let degenerate = system.degenerate(operator, start)?;
+        let degenerate = context.degenerate(operator, start)?;
         let Some((name, other, own)) = degenerate.and_then(|found| found.param) else {
             return Ok(None);
         };
-        let param = system.form.params.iter().position(|param| param.name == name);
+        let param = context.form().params.iter().position(|param| param.name == name);
         let Some(param) = param.filter(|_| own != 0.0) else { return Ok(None) };
         let count = (own - other).abs().ceil().clamp(1.0, BETWEEN);
         let value = |step: usize| other + (own - other) * step as f64 / count;
@@ -143,14 +143,14 @@ impl ParameterSweep {
     /// The operator cannot be applied.
     pub(super) fn solve(
         self,
-        (operator, system, settings): (&mut Operator, DiscreteProblem<'_>, NewtonSettings),
+        (operator, context, settings): (&mut Operator, &Context, NewtonSettings),
         (start, failed): (Vector, Report),
         u: &mut Vector,
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
-        let (name, mut boundary) = (&system.form.params[self.param].name, u.like());
+        let (name, mut boundary) = (&context.form().params[self.param].name, u.like());
         let load = LoadQuantity::Param(self.param);
-        let mut ramp = LoadedSystem { operator, system, load, at: 1.0, failed: None };
+        let mut ramp = LoadedSystem { operator, context, load, at: 1.0, failed: None };
         let (mut at, mut all) = (start, failed.clone());
         let mut has_failed = false;
         for rung in self.rungs {

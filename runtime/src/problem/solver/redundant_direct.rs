@@ -1,22 +1,23 @@
 //! Direct solvers with several processes: redundant factorisation of the whole matrix, on request or as a last resort.
 
 use super::super::RunError;
-use super::super::multigrid::{HierarchyInput, RedundantFactors};
+use super::super::multigrid::RedundantFactors;
 use super::super::plan::cost::factorisation;
 use super::super::plan::{LinearPlan, ProblemProperties, Requirement};
 use super::super::structural_null_space::in_any;
-use super::{DiscreteProblem, MultigridInput};
+use super::Context;
 use crate::algebra::factor::FactorError;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{Approximation, DirectFallback, InnerSolver, LinearSettings, Preconditioning};
+use std::sync::Arc;
 
 /// Error of a redundant factorisation without data on the whole mesh.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not defined on the whole mesh\n\
      help: name another solver, or start one process";
 
-impl DiscreteProblem<'_> {
+impl Context {
     /// Decides when a serial run would factorise the matrix that is distributed here; `Never` in a serial run.
     pub(crate) fn factors_of_one(&self) -> DirectFallback {
         if self.on.mesh.cut().is_none() {
@@ -24,7 +25,7 @@ impl DiscreteProblem<'_> {
         }
         // Those of one state serve others: Newton's method may begin with them, too.
         let properties =
-            ProblemProperties { is_linear: true, ..self.properties(false).at_one_process() };
+            ProblemProperties { is_linear: true, ..self.properties().at_one_process() };
         let found = factorisation(&properties);
         // Each has looked at its own memory.
         let mut never = [found == DirectFallback::Never];
@@ -47,7 +48,9 @@ impl DiscreteProblem<'_> {
         if let (true, Err(FactorError::Singular { unknown, condition })) =
             (self.is_linear(), made.take(u)?)
         {
-            return Err(DiscreteProblem { on: made.whole(), ..*self }.singular(unknown, condition));
+            return Err(
+                Self { on: Arc::clone(made.whole()), ..self.clone() }.singular(unknown, condition)
+            );
         }
         operator.precondition_by(Some(Box::new(made)));
         Ok(Some(linear))
@@ -55,13 +58,7 @@ impl DiscreteProblem<'_> {
 
     /// Builds the redundant factorisation.
     pub(in crate::problem) fn at_each(&self) -> Result<Option<RedundantFactors>, RunError> {
-        let Some(MultigridInput { elements, target, device }) = self.levels else {
-            return Ok(None);
-        };
-        let Self { form, on, parameters, prescribed, .. } = *self;
-        let settings = &HierarchySettings::default();
-        HierarchyInput { form, elements, on, parameters, prescribed, target, device, settings }
-            .at_each()
+        self.hierarchy(&HierarchySettings::default()).at_each()
     }
 
     /// Preconditions an operator by redundant factors; returns whether these are available.

@@ -1,7 +1,7 @@
 //! Sequences of linear systems that reuse factors or levels of an unchanged Jacobian.
 
 use super::super::plan::SolvePlan;
-use super::{DiscreteProblem, not_finite, precondition};
+use super::{Context, not_finite, precondition};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::RunError;
@@ -28,12 +28,12 @@ impl LinearSolveSequence {
     /// Invalid settings.
     pub(in crate::problem) fn new(
         operator: &mut Operator,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         u: &Vector,
         plan: &SolvePlan,
     ) -> Result<Self, RunError> {
-        system.eliminate(operator);
-        let (preconditioning, note) = precondition(operator, system, &plan.linear)?;
+        context.eliminate(operator);
+        let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
         let affine = AffineSolver::new(u, plan.linear.with(preconditioning));
         Ok(Self { affine, stop: plan.stop(0.0), note })
     }
@@ -46,24 +46,24 @@ impl LinearSolveSequence {
     pub(in crate::problem) fn solve(
         &mut self,
         operator: &mut Operator,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         u: &mut Vector,
         (same, floor): (bool, f64),
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
         operator.impose(u)?;
-        let compatibility = Compatibility::of(operator, system)?;
+        let compatibility = Compatibility::of(operator, context)?;
         let mut kept = ReusedJacobian { operator, same };
         let atol = self.stop.atol.max(self.stop.rtol * floor);
         let report = self.affine.solve(&mut kept, u, CgSettings { atol, ..self.stop }, observe)?;
-        if let Some(error) = system.failed(&report) {
+        if let Some(error) = context.failed(&report) {
             return Err(error);
         }
         if report.outcome == Outcome::NotFinite {
-            return Err(not_finite(operator, system, u, &report));
+            return Err(not_finite(operator, context, u, &report));
         }
         let mut report = report.converged()?;
-        report.notes.extend(compatibility.settle(operator, system, u)?);
+        report.notes.extend(compatibility.settle(operator, context, u)?);
         Ok(report)
     }
 }

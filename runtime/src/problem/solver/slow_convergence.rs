@@ -1,7 +1,7 @@
 //! Diagnosis of slow multigrid convergence from the form and the mesh, with a remedy.
 
 use super::super::plan::is_saddle;
-use super::DiscreteProblem;
+use super::Context;
 use crate::mesh::Mesh;
 use crate::operator::functional::extrema;
 use crate::problem::RunError;
@@ -25,30 +25,30 @@ const SHARE: f64 = 0.1;
 
 /// Returns a note on a slow multigrid solve, or on one that dropped its levels, if a cause is found; `u` is any state.
 pub(super) fn told(
-    system: DiscreteProblem<'_>,
+    context: &Context,
     u: &[f64],
     report: &Report,
     kept: bool,
 ) -> Result<Option<String>, RunError> {
-    if kept && report.iterations < MANY[usize::from(is_saddle(system.form))] {
+    if kept && report.iterations < MANY[usize::from(is_saddle(context.form()))] {
         return Ok(None);
     }
     let mut reasons = Vec::new();
-    let stretch = exceeded(&system.on.mesh, SHARE);
+    let stretch = exceeded(&context.on.mesh, SHARE);
     if stretch > STRETCHED {
         reasons.push(format!(
             "a tenth of the cells or more are {stretch:.0} times as long as wide, across which multigrid smooths poorly: divide them along their long \
              sides"
         ));
     }
-    if !system.properties(false).is_symmetric {
+    if !context.properties().is_symmetric {
         reasons.push(
             "the form is not symmetric, and multigrid suits it only where its symmetric part dominates in a cell (for convection by b with the \
              diffusion κ: |b| h < 2 κ): use smaller cells, or stabilise it"
                 .to_owned(),
         );
     }
-    reasons.extend(coefficients(system, u)?);
+    reasons.extend(coefficients(context, u)?);
     if reasons.is_empty() {
         return Ok(None);
     }
@@ -64,8 +64,8 @@ pub(super) fn told(
 }
 
 /// Describes gradient coefficients that vary in space or with direction beyond the limits.
-fn coefficients(system: DiscreteProblem<'_>, u: &[f64]) -> Result<Vec<String>, RunError> {
-    let DiscreteProblem { form, on, parameters, .. } = system;
+fn coefficients(context: &Context, u: &[f64]) -> Result<Vec<String>, RunError> {
+    let (Context { on, parameters, .. }, form) = (context, context.form());
     let mut found = Vec::new();
     for integral in form.integrals.iter().filter(|integral| integral.region.is_of_cells()) {
         let entries = integral.jacobian.iter().filter_map(|entry| match entry.trial.part {

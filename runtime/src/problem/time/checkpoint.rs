@@ -292,7 +292,7 @@ impl Checkpoint {
 
 /// Sets the parameters for a step from a time.
 fn at(staged: &mut ProblemStages<'_>, time: f64) {
-    let form = staged.system().form;
+    let form = staged.context().form();
     parameters_at(form, staged.parameters_mut(), time, [0.0; 2]);
 }
 

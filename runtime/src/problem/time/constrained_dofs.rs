@@ -10,7 +10,8 @@
 //! program.
 
 use super::super::RunError;
-use super::super::solver::{DiscreteProblem, values};
+use super::super::context::Context;
+use super::super::solver::values;
 use super::super::structural_null_space::in_any;
 use super::stages::{ConditionValues, ProblemStages};
 use crate::algebra::vector::Vector;
@@ -24,7 +25,7 @@ const SAME: f64 = 1e-9;
 impl ProblemStages<'_> {
     /// Sets conditions and data at a time.
     pub(super) fn prescribe(&mut self, time: f64) -> Result<(), RunError> {
-        let DiscreteProblem { on, prescribed, .. } = self.system();
+        let Context { on, prescribed, .. } = self.context();
         let [conditions, data] = self.settings.timed;
         if conditions {
             match self.moving(time)? {
@@ -43,13 +44,13 @@ impl ProblemStages<'_> {
     fn conditions_at(&self, time: f64) -> Result<Vec<Constraints>, RunError> {
         let mut parameters = self.parameters().clone();
         parameters.values[0] = time;
-        self.system().prescribed.conditions(self.on(), &parameters)
+        self.context().prescribed.conditions(self.on(), &parameters)
     }
 
     /// Returns the condition values with derivatives at a time; `None` if no value depends on t, or nothing is
     /// constrained.
     fn moving(&mut self, time: f64) -> Result<Option<Rc<ConditionValues>>, RunError> {
-        let DiscreteProblem { on, prescribed, .. } = self.system();
+        let Context { on, prescribed, .. } = self.context();
         if !prescribed.conditions_read_time() {
             return Ok(None);
         }

@@ -7,7 +7,7 @@
 //! Power iteration bounds λ for each new step length, and regularly if ∂F/∂u depends on t or the solution. If the rate
 //! itself has grown, iteration starts from it: the fastest growing mode dominates it, so that the bound is sharp.
 
-use super::super::solver::MultigridInput;
+use super::super::context::Context;
 use super::super::{RunError, kernels};
 use super::error::TimeError;
 use super::mass::{FormMass, highest, scattered};
@@ -43,7 +43,7 @@ pub(super) fn begin(
     staged: &mut ProblemStages<'_>,
     notes: &mut Vec<String>,
 ) -> Result<(TimeState, Option<FormMass>), RunError> {
-    let rates = &staged.system().form.rates;
+    let rates = &staged.context().form().rates;
     let read = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
     let needs = match scheme {
         Scheme::Newmark { .. }
@@ -67,7 +67,7 @@ pub(super) fn begin(
         ));
         return Ok((state, None));
     }
-    let form = staged.system().form;
+    let form = staged.context().form();
     let mut mass = FormMass::new(&state.u, staged)?;
     if let Scheme::Leapfrog { mass: Kind::Lumped } | Scheme::RungeKutta { mass: Kind::Lumped, .. } =
         scheme
@@ -157,7 +157,7 @@ impl ExplicitIntegrator {
             Input::Aux(_) => data,
             _ => false,
         };
-        if masses_follow(staged.system().form, changes) {
+        if masses_follow(staged.context().form(), changes) {
             return Err(RunError::Setting(format!(
                 "`{}` takes the inverse of a mass that stays the same, and what `dt` is multiplied with here follows the solution or t\n\
                  help: take an implicit scheme, such as `bdf` or `newmark`",
@@ -188,14 +188,14 @@ impl ExplicitIntegrator {
 
     /// Replaces the system's operator by one of F(t, u, 0, 0), which reads no history, if the mass is lumped.
     pub(super) fn quieten(&self, staged: &mut ProblemStages<'_>) -> Result<(), RunError> {
-        let form = stationary(staged.system().form);
-        let levels = staged.system().levels.filter(|_| self.mass.kind == Kind::Lumped);
-        let Some(MultigridInput { elements, target, device }) = levels else { return Ok(()) };
+        let form = stationary(staged.context().form());
+        if self.mass.kind != Kind::Lumped {
+            return Ok(());
+        }
+        let Context { elements, on, platform, .. } = staged.context();
         let (params, table_cache) = (&staged.parameters().values, staged.operator.table_cache());
         let tasks = [Task::Residual, Task::Action];
-        let (on, device) = (staged.on(), device.cloned());
-        let made =
-            kernels::compile_for(&form, elements, on, params, &tasks, target, device, table_cache);
+        let made = kernels::compile_for(&form, elements, on, params, &tasks, platform, table_cache);
         *staged.operator = made?.0;
         Ok(())
     }

@@ -8,7 +8,7 @@
 //! is the sum of each row over its component of its field; a mass that couples components is rejected. Quadrature at
 //! the nodes gives a diagonal M, which is detected and inverted as such.
 
-use super::super::solver::MultigridInput;
+use super::super::context::Context;
 use super::super::{RunError, kernels};
 use super::error::TimeError;
 use super::parameters_at;
@@ -38,7 +38,7 @@ pub(super) fn scattered(n: usize) -> Vec<f64> {
 
 /// Returns the parameter values at a time, with s for the highest derivative of each field.
 fn parameters_with(s: f64, time: f64, staged: &ProblemStages<'_>) -> Vec<f64> {
-    let (mut parameters, form) = (staged.parameters().clone(), staged.system().form);
+    let (mut parameters, form) = (staged.parameters().clone(), staged.context().form());
     parameters_at(form, &mut parameters, time, [0.0; 2]);
     for rate in form.rates.iter().filter(|rate| highest(form, rate.field) == rate.order) {
         let range = parameters.range(rate.param);
@@ -77,25 +77,14 @@ pub(super) struct FormMass {
 impl FormMass {
     /// Builds the consistent mass of the highest derivatives of all fields, at a state.
     pub(super) fn new(u: &Vector, staged: &ProblemStages<'_>) -> Result<Self, RunError> {
-        let form = staged.system().form;
-        let missing = || RunError::Setting("the elements of the system are not known".to_owned());
-        let MultigridInput { elements, target, device } =
-            staged.system().levels.ok_or_else(missing)?;
+        let form = staged.context().form();
+        let Context { elements, on, platform, .. } = staged.context();
         let parameters = |s: f64| parameters_with(s, staged.parameters().values[0], staged);
         let made = |s: f64| {
             let (params, tasks) = (parameters(s), [Task::Action, Task::Diagonal]);
-            let (on, table_cache) = (staged.on(), staged.operator.table_cache());
-            let device = device.cloned();
-            let made = kernels::compile_for(
-                form,
-                elements,
-                on,
-                &params,
-                &tasks,
-                target,
-                device,
-                table_cache,
-            );
+            let table_cache = staged.operator.table_cache();
+            let made =
+                kernels::compile_for(form, elements, on, &params, &tasks, platform, table_cache);
             let (mut made, _) = made?;
             made.linearise(u)?;
             Ok::<_, RunError>(made)
@@ -140,7 +129,7 @@ impl FormMass {
         if self.kind == Kind::Lumped {
             return Ok(self);
         }
-        let (form, on) = (staged.system().form, staged.system().on);
+        let (form, on) = (staged.context().form(), &staged.context().on);
         let (mut x, mut y) = (self.free.like(), self.free.like());
         let free = self.free.to_vec();
         let sums = self.sums_of_rows(u, staged)?;
@@ -190,7 +179,7 @@ impl FormMass {
         u: &Vector,
         staged: &mut ProblemStages<'_>,
     ) -> Result<Vec<f64>, RunError> {
-        let form = staged.system().form;
+        let form = staged.context().form();
         let order = (0..form.fields.len()).map(|field| highest(form, field)).max();
         let time = staged.parameters().values[0];
         let mut at = |rate: Option<&Vector>| -> Result<Vector, RunError> {
@@ -227,7 +216,7 @@ impl FormMass {
             if staged.data_follows_time() {
                 let mut at = staged.parameters().clone();
                 at.values[0] = time;
-                operator.set_aux(&staged.system().prescribed.aux(staged.on(), &at)?)?;
+                operator.set_aux(&staged.context().prescribed.aux(staged.on(), &at)?)?;
             }
             operator.linearise(u)?;
         }

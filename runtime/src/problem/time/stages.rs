@@ -2,8 +2,9 @@
 //! = 0.
 
 use super::super::RunError;
+use super::super::context::Context;
 use super::super::plan::SolvePlan;
-use super::super::solver::{DiscreteProblem, LinearSolveSequence, solve_planned};
+use super::super::solver::{LinearSolveSequence, solve_planned};
 use super::super::step::Monitor;
 use super::parameters_at;
 use crate::algebra::vector::Vector;
@@ -82,7 +83,7 @@ pub(super) type LastConditions = Option<([f64; 2], Rc<ConditionValues>)>;
 
 /// Stage solver.
 pub(super) struct ProblemStages<'a> {
-    system: DiscreteProblem<'a>,
+    context: &'a Context,
     pub(super) operator: &'a mut Operator,
     pub(super) settings: StageSettings,
     monitor: &'a mut dyn Monitor,
@@ -109,27 +110,27 @@ fn reads_time(graph: &Graph) -> bool {
 
 impl<'a> ProblemStages<'a> {
     pub(super) fn new(
-        system: DiscreteProblem<'a>,
+        context: &'a Context,
         operator: &'a mut Operator,
         settings: StageSettings,
         monitor: &'a mut dyn Monitor,
         memory: StageMemory,
     ) -> Self {
-        let form = system.form;
+        let form = context.form();
         let coefficients = form.integrals.iter().any(|integral| {
             let roots: Vec<_> = integral.jacobian.iter().map(|entry| entry.value).collect();
             let mut read = reachable(&integral.graph, &roots).into_iter();
             read.any(|node| integral.graph.nodes()[node] == Node::Input(Input::Time))
         });
-        let steady = system.is_linear() && !coefficients && !settings.timed[1];
+        let steady = context.is_linear() && !coefficients && !settings.timed[1];
         let has = |field: usize| form.rates.iter().any(|rate| rate.field == field);
         let fields = 0..form.fields.len();
         let algebraic =
-            fields.filter(|&field| !has(field)).map(|field| system.on.dofs_of(field)).collect();
-        let parameters = system.parameters.clone();
+            fields.filter(|&field| !has(field)).map(|field| context.on.dofs_of(field)).collect();
+        let parameters = context.parameters.clone();
         let begins = parameters.values[0];
         Self {
-            system,
+            context,
             operator,
             settings,
             monitor,
@@ -150,8 +151,8 @@ impl<'a> ProblemStages<'a> {
         self.memory
     }
 
-    pub(super) fn system(&self) -> DiscreteProblem<'a> {
-        self.system
+    pub(super) fn context(&self) -> &'a Context {
+        self.context
     }
 
     /// Returns whether reports are evaluated at states.
@@ -170,7 +171,7 @@ impl<'a> ProblemStages<'a> {
     }
 
     pub(super) fn on(&self) -> &Arc<Discretisation> {
-        self.system.on
+        &self.context.on
     }
 
     pub(super) fn monitor(&mut self) -> &mut dyn Monitor {
@@ -244,8 +245,8 @@ impl<'a> ProblemStages<'a> {
 
     /// Sets the history terms of the scheme in the operator, 0 for `None`.
     fn set_rates(&mut self, rates: [Option<&Vector>; 2]) -> Result<(), RunError> {
-        let on = self.system.on;
-        for rate in &self.system.form.rates {
+        let on = &self.context.on;
+        for rate in &self.context.form().rates {
             let from = || unknowns_at_nodes(on, (rate.aux, rate.field));
             self.operator.set_at_nodes(rate.aux, rates[rate.order - 1], from)?;
         }
@@ -259,7 +260,7 @@ impl<'a> ProblemStages<'a> {
             old.iter().zip(&factors).all(|(old, new)| (old - new).abs() <= SAME * new.abs())
         };
         let same = self.steady && self.memory.made_for.is_some_and(near);
-        parameters_at(self.system.form, &mut self.parameters, time, factors);
+        parameters_at(self.context.form(), &mut self.parameters, time, factors);
         let kept = if same { self.operator.take_approximation() } else { None };
         self.operator.set_params(&self.parameters.values)?;
         if kept.is_some() {
@@ -276,7 +277,7 @@ impl<'a> ProblemStages<'a> {
 
     /// Returns whether F itself depends on t.
     pub(super) fn follows_time(&self) -> bool {
-        self.system.form.integrals.iter().any(|integral| reads_time(&integral.graph))
+        self.context.form().integrals.iter().any(|integral| reads_time(&integral.graph))
     }
 
     /// Sets parameters, conditions, data and derivatives at a time in the operator.
@@ -313,18 +314,15 @@ impl<'a> ProblemStages<'a> {
         self.arrive(state.time, [Some(&state.v), state.a.as_ref()])
     }
 
-    /// Returns discretisation and parameters for evaluating a state: with data and derivatives at its time.
-    pub(super) fn seen(
-        &self,
-        state: &TimeState,
-    ) -> Result<(Arc<Discretisation>, Parameters), RunError> {
-        let DiscreteProblem { on, prescribed, .. } = self.system;
+    /// Returns the context for evaluating a state: with data and derivatives at its time.
+    pub(super) fn seen(&self, state: &TimeState) -> Result<Context, RunError> {
+        let Context { on, prescribed, .. } = self.context;
         let mut parameters = self.parameters.clone();
-        parameters_at(self.system.form, &mut parameters, state.time, [0.0; 2]);
-        let rates = &self.system.form.rates;
+        parameters_at(self.context.form(), &mut parameters, state.time, [0.0; 2]);
+        let rates = &self.context.form().rates;
         let reported = self.settings.reported;
         if !self.settings.timed[1] && (rates.is_empty() || !reported) {
-            return Ok((Arc::clone(on), parameters));
+            return Ok(self.context.with_parameters(parameters));
         }
         let mut own = Discretisation::clone(on);
         if self.settings.timed[1] {
@@ -332,10 +330,10 @@ impl<'a> ProblemStages<'a> {
         }
         for (order, values) in [(1, Some(&state.v)), (2, state.a.as_ref())] {
             let Some(values) = values else { continue };
-            let data = rate_data(self.system.form, &own, order, &values.to_vec());
+            let data = rate_data(self.context.form(), &own, order, &values.to_vec());
             data.into_iter().for_each(|(index, values)| own.aux[index] = values);
         }
-        Ok((Arc::new(own), parameters))
+        Ok(Context { on: Arc::new(own), parameters, ..self.context.clone() })
     }
 
     /// Records the report of a solve.
@@ -406,12 +404,11 @@ impl StageSolver for ProblemStages<'_> {
             Some(rates) => self.set_rates(rates.each_ref().map(Some))?,
             None => self.set_rates(stage.rates.map(Some))?,
         }
-        let parameters = self.parameters.clone();
-        let system = DiscreteProblem { parameters: &parameters, ..self.system };
+        let context = &self.context.with_parameters(self.parameters.clone());
         if self.settings.plan.newton.is_none() {
             let mut again = match self.memory.again.take() {
                 Some(again) => again,
-                None => LinearSolveSequence::new(self.operator, system, x, &self.settings.plan)?,
+                None => LinearSolveSequence::new(self.operator, context, x, &self.settings.plan)?,
             };
             let largest = self.memory.largest;
             let Self { operator, monitor, cancelled, .. } = self;
@@ -420,7 +417,7 @@ impl StageSolver for ProblemStages<'_> {
                 *cancelled |= go == Continue::No;
                 go
             };
-            let solved = again.solve(operator, system, x, (same, largest), &mut observe);
+            let solved = again.solve(operator, context, x, (same, largest), &mut observe);
             self.memory.notes.extend(again.note.take());
             self.memory.again = Some(again);
             let report = solved.inspect_err(|_| self.memory.made_for = None)?;
@@ -436,7 +433,7 @@ impl StageSolver for ProblemStages<'_> {
             *cancelled |= go == Continue::No;
             go
         };
-        let solved = solve_planned(operator, system, x, plan, Some(&mut newton), &mut observe);
+        let solved = solve_planned(operator, context, x, plan, Some(&mut newton), &mut observe);
         self.memory.newton = newton;
         let (report, linear) = solved?;
         let report = report.converged()?;

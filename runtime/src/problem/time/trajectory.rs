@@ -1,8 +1,8 @@
 //! Time integration controlled by a program, step by step.
 
-use super::super::plan::{SolvePlan, plan_solve};
+use super::super::plan::SolvePlan;
 use super::super::step::NullMonitor;
-use super::super::{DiscreteProblem, RunError};
+use super::super::{Context, RunError};
 use super::Integrator;
 use super::stages::{ProblemStages, StageMemory, StageSettings};
 use crate::operator::Operator;
@@ -61,15 +61,15 @@ impl Trajectory {
     pub fn new(
         scheme: Scheme,
         state: TimeState,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         operator: &mut Operator,
     ) -> Result<Self, RunError> {
-        scheme.check(&system.form.rates, system.form.fields.len())?;
-        let plan = plan_solve(&system.properties(operator.is_on_device()), None)?;
+        scheme.check(&context.form().rates, context.form().fields.len())?;
+        let plan = context.plan(None)?;
         let (planned, settings) = ((None, plan.clone()), settings(plan));
         let mut monitor = NullMonitor;
         let mut staged =
-            ProblemStages::new(system, operator, settings, &mut monitor, StageMemory::default());
+            ProblemStages::new(context, operator, settings, &mut monitor, StageMemory::default());
         let mut notes = Vec::new();
         let length = scale(&mut staged, state.time)?;
         let way = Integrator::begin(scheme, (state, length), &mut staged, &mut notes)?;
@@ -99,12 +99,12 @@ impl Trajectory {
     pub fn step(
         &mut self,
         length: f64,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         operator: &mut Operator,
         named: Option<&SolverSettings>,
     ) -> Result<Option<f64>, RunError> {
         if self.planned.0.as_ref() != named {
-            let plan = plan_solve(&system.properties(operator.is_on_device()), named)?;
+            let plan = context.plan(named)?;
             self.planned = (named.cloned(), plan);
             self.memory.forget_solver();
             operator.precondition_by(None);
@@ -112,7 +112,8 @@ impl Trajectory {
         let plan = self.planned.1.clone();
         let mut monitor = NullMonitor;
         let memory = std::mem::take(&mut self.memory);
-        let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);
+        let mut staged =
+            ProblemStages::new(context, operator, settings(plan), &mut monitor, memory);
         let taken = self.way.step(length, &mut staged).and_then(|taken| {
             let estimate = taken.as_ref().and_then(|taken| taken.estimate);
             self.way.accept(taken, None);
@@ -131,15 +132,16 @@ impl Trajectory {
     /// A device failure, a condition without a value.
     pub fn settle(
         &mut self,
-        system: DiscreteProblem<'_>,
+        context: &Context,
         operator: &mut Operator,
     ) -> Result<Arc<Discretisation>, RunError> {
         let plan = self.planned.1.clone();
         let mut monitor = NullMonitor;
         let memory = std::mem::take(&mut self.memory);
-        let mut staged = ProblemStages::new(system, operator, settings(plan), &mut monitor, memory);
+        let mut staged =
+            ProblemStages::new(context, operator, settings(plan), &mut monitor, memory);
         let state = self.way.state();
-        let done = staged.quiet(state).and_then(|()| Ok(staged.seen(state)?.0));
+        let done = staged.quiet(state).and_then(|()| Ok(staged.seen(state)?.on));
         self.memory = staged.into_memory();
         done
     }

@@ -16,7 +16,7 @@ use fem_dsl::source::Source;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::{Mesh, gmsh};
-use runtime::problem::{Monitor, Solution, Step, run_steps};
+use runtime::problem::{Monitor, Platform, Solution, Step, run_steps};
 use runtime::solve::{Continue, Progress};
 use serde_json::{Value, json};
 use weakform::picture::{Axis, Chart, Scale, Series, write_charts};
@@ -118,12 +118,12 @@ fn row(
     let mut taken =
         ForceRecorder { console, shown, times: Vec::new(), drag: Vec::new(), lift: Vec::new() };
     let begun = Instant::now();
-    let done =
-        run_steps(&problem, Arc::clone(mesh), None, &Target::native(), device.cloned(), &mut taken);
+    let platform = Platform::new(Target::native(), device.cloned());
+    let done = run_steps(&problem, Arc::clone(mesh), None, &platform, &mut taken);
     let solution = done.map_err(|error| Failure::input(error.to_string()))?;
     let seconds = begun.elapsed().as_secs_f64();
     let ForceRecorder { times, drag, lift, .. } = taken;
-    Ok(Row { degree, step, dofs: solution.on.n_dofs(), times, drag, lift, seconds })
+    Ok(Row { degree, step, dofs: solution.context.on.n_dofs(), times, drag, lift, seconds })
 }
 
 impl Row {

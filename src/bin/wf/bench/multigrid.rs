@@ -12,7 +12,7 @@ use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::refine::forest::refined;
 use runtime::mesh::{Mesh, gmsh, load};
-use runtime::problem::{RunError, Solution, run_on};
+use runtime::problem::{Platform, RunError, Solution, run};
 use runtime::solve::{Continue, MultigridStatistics};
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
@@ -284,7 +284,8 @@ fn solved(
             Arc::clone(known.insert(Arc::new(mesh)))
         }
     };
-    let done = run_on(&problem, mesh, &Target::native(), device.cloned(), &mut |_| Continue::Yes);
+    let platform = Platform::new(Target::native(), device.cloned());
+    let done = run(&problem, mesh, &platform, &mut |_| Continue::Yes);
     done.map_err(|error: RunError| Failure::input(error.to_string()))
 }
 
@@ -360,7 +361,7 @@ fn row(
     let Some(levels) = by_levels.multigrid.first().cloned() else {
         return Err(Failure::input(format!("{shown}: no levels")));
     };
-    let n = by_levels.on.n_dofs();
+    let n = by_levels.context.on.n_dofs();
     let diagonal = if n <= BY_THE_DIAGONAL {
         console.progress().say(format!("{shown}: by the diagonal"));
         match solved(&text("jacobi"), &mut mesh, device) {
@@ -372,7 +373,7 @@ fn row(
     };
     Ok(Row {
         dofs: n,
-        cells: by_levels.on.mesh.n_cells(),
+        cells: by_levels.context.on.mesh.n_cells(),
         iterations: by_levels.linear_iterations,
         applications: by_levels.linear_iterations + 1 + levels.applications,
         seconds: by_levels.seconds.solve - levels.seconds,

@@ -17,7 +17,7 @@ use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::Mesh;
 use runtime::mesh::initial::begin;
-use runtime::problem::{RunError, Solution, compile_operator, run_on, set_up};
+use runtime::problem::{Context, Platform, RunError, Solution, run};
 use runtime::processes::{ProcessGroup, Reduction};
 use runtime::solve::Continue;
 use serde_json::{Value, json};
@@ -106,14 +106,17 @@ fn failed(error: impl std::fmt::Display) -> Failure {
 }
 
 impl Member<'_> {
+    fn platform(&self) -> Platform {
+        Platform::new(Target::native(), self.device.clone())
+    }
+
     fn part(&self, source: &MeshSource) -> Result<Arc<Mesh>, Failure> {
         let begun = begin(source, Path::new(""), self.group.size()).map_err(failed)?;
         begun.part(0, &[], self.group).map_err(failed)
     }
 
     fn solved(&self, problem: &Problem, part: &Arc<Mesh>) -> Result<Solution, Failure> {
-        let (mesh, device) = (Arc::clone(part), self.device.clone());
-        let done = run_on(problem, mesh, &Target::native(), device, &mut |_| Continue::Yes);
+        let done = run(problem, Arc::clone(part), &self.platform(), &mut |_| Continue::Yes);
         done.map_err(|error: RunError| failed(error))
     }
 
@@ -123,11 +126,8 @@ impl Member<'_> {
         [by_diagonal, by_levels]: [&Problem; 2],
     ) -> Result<ProcessMeasurement, Failure> {
         let part = self.part(source)?;
-        let setup = set_up(by_diagonal, Arc::clone(&part)).map_err(failed)?;
-        let (form, params) = (&by_diagonal.form, &setup.parameters.values);
-        let (target, device) = (Target::native(), self.device.clone());
-        let made = compile_operator(form, &setup.elements, &setup.on, params, &target, device);
-        let mut operator = made.map_err(failed)?.0;
+        let context = Context::new(by_diagonal.clone(), Arc::clone(&part), self.platform());
+        let mut operator = context.and_then(|context| context.operator()).map_err(failed)?.0;
         let product = product(&mut operator).map_err(failed)?;
         drop(operator);
         let diagonal = self.solved(by_diagonal, &part)?;

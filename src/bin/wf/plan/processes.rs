@@ -48,7 +48,7 @@ pub(super) fn paper(
     if asked.processes.is_empty() {
         return Ok(None);
     }
-    let (on, machine) = (&planned.setup.on, &planned.on.machine);
+    let (on, machine) = (&planned.context.on, &planned.on.machine);
     let taken = &planned.candidates.all[planned.candidates.chosen];
     let network = Network { latency: asked.latency, bandwidth: asked.bandwidth };
     let own = on.n_dofs() as f64;

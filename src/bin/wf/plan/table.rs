@@ -35,17 +35,17 @@ fn scatter(one: &Candidate) -> Scatter {
 }
 
 pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
-    let ProblemCandidates { name, problem, setup, candidates, on, .. } = planned;
-    let (mesh, elements) = (&setup.on.mesh, &setup.elements);
+    let ProblemCandidates { name, context, candidates, on, .. } = planned;
+    let (mesh, elements) = (&context.on.mesh, &context.elements);
     let mut text = format!(
         "{name} ({}): {} on {} cells ({}) of degree {}, {}, {} unknowns\n",
-        problem.form.name,
+        context.form().name,
         planned.task.word(),
         mesh.n_cells(),
         mesh.cell().name(),
         elements.degree,
         elements.rule,
-        setup.on.n_dofs()
+        context.on.n_dofs()
     );
     let machine = &on.machine;
     let source = if on.measured {
@@ -176,8 +176,8 @@ fn changed(planned: &ProblemCandidates<'_>, factor: f64, candidate: usize) -> St
 }
 
 pub(super) fn value(planned: &ProblemCandidates<'_>) -> Value {
-    let ProblemCandidates { name, problem, setup, candidates, on, .. } = planned;
-    let (mesh, elements, machine) = (&setup.on.mesh, &setup.elements, &on.machine);
+    let ProblemCandidates { name, context, candidates, on, .. } = planned;
+    let (mesh, elements, machine) = (&context.on.mesh, &context.elements, &on.machine);
     let each = candidates.all.iter().enumerate().map(|(number, one)| {
         let mut value = json!({
             "strategy": one.plan.strategy.to_string(),
@@ -212,14 +212,14 @@ pub(super) fn value(planned: &ProblemCandidates<'_>) -> Value {
         .map(|change| json!({ "bandwidth_times": change.factor, "candidate": change.candidate }));
     json!({
         "problem": name,
-        "form": problem.form.name,
+        "form": context.form().name,
         "task": planned.task.word(),
         "backend": device::Backend::from(planned.backend).word(),
         "cell": mesh.cell().name(),
         "degree": elements.degree,
         "quadrature": elements.rule.to_string(),
         "cells": mesh.n_cells(),
-        "dofs": setup.on.n_dofs(),
+        "dofs": context.on.n_dofs(),
         "machine": {
             "name": on.name,
             "calibrated": on.measured,

@@ -68,10 +68,10 @@ impl Destination {
     pub(super) fn write(&self, problem: &Problem, solution: &Solution) -> Result<(), Failure> {
         let modes = match &solution.modes[..] {
             [] => None,
-            modes => Some(side_by_side(&problem.form, &solution.on, modes)),
+            modes => Some(side_by_side(&problem.form, &solution.context.on, modes)),
         };
         let (form, on, u) = match &modes {
-            None => (&problem.form, &*solution.on, &solution.u),
+            None => (&problem.form, &*solution.context.on, &solution.u),
             Some((form, on, u)) => (form, on, u),
         };
         match self {

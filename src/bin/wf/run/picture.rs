@@ -90,7 +90,7 @@ impl PictureArguments {
     ) -> Result<Option<String>, Failure> {
         let Some(path) = &self.picture else { return Ok(None) };
         console.progress().say(format!("{}: drawing", problem.name));
-        let Solution { on, u, .. } = solution;
+        let (on, u) = (&*solution.context.on, &solution.u);
         let Some(cut) = on.mesh.cut() else { return self.draw_whole(path, problem, on, u) };
         let group = &**cut.group();
         together(group, room(solution))?;
@@ -134,7 +134,7 @@ impl PictureArguments {
 /// indices of each cell.
 fn room(solution: &Solution) -> Result<(), Failure> {
     let [cells, unknowns] = solution.size.map(|size| size as f64);
-    let nodes = solution.on.fields.iter().map(|field| field.space.nodes_per_cell());
+    let nodes = solution.context.on.fields.iter().map(|field| field.space.nodes_per_cell());
     let bytes = 16.0 * unknowns + 4.0 * cells * nodes.sum::<usize>() as f64;
     let what = || format!("a picture of all {cells} cells at one process");
     let remedy = "`-o FILE` without --picture, for ParaView";

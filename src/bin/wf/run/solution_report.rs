@@ -39,11 +39,11 @@ fn action_plan(solution: &Solution) -> Option<&Plan> {
 /// Returns the text for people.
 pub(super) fn text(problem: &Problem, solution: &Solution, files: WrittenFiles<'_>) -> String {
     let form = &problem.form;
-    let mesh = &solution.on.mesh;
+    let mesh = &solution.context.on.mesh;
     let fields: Vec<String> = form
         .fields
         .iter()
-        .zip(&solution.elements.fields)
+        .zip(&solution.context.elements.fields)
         .map(|(field, element)| {
             let (name, shape, degree) = (&field.name, shape_word(field.shape), element.degree());
             let of = if element.is_continuous() { "" } else { " in L2" };
@@ -63,7 +63,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: WrittenFiles<'
         format!("{} ({})", problem.name, form.name),
         format!("  mesh        {} cells ({})", solution.size[0], mesh.cell().name()),
         format!("  unknowns    {} ({})", solution.size[1], fields.join("; ")),
-        format!("  quadrature  {}", solution.elements.rule),
+        format!("  quadrature  {}", solution.context.elements.rule),
         format!("  kernels     {plan}"),
         format!(
             "  solver      {}, {} iterations{}",
@@ -82,7 +82,7 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: WrittenFiles<'
         let (backend, scatter) = (solution.kernels.backend, solution.kernels.scatter());
         lines.insert(4, format!("  device      {backend} ({device}), scatter {scatter}"));
     }
-    if let Some(cut) = solution.on.mesh.cut() {
+    if let Some(cut) = solution.context.on.mesh.cut() {
         let count = cut.group().size();
         lines.insert(3, format!("  processes   {count}, each with a part of the mesh"));
     }
@@ -256,12 +256,12 @@ pub(super) fn value(
     let mut value = json!({
         "problem": problem.name,
         "form": problem.form.name,
-        "cell": solution.on.mesh.cell().name(),
+        "cell": solution.context.on.mesh.cell().name(),
         "degree": problem.degree,
-        "quadrature": solution.elements.rule.to_string(),
+        "quadrature": solution.context.elements.rule.to_string(),
         "cells": solution.size[0],
         "dofs": solution.size[1],
-        "processes": solution.on.mesh.cut().map_or(1, |cut| cut.group().size()),
+        "processes": solution.context.on.mesh.cut().map_or(1, |cut| cut.group().size()),
         "notes": solution.notes.iter().map(String::as_str).chain(files.note).collect::<Vec<_>>(),
         "kernels": solution.kernels.word,
         "backend": solution.kernels.backend.word(),
@@ -307,7 +307,7 @@ pub(super) fn value(
             );
         }
         let fields = problem.form.fields.iter().zip(&solution.ranges);
-        let fields = fields.zip(&solution.elements.fields);
+        let fields = fields.zip(&solution.context.elements.fields);
         let ranges = fields.map(|((field, ranges), element)| {
             let [least, most] = [0, 1].map(|end| match &ranges[..] {
                 [range] => json!(range[end]),

@@ -134,7 +134,7 @@ impl StepObserver<'_> {
             destination.write(self.problem, solution)?;
             self.solve.write_lines(&destination, solution)?;
             let time = self.taken.last().and_then(|step| step.time).unwrap_or(number as f64);
-            match solution.on.mesh.cut() {
+            match solution.context.on.mesh.cut() {
                 None => series.add(time)?,
                 Some(_) => {
                     series.add_in_pieces(time);

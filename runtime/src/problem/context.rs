@@ -1,0 +1,242 @@
+//! The way from a problem, a mesh and a machine to what drivers solve.
+//!
+//! ```text
+//! problem, mesh, machine → Context: elements, spaces, conditions, data → operator; SolvePlan
+//! ```
+
+use super::files::FileData;
+use super::memory::check_room;
+use super::multigrid::HierarchyInput;
+use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
+use super::prescribed::{self, PrescribedData, ProblemData, discretise};
+use super::{Kernels, RunError, compile_operator, solver};
+use crate::device::Device;
+use crate::kernels::compile::Target;
+use crate::mesh::Mesh;
+use crate::mesh::periodic::PeriodicError;
+use crate::operator::Operator;
+use crate::space::discretisation::Discretisation;
+use crate::support::expression::Parameters;
+use fem_dsl::point::PointForm;
+use fem_dsl::problem::{Problem, SolverSettings};
+use kernels_gen::generate::elements;
+use kernels_gen::plan::Elements;
+use std::sync::Arc;
+
+/// Processor and device of a solve.
+#[derive(Clone)]
+pub struct Platform {
+    /// Target of the kernels.
+    pub target: Target,
+    /// Device with the vectors and kernels; `None` for the host.
+    pub device: Option<Arc<dyn Device>>,
+}
+
+impl Platform {
+    /// Kernels for a target, on a device if there is one.
+    pub fn new(target: Target, device: Option<Arc<dyn Device>>) -> Self {
+        Self { target, device }
+    }
+
+    /// The processor of this machine.
+    pub fn native() -> Self {
+        Self::from(Target::native())
+    }
+
+    /// The same machine with another target.
+    pub fn with_target(&self, target: Target) -> Self {
+        Self { target, device: self.device.clone() }
+    }
+}
+
+impl From<Target> for Platform {
+    fn from(target: Target) -> Self {
+        Self { target, device: None }
+    }
+}
+
+/// A problem on its mesh and machine: all that a solve needs. Cheap to clone; clones may differ in parameters.
+#[derive(Clone)]
+pub struct Context {
+    /// The problem.
+    pub problem: Arc<Problem>,
+    /// Elements of the form.
+    pub elements: Arc<Elements>,
+    /// Spaces, conditions and auxiliary data.
+    pub on: Arc<Discretisation>,
+    /// Time and parameters.
+    pub parameters: Parameters,
+    /// Conditions and data, to be evaluated again for other parameters or meshes.
+    pub prescribed: Arc<dyn PrescribedData>,
+    /// Processor and device.
+    pub platform: Platform,
+    /// Remarks on conditions and data.
+    pub remarks: Vec<String>,
+}
+
+impl Context {
+    /// Builds elements, spaces, conditions and data of a problem.
+    ///
+    /// # Errors
+    ///
+    /// Errors of the problem on this mesh.
+    pub fn new(
+        problem: impl Into<Arc<Problem>>,
+        mesh: impl Into<Arc<Mesh>>,
+        platform: Platform,
+    ) -> Result<Self, RunError> {
+        let problem = problem.into();
+        let mesh = with_periodic_sides(&problem, mesh.into())?;
+        let elements = elements_on(&problem, &mesh)?;
+        Self::with_elements(problem, mesh, elements, platform)
+    }
+
+    /// The same with the plan of its solve, if the memory suffices for both.
+    ///
+    /// # Errors
+    ///
+    /// Likewise; [`RunError::Memory`], a solver that does not fit the form.
+    pub(super) fn planned(
+        problem: &Arc<Problem>,
+        mesh: Arc<Mesh>,
+        platform: &Platform,
+    ) -> Result<(Self, SolvePlan), RunError> {
+        let (form, named) = (&problem.form, problem.solver.as_ref());
+        let mesh = with_periodic_sides(problem, mesh)?;
+        let elements = elements_on(problem, &mesh)?;
+        check_room(form, &elements, &mesh, named, platform.device.as_deref())?;
+        let context = Self::with_elements(Arc::clone(problem), mesh, elements, platform.clone())?;
+        let plan = context.plan(named)?;
+        Ok((context, plan))
+    }
+
+    fn with_elements(
+        problem: Arc<Problem>,
+        mesh: Arc<Mesh>,
+        elements: Elements,
+        platform: Platform,
+    ) -> Result<Self, RunError> {
+        let (form, elements) = (&problem.form, Arc::new(elements));
+        let parameters =
+            Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
+        check_parameters(form, &parameters)?;
+        let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
+        let mut on = discretise(form, &elements, mesh, tags)?;
+        let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
+        let mut remarks = prescribed::supports::notes(&on.mesh, &problem.dirichlet, &fields);
+        let files = Arc::new(FileData::read(&problem, &elements, &on)?);
+        let prescribed =
+            ProblemData { problem: Arc::clone(&problem), elements: Arc::clone(&elements), files };
+        let (conditions, meetings) = prescribed.first_conditions(&on, &parameters)?;
+        on.constrain(conditions);
+        on.aux = prescribed.aux(&on, &parameters)?;
+        remarks.extend(meetings);
+        let (on, prescribed) = (Arc::new(on), Arc::new(prescribed));
+        Ok(Self { problem, elements, on, parameters, prescribed, platform, remarks })
+    }
+
+    /// Returns the form.
+    pub fn form(&self) -> &PointForm {
+        &self.problem.form
+    }
+
+    /// The same with other parameters; conditions and data stay as they are.
+    pub fn with_parameters(&self, parameters: Parameters) -> Self {
+        Self { parameters, ..self.clone() }
+    }
+
+    /// The properties by which a solve is planned.
+    pub fn properties(&self) -> ProblemProperties {
+        ProblemProperties::of(self.form(), &self.on, self.platform.device.is_some())
+    }
+
+    /// Plans a solve with the named solver, or the one that suits the form.
+    ///
+    /// # Errors
+    ///
+    /// A solver that does not fit the form.
+    pub fn plan(&self, named: Option<&SolverSettings>) -> Result<SolvePlan, RunError> {
+        plan_solve(&self.properties(), named)
+    }
+
+    /// Compiles the kernels of the form, and fills the operator's tables.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be compiled, tables that cannot be filled, a device failure.
+    pub fn operator(&self) -> Result<(Operator, Kernels), RunError> {
+        self.operator_on(&self.platform)
+    }
+
+    /// The same in the representation that a plan needs.
+    pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
+        let target = solver::represented(&self.platform.target, &self.on, plan);
+        self.operator_on(&self.platform.with_target(target))
+    }
+
+    /// The same on another machine.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::operator`].
+    pub fn operator_on(&self, platform: &Platform) -> Result<(Operator, Kernels), RunError> {
+        compile_operator(self.form(), &self.elements, &self.on, &self.parameters.values, platform)
+    }
+
+    /// The input of multigrid hierarchies with these settings.
+    pub(super) fn hierarchy<'a>(&'a self, settings: &'a HierarchySettings) -> HierarchyInput<'a> {
+        HierarchyInput {
+            form: self.form(),
+            elements: &self.elements,
+            on: &self.on,
+            parameters: &self.parameters,
+            prescribed: &*self.prescribed,
+            platform: &self.platform,
+            settings,
+        }
+    }
+
+    /// Returns the remarks on the mesh, the elements and the conditions.
+    pub fn notes(&self) -> Vec<String> {
+        [self.on.mesh.notes(), &self.elements.notes, &self.remarks].concat()
+    }
+}
+
+/// Identifies the periodic sides of the problem in the mesh.
+///
+/// # Errors
+///
+/// Sides that are not translations of each other.
+pub fn with_periodic_sides(
+    problem: &Problem,
+    mut mesh: Arc<Mesh>,
+) -> Result<Arc<Mesh>, PeriodicError> {
+    if mesh.periodic_sides() != problem.periodic {
+        Arc::make_mut(&mut mesh).make_periodic(&problem.periodic)?;
+    }
+    Ok(mesh)
+}
+
+fn elements_on(problem: &Problem, mesh: &Mesh) -> Result<Elements, RunError> {
+    let Problem { form, degree, quadrature, .. } = problem;
+    Ok(elements(form, mesh.cell(), *degree, mesh.order(), *quadrature)?)
+}
+
+/// Checks that every parameter is finite.
+///
+/// # Errors
+///
+/// [`RunError::ParamNotFinite`].
+pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
+    let names = std::iter::once("t".to_owned()).chain(
+        form.params
+            .iter()
+            .flat_map(|param| std::iter::repeat_n(param.name.clone(), param.shape.components())),
+    );
+    for (name, &value) in names.zip(&parameters.values) {
+        if !value.is_finite() {
+            return Err(RunError::ParamNotFinite { name, value });
+        }
+    }
+    Ok(())
+}

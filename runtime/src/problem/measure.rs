@@ -1,0 +1,136 @@
+//! Solutions of states: errors, energy, reports and ranges, evaluated in one place for all drivers.
+
+use super::assess::{IntegrationBackend, assess};
+use super::clock::Seconds;
+use super::context::Context;
+use super::reports::{self, EvaluationState, ranges};
+use super::{Kernels, RunError, Solution};
+use crate::algebra::vector::Vector;
+use crate::operator::{Operator, TableCache};
+use crate::solve::{MultigridStatistics, NonlinearSystem, Report};
+use crate::support::progress::doing;
+use std::time::Instant;
+
+/// State that a driver has reached, with the figures of its solve.
+pub(super) struct State {
+    /// Kernels of the operator.
+    pub(super) kernels: Kernels,
+    /// Degrees of freedom.
+    pub(super) u: Vec<f64>,
+    /// Convergence report.
+    pub(super) report: Report,
+    /// Total number of linear iterations.
+    pub(super) linear_iterations: usize,
+    /// Multigrid levels of the preconditioner.
+    pub(super) multigrid: Vec<MultigridStatistics>,
+    /// ‖R(u)‖ over the free degrees of freedom.
+    pub(super) residual: f64,
+    /// Degrees of freedom per second of a residual.
+    pub(super) throughput: f64,
+    /// Notes about the problem and the solve.
+    pub(super) notes: Vec<String>,
+}
+
+/// Measures a state; `seen` is the context with the time, data and derivatives of the state, and `vector` the state as an
+/// operator's vector, if there is one. The seconds are those of the caller.
+///
+/// # Errors
+///
+/// An error or a report that cannot be evaluated.
+pub(super) fn measure(
+    context: &Context,
+    seen: &Context,
+    state: State,
+    vector: Option<&Vector>,
+    table_cache: &mut TableCache,
+) -> Result<Solution, RunError> {
+    let _assessing = doing("evaluating errors and reports");
+    let State { kernels, u, report, linear_iterations, multigrid, residual, throughput, mut notes } =
+        state;
+    let (problem, on) = (&seen.problem, &seen.on);
+    let of = EvaluationState { vector, ..EvaluationState::of(seen, &u) };
+    let backend = IntegrationBackend::new(&seen.platform);
+    let (errors, energy) = assess(problem, of, backend, table_cache)?;
+    let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
+        None => true,
+        Some(how) => {
+            notes.push(format!("the energy {how} and is left out: choose other units to see it"));
+            false
+        }
+    });
+    let (reports, said) = reports::report(&problem.reports, of, &seen.platform, table_cache)?;
+    notes.extend(said);
+    let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
+    Ok(Solution {
+        size: [on.mesh.cells_in_all(), on.dofs_in_all()],
+        context: context.clone(),
+        kernels,
+        u,
+        report,
+        linear_iterations,
+        multigrid,
+        residual,
+        modes: Vec::new(),
+        errors,
+        energy,
+        reports,
+        ranges,
+        notes,
+        seconds: Seconds::default(),
+        throughput,
+    })
+}
+
+/// Measures a vector of a context's operator as a solution; `report` is that of its solve.
+///
+/// # Errors
+///
+/// An error or a report that cannot be evaluated, a device failure.
+pub fn solution_of(
+    context: &Context,
+    (operator, kernels): (&Operator, &Kernels),
+    u: &Vector,
+    report: Report,
+) -> Result<Solution, RunError> {
+    let mut r = u.like();
+    operator.residual(u, &mut r)?;
+    let residual = r.norm();
+    let throughput = throughput(operator, u, &mut r)?;
+    operator.finish()?;
+    let notes = [context.notes(), kernels.notes.clone(), report.notes.clone()].concat();
+    let state = State {
+        kernels: kernels.clone(),
+        u: u.to_vec(),
+        linear_iterations: report.inner_iterations(),
+        report,
+        multigrid: Vec::new(),
+        residual,
+        throughput,
+        notes,
+    };
+    measure(context, context, state, Some(u), &mut operator.table_cache())
+}
+
+/// Returns whether an energy overflows or underflows double precision although the degrees of freedom are finite.
+fn unrepresentable(energy: f64, u: &[f64]) -> Option<&'static str> {
+    let largest = || u.iter().fold(0.0, |most: f64, u| most.max(u.abs()));
+    let tiny = |largest: f64| largest > 0.0 && largest < f64::MIN_POSITIVE.sqrt();
+    match energy {
+        energy if !energy.is_finite() && largest().is_finite() => Some("overflows"),
+        energy if energy.abs() < f64::MIN_POSITIVE && tiny(largest()) => Some("underflows"),
+        _ => None,
+    }
+}
+
+/// Measures residual applications: degrees of freedom per second, median of five.
+pub(super) fn throughput(operator: &Operator, u: &Vector, r: &mut Vector) -> Result<f64, RunError> {
+    let mut times = Vec::new();
+    for _ in 0..5 {
+        let start = Instant::now();
+        operator.residual(u, r)?;
+        operator.finish()?;
+        times.push(start.elapsed().as_secs_f64());
+    }
+    times.sort_by(f64::total_cmp);
+    Ok(u.entries_in_all() as f64 / times[times.len() / 2])
+}

@@ -1,0 +1,136 @@
+//! Driver of one solve: R(u) = 0, or the modes of an eigenvalue problem.
+//!
+//! ```text
+//! context → operator → unique? → start → solve → converged? → measure
+//! ```
+
+use super::adaptive;
+use super::clock::{Clock, Phase};
+use super::context::{Context, Platform};
+use super::difficulty::unconverged;
+use super::measure::{State, measure, throughput};
+use super::solver::solve_planned;
+use super::{RunError, Solution, check_fixed, check_unique, eigen, initial};
+use crate::algebra::vector::Vector;
+use crate::estimate::adapt::AdaptiveMesh;
+use crate::mesh::Mesh;
+use crate::operator::Operator;
+use crate::solve::{Continue, NonlinearSystem, Progress};
+use crate::space::discretisation::Discretisation;
+use crate::support::progress::doing;
+use crate::support::timers::Timers;
+use fem_dsl::problem::Problem;
+use std::sync::Arc;
+
+/// Initial state of a solve.
+#[derive(Clone, Copy)]
+pub(super) enum StartState<'a> {
+    /// The initial state that the problem states.
+    Problem,
+    /// A solution on the same mesh and of the same degree.
+    Solution(&'a [f64]),
+    /// A solution on another mesh of the same adaptive hierarchy.
+    OtherMesh(&'a Discretisation, &'a [f64]),
+}
+
+/// Solves a problem once on a mesh.
+///
+/// # Errors
+///
+/// Errors of the problem on this mesh, a solve that does not converge.
+pub(super) fn solve_steady(
+    problem: &Arc<Problem>,
+    mesh: Arc<Mesh>,
+    start_at: StartState<'_>,
+    platform: &Platform,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<Solution, RunError> {
+    let mut clock = Clock::start();
+    let setting_up = doing("numbering the degrees of freedom");
+    let (context, plan) = Context::planned(problem, mesh, platform)?;
+    if problem.eigen.is_none() {
+        check_fixed(context.form(), &context.on, &context.parameters)?;
+    }
+    let (mut operator, kernels) = context.operator_for(&plan)?;
+    drop(setting_up);
+    let mut notes = [context.notes(), kernels.notes.clone()].concat();
+    let checking = doing("checking that the solution is unique");
+    let weak = match problem.eigen {
+        None => check_unique(&mut operator, &context)?,
+        Some(_) => Vec::new(),
+    };
+    drop(checking);
+    let (mut u, said) = begin(&context, start_at, &operator)?;
+    notes.extend([said, weak].concat());
+    clock.end(Phase::SetUp);
+    if let Some(eigen) = &problem.eigen {
+        return eigen::solve_modes(
+            &context,
+            eigen,
+            (operator, kernels),
+            (u, notes),
+            clock,
+            observe,
+        );
+    }
+    let solved = solve_planned(&mut operator, &context, &mut u, (&plan, 0.0), None, observe);
+    // What went wrong on a device comes before what it made of the numbers.
+    operator.finish()?;
+    let solved = solved
+        .and_then(|(report, linear)| Ok((context.converged(&mut operator, &u, report)?, linear)));
+    let (report, linear_iterations) =
+        solved.map_err(|error| unconverged(error, &context.on, &u))?;
+    clock.end(Phase::Solve);
+    let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
+    // Frees the memory of the levels.
+    operator.precondition_by(None);
+    let mut r = u.like();
+    operator.residual(&u, &mut r)?;
+    let residual = r.norm();
+    let throughput = throughput(&operator, &u, &mut r)?;
+    let entries = u.to_vec();
+    operator.finish()?;
+    notes.extend(report.notes.iter().cloned());
+    let state = State {
+        kernels,
+        u: entries,
+        report,
+        linear_iterations,
+        multigrid,
+        residual,
+        throughput,
+        notes,
+    };
+    let (vector, mut table_cache) = (u, operator.table_cache());
+    let mut solution = measure(&context, &context, state, Some(&vector), &mut table_cache)?;
+    clock.end(Phase::Measure);
+    solution.seconds = clock.seconds();
+    Ok(solution)
+}
+
+/// Returns the initial state, and notes on values that conditions override.
+fn begin(
+    context: &Context,
+    start_at: StartState<'_>,
+    operator: &Operator,
+) -> Result<(Vector, Vec<String>), RunError> {
+    let (problem, on) = (&context.problem, &context.on);
+    let mut u = operator.initial()?;
+    let moved = match start_at {
+        StartState::OtherMesh(before, u) => {
+            let mut timers = Timers::new(adaptive::STEP);
+            let moved = AdaptiveMesh::transfer(before, u, on);
+            timers.tell("the last solution is on the new mesh");
+            moved
+        }
+        StartState::Problem | StartState::Solution(_) => None,
+    };
+    let earlier = match start_at {
+        // Each mode starts from the problem's initial state, not from an earlier mode.
+        _ if problem.eigen.is_some() => None,
+        StartState::Solution(u) => Some(u),
+        StartState::Problem | StartState::OtherMesh(..) => moved.as_deref(),
+    };
+    let notes = initial::begin(problem, on, &context.parameters, earlier, operator, &mut u)?;
+    Ok((u, notes))
+}

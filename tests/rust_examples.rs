@@ -3,9 +3,27 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// Builds an example, from the same libraries as this test; returns its path.
+/// Returns whether an example is newer than all builds of the library: `cargo test` of the package has built it.
+fn is_current(program: &Path, folder: &Path) -> bool {
+    let changed = |path: &Path| path.metadata().and_then(|file| file.modified()).ok();
+    let files = std::fs::read_dir(folder.join("deps")).into_iter().flatten().flatten();
+    let is_library = |path: &PathBuf| {
+        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+        name.starts_with("libweakform-") && name.ends_with(".rlib")
+    };
+    let libraries = files.map(|file| file.path()).filter(is_library);
+    let newest = libraries.filter_map(|path| changed(&path)).max();
+    newest.zip(changed(program)).is_some_and(|(library, program)| program > library)
+}
+
+/// Returns the path of an example, which is built from the same libraries as this test.
 fn built(name: &str) -> PathBuf {
     let folder = Path::new(env!("CARGO_BIN_EXE_wf")).parent().expect("a folder");
+    let program =
+        folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
+    if is_current(&program, folder) {
+        return program;
+    }
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--workspace", "--example", name]);
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
@@ -22,8 +40,6 @@ fn built(name: &str) -> PathBuf {
     }
     let output = cargo.output().expect("cargo should start");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    let program =
-        folder.join("examples").join(name).with_extension(std::env::consts::EXE_EXTENSION);
     assert!(program.is_file(), "{} is missing", program.display());
     program
 }

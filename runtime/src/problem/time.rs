@@ -29,7 +29,7 @@ use super::measure::throughput;
 use super::step::{Monitor, Step, StepKind};
 use super::{LastState, RunError, Solution, check_fixed, check_unique, initial};
 use crate::mesh::Mesh;
-use crate::solve::time::{StepResult, Stepper, TimeState};
+use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::solve::{Continue, NonlinearSystem};
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
@@ -51,7 +51,7 @@ use whole_mesh::WholeMeshMap;
 /// Time integrator.
 enum Integrator {
     /// Stages with a nonlinear solve.
-    Implicit(Stepper),
+    Implicit(Stepper<RunError>),
     /// Explicit, with the inverse of a mass.
     Explicit(Box<ExplicitIntegrator>),
 }
@@ -78,9 +78,9 @@ impl Integrator {
         staged: &mut ProblemStages<'_>,
     ) -> Result<Self, RunError> {
         let second = state.a.is_some();
-        Ok(match scheme.is_explicit() {
-            true => Self::Explicit(Box::new(ExplicitIntegrator::new(scheme, state, mass, staged)?)),
-            false => Self::Implicit(Stepper::new(scheme, second, state, mass.is_some())),
+        Ok(match time_scheme(scheme) {
+            None => Self::Explicit(Box::new(ExplicitIntegrator::new(scheme, state, mass, staged)?)),
+            Some(scheme) => Self::Implicit(Stepper::new(scheme, second, state, mass.is_some())),
         })
     }
 

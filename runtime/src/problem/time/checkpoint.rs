@@ -8,7 +8,7 @@ use super::stages::ProblemStages;
 use super::whole_mesh::{EXACT, MeshIdentity, WholeMeshMap};
 use super::{Integrator, parameters_at};
 use crate::algebra::vector::Vector;
-use crate::solve::time::{InitialState, Stepper, TimeState};
+use crate::solve::time::{InitialState, Stepper, TimeState, time_scheme};
 use fem_dsl::problem::{Problem, Scheme};
 use std::collections::VecDeque;
 
@@ -274,13 +274,13 @@ impl Checkpoint {
             self.past.iter().map(|past| past.state(like, whole)).collect();
         let [largest, begun] = self.largest;
         staged.set_largest(begun);
-        Ok(match scheme.is_explicit() {
-            true => {
+        Ok(match time_scheme(scheme) {
+            None => {
                 let Some(state) = past.pop_front() else { unreachable!("there is one state") };
                 at(staged, state.time);
                 Integrator::new(scheme, state, None, staged)?
             }
-            false => Integrator::Implicit(Stepper::resume(
+            Some(scheme) => Integrator::Implicit(Stepper::resume(
                 scheme,
                 self.second,
                 past,

@@ -6,7 +6,7 @@ use super::super::{Context, RunError};
 use super::Integrator;
 use super::stages::{ProblemStages, StageMemory, StageSettings};
 use crate::operator::Operator;
-use crate::solve::time::TimeState;
+use crate::solve::time::{TimeState, time_scheme};
 use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::{Scheme, SolverSettings};
 use std::sync::Arc;
@@ -76,7 +76,8 @@ impl Trajectory {
         let second = way.state().a.is_some();
         let known = second || !staged.is_algebraic();
         // A θ-scheme for first derivatives obtains u̇ from two steps, or from one and the initial rate.
-        let gives = known || !matches!(scheme, Scheme::Theta { .. });
+        let gives = known
+            || time_scheme::<RunError>(scheme).is_none_or(|scheme| scheme.gives_rates_at_end());
         Ok(Self { way, memory: staged.into_memory(), planned, known, gives, notes })
     }
 

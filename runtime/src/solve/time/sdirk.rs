@@ -1,6 +1,10 @@
 //! Singly diagonally implicit Runge-Kutta formulas: one solve per stage, all with the same factor; the last stage is
 //! the end of the step.
 
+use super::weights::combined;
+use super::{History, Stage, StageSolver, StepResult, TimeScheme, TimeState};
+use crate::algebra::vector::Vector;
+
 /// A Runge-Kutta formula.
 pub(super) struct Tableau {
     /// Diagonal coefficient.
@@ -50,6 +54,63 @@ impl Tableau {
         let weights = rows.last().into_iter().flatten().copied().chain([gamma]);
         let error = weights.zip(lower).map(|(own, lower)| own - lower).collect();
         Self { gamma, rows, nodes, error, embedded_order }
+    }
+
+    /// Takes a step from a state.
+    pub(super) fn step_from<E>(
+        &self,
+        history: &History,
+        before: &TimeState,
+        length: f64,
+        stages: &mut dyn StageSolver<Error = E>,
+    ) -> Result<StepResult, E> {
+        let s = 1.0 / (self.gamma * length);
+        // Derivatives of u and of v at the stages.
+        let (mut of_u, mut of_v): (Vec<Vector>, Vec<Vector>) = (Vec::new(), Vec::new());
+        let mut x = history.extrapolated(before.time + self.nodes[0] * length);
+        let mut r2 = x.like();
+        for (row, node) in self.rows.iter().zip(&self.nodes) {
+            let base = |old: &Vector, rates: &[Vector]| {
+                let known = row.iter().zip(rates).map(|(a, rate)| (length * a, rate));
+                combined(&std::iter::once((1.0, old)).chain(known).collect::<Vec<_>>())
+            };
+            let mut r = base(&before.u, &of_u);
+            r.scale(-s);
+            let v_base = history.second.then(|| base(&before.v, &of_v));
+            if let Some(v_base) = &v_base {
+                r2 = combined(&[(s, &r), (-s, v_base)]);
+            }
+            let time = before.time + node * length;
+            stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
+            let rate = combined(&[(s, &x), (1.0, &r)]);
+            if let Some(v_base) = &v_base {
+                of_v.push(combined(&[(s, &rate), (-s, v_base)]));
+            }
+            of_u.push(rate);
+        }
+        let difference: Vec<(f64, &Vector)> =
+            self.error.iter().zip(&of_u).map(|(e, rate)| (length * e, rate)).collect();
+        let mut difference = combined(&difference);
+        stages.keep_algebraic(&x.like(), &mut difference);
+        let estimate = Some(difference.norm());
+        let time = before.time + length;
+        let v = of_u.pop().unwrap_or_else(|| x.like());
+        Ok(StepResult { state: TimeState { time, u: x, v, a: of_v.pop() }, estimate })
+    }
+}
+
+impl<E> TimeScheme<E> for Tableau {
+    fn order(&self) -> usize {
+        self.embedded_order
+    }
+
+    fn step(
+        &self,
+        history: &History,
+        length: f64,
+        stages: &mut dyn StageSolver<Error = E>,
+    ) -> Result<StepResult, E> {
+        self.step_from(history, history.state(), length, stages)
     }
 }
 

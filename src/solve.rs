@@ -52,6 +52,7 @@ pub use fem_dsl::problem::{
     PreconditionerSettings, Smoother, SolverSettings,
 };
 pub use runtime::solve::{
-    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, OperatorError, Outcome,
-    Preconditioner, Progress, Report, bicgstab, cg, fgmres, gmres, minres, newton,
+    CgSettings, Continue, GmresSettings, LinearOperator, LinearOptions, NewtonOptions,
+    NonlinearSystem, OperatorError, Outcome, Preconditioner, Progress, Report, bicgstab, cg,
+    fgmres, gmres, minres, newton,
 };

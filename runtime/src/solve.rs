@@ -37,7 +37,7 @@ pub use cg::{CgSettings, cg};
 pub use condensation::LocalDofs;
 pub use direct::DirectSolver;
 pub use gmres::{GmresSettings, fgmres, gmres};
-pub use linear_solver::{DirectFallback, InnerSolver, LinearSettings, Preconditioning};
+pub use linear_solver::{DirectFallback, InnerSolver, LinearOptions, Preconditioning};
 pub(crate) use load::join;
 pub use load::{HALVINGS, LoadReport, LoadableSystem, newton_in_load_steps};
 pub use lobpcg::{EigenModes, EigenSettings, lobpcg};
@@ -46,7 +46,7 @@ pub use multigrid::{
     Approximation, CoarseGridSolver, GridTransfer, LevelFigures, LevelOperator, Multigrid,
     MultigridLevel, MultigridStatistics, Smoother,
 };
-pub use newton::{AffineSolver, Forcing, Newton, NewtonSettings, NewtonStep, newton, solve_affine};
+pub use newton::{AffineSolver, Forcing, Newton, NewtonOptions, NewtonStep, newton, solve_affine};
 pub use null_space::{Constant, ConstantEntries, NullSpace, pinned, pinned_rows};
 pub use shift_invert::{ShiftedPencil, estimate, shift_invert};
 pub(crate) use wrapper::Wrapper;

@@ -21,8 +21,7 @@ mod properties;
 use super::RunError;
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::solve::{
-    CgSettings, DirectFallback, Forcing, InnerSolver, LinearSettings, NewtonSettings,
-    Preconditioning,
+    CgSettings, DirectFallback, Forcing, InnerSolver, LinearOptions, NewtonOptions, Preconditioning,
 };
 use fem_dsl::problem::{
     Forcing as NamedForcing, LineSearch, Method, PreconditionerSettings, SolverSettings,
@@ -110,9 +109,9 @@ pub enum Requirement {
 
 impl LinearPlan {
     /// The solver with a preconditioner that has been made.
-    pub fn with(&self, preconditioning: Preconditioning) -> LinearSettings {
+    pub fn with(&self, preconditioning: Preconditioning) -> LinearOptions {
         let (solver, restart, factors) = (self.solver, self.restart, self.factors);
-        LinearSettings { solver, restart, preconditioning, factors }
+        LinearOptions { solver, restart, preconditioning, factors }
     }
 
     /// Returns whether the matrix is factorised before anything else.
@@ -193,7 +192,7 @@ pub fn plan_solve(
         let message = format!("{absent}, or use another solver than `direct`");
         return Err(RunError::Setting(message));
     }
-    let defaults = NewtonSettings::default();
+    let defaults = NewtonOptions::default();
     let of_linear = CgSettings::default();
     let mut linear = plan_linear(properties, settings);
     if let Some(newton) = &newton {

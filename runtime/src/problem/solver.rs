@@ -24,7 +24,7 @@ use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{
-    CgSettings, Continue, LinearSettings, LoadableSystem, Newton, NewtonSettings, NonlinearSystem,
+    CgSettings, Continue, LinearOptions, LoadableSystem, Newton, NewtonOptions, NonlinearSystem,
     Outcome, Preconditioning, Progress, Report, SolveError, newton, newton_in_load_steps,
     solve_affine,
 };
@@ -63,7 +63,7 @@ impl Context {
     }
 
     /// The linear solver where none is named, with the diagonal as its preconditioner.
-    pub(crate) fn default_linear(&self) -> LinearSettings {
+    pub(crate) fn default_linear(&self) -> LinearOptions {
         plan_linear(&self.properties(), None).with(Preconditioning::Jacobi)
     }
 
@@ -247,7 +247,7 @@ fn solve_by_newton(
 ) -> Result<(Report, usize), RunError> {
     let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
     let CgSettings { rtol, atol, max_iterations, strict } = plan.stop(floor);
-    let newton_settings = NewtonSettings {
+    let newton_settings = NewtonOptions {
         rtol,
         atol,
         max_iterations,

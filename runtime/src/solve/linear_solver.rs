@@ -17,7 +17,7 @@ const SAMPLES: usize = 8;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerSolver {
     /// [`cg()`] for symmetric J, [`gmres()`] otherwise and after the first direction of negative curvature;
-    /// [`DirectSolver`] before or after these, as [`LinearSettings::factors`] allows.
+    /// [`DirectSolver`] before or after these, as [`LinearOptions::factors`] allows.
     #[default]
     Automatic,
     /// For indefinite systems: [`fgmres()`] if the system has its own preconditioner, otherwise [`minres()`] for
@@ -91,9 +91,9 @@ pub enum Preconditioning {
     Multigrid,
 }
 
-/// Settings of a linear solve.
+/// Options of a linear solve, as a plan has chosen them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LinearSettings {
+pub struct LinearOptions {
     /// The solver.
     pub solver: InnerSolver,
     /// Restart length of GMRES.
@@ -104,7 +104,7 @@ pub struct LinearSettings {
     pub factors: DirectFallback,
 }
 
-impl Default for LinearSettings {
+impl Default for LinearOptions {
     fn default() -> Self {
         let (solver, preconditioning) = (InnerSolver::default(), Preconditioning::default());
         Self { solver, restart: 50, preconditioning, factors: DirectFallback::Never }
@@ -124,7 +124,7 @@ pub(super) struct LinearSolver {
     /// δ.
     pub(super) delta: Vector,
     inverse: Vector,
-    linear: LinearSettings,
+    linear: LinearOptions,
     direct: Option<DirectSolver>,
     /// D⁻¹ of the condensed degrees of freedom, for the last Jacobian.
     inverse_of_local: Option<BlockInverse>,
@@ -153,7 +153,7 @@ fn gained(report: &Report) -> f64 {
 }
 
 impl LinearSolver {
-    pub(super) fn new(u: &Vector, linear: LinearSettings) -> Self {
+    pub(super) fn new(u: &Vector, linear: LinearOptions) -> Self {
         Self {
             delta: u.like(),
             inverse: u.like(),
@@ -167,7 +167,7 @@ impl LinearSolver {
     }
 
     /// Creates a solver for sequences of nearby systems, which reuses the factors of a Jacobian.
-    pub(super) fn keeping(u: &Vector, linear: LinearSettings) -> Self {
+    pub(super) fn keeping(u: &Vector, linear: LinearOptions) -> Self {
         Self { keeps: true, ..Self::new(u, linear) }
     }
 
@@ -297,7 +297,7 @@ impl LinearSolver {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Option<Report>, OperatorError> {
-        let LinearSettings { solver, factors, .. } = self.linear;
+        let LinearOptions { solver, factors, .. } = self.linear;
         if !matches!(solver, InnerSolver::Automatic | InnerSolver::Indefinite) {
             return Ok(None);
         }
@@ -561,7 +561,7 @@ fn with_multigrid(solver: InnerSolver) -> &'static str {
     }
 }
 
-fn preconditioner(inverse: &Vector, linear: LinearSettings) -> Preconditioner<'_> {
+fn preconditioner(inverse: &Vector, linear: LinearOptions) -> Preconditioner<'_> {
     match linear.preconditioning {
         Preconditioning::None => Preconditioner::Identity,
         _ => Preconditioner::Jacobi(inverse),

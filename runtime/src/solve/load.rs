@@ -14,8 +14,8 @@
 
 use super::linear_solver::LinearSolver;
 use super::{
-    CgSettings, NewtonSettings, NonlinearSystem, Observer, OperatorError, Outcome, Progress,
-    Report, newton,
+    CgSettings, NewtonOptions, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
+    newton,
 };
 use crate::algebra::vector::Vector;
 use crate::support::progress::doing;
@@ -59,7 +59,7 @@ pub fn newton_in_load_steps(
     system: &mut dyn LoadableSystem,
     u: &mut Vector,
     steps: usize,
-    settings: NewtonSettings,
+    settings: NewtonOptions,
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<LoadReport, OperatorError> {
@@ -138,7 +138,7 @@ fn tangent(
     system: &mut dyn LoadableSystem,
     u: &mut Vector,
     (s, end): (f64, f64),
-    settings: NewtonSettings,
+    settings: NewtonOptions,
     observe: Observer<'_>,
 ) -> Result<(), OperatorError> {
     let (mut r, mut moved_r, mut moved) = (u.like(), u.like(), u.clone());

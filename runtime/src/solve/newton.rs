@@ -6,12 +6,12 @@
 //!
 //! Backtracking stalls at penalties and switches: with a contact force k max(0, g(u)), the residual of a good step is k
 //! times its penetration. In that case a watchdog takes full steps with exact linear solves, like a semismooth Newton
-//! method. If these do not reduce the residual, it returns to the state before them ([`NewtonSettings::full_steps`]).
+//! method. If these do not reduce the residual, it returns to the state before them ([`NewtonOptions::full_steps`]).
 
 mod forcing;
 
 use super::convergence::{CompletedStep, ConvergenceCheck, RejectionReason, noise};
-use super::linear_solver::{LinearSettings, LinearSolver};
+use super::linear_solver::{LinearOptions, LinearSolver};
 use super::ranges::{at_least_one, tolerances};
 use super::stopping::{FAR, NEAR};
 use super::watchdog::{NewtonIterate, Watchdog};
@@ -39,7 +39,7 @@ const EXACT: f64 = 1e-10;
 
 /// Stopping criterion and algorithm settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct NewtonSettings {
+pub struct NewtonOptions {
     /// Stop at ‖R‖ ≤ rtol·‖R(u₀)‖.
     pub rtol: f64,
     /// Stop at ‖R‖ ≤ atol.
@@ -51,7 +51,7 @@ pub struct NewtonSettings {
     /// Tolerance of the linear solves.
     pub forcing: Forcing,
     /// Linear solver.
-    pub linear: LinearSettings,
+    pub linear: LinearOptions,
     /// True for a line search on ‖R‖.
     pub line_search: bool,
     /// Maximum number of consecutive full steps with exact linear solves, which follow stalled backtracking; 0 for
@@ -64,7 +64,7 @@ pub struct NewtonSettings {
     pub strict: bool,
 }
 
-impl NewtonSettings {
+impl NewtonOptions {
     fn check(self) -> Result<(), OperatorError> {
         tolerances(self.rtol, self.atol)?;
         at_least_one("max_iterations", self.max_iterations)?;
@@ -74,7 +74,7 @@ impl NewtonSettings {
     }
 }
 
-impl Default for NewtonSettings {
+impl Default for NewtonOptions {
     fn default() -> Self {
         Self {
             rtol: 1e-10,
@@ -82,7 +82,7 @@ impl Default for NewtonSettings {
             max_iterations: 50,
             max_inner: 10_000,
             forcing: Forcing::default(),
-            linear: LinearSettings::default(),
+            linear: LinearOptions::default(),
             line_search: true,
             full_steps: 5,
             switches: false,
@@ -125,7 +125,7 @@ impl NewtonStep {
 pub fn newton(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
-    settings: NewtonSettings,
+    settings: NewtonOptions,
     observe: Observer<'_>,
     observe_inner: Observer<'_>,
 ) -> Result<Report, OperatorError> {
@@ -141,7 +141,7 @@ pub struct Newton {
 
 impl Newton {
     /// Creates a solver for states like `u`.
-    pub fn new(u: &Vector, linear: LinearSettings) -> Self {
+    pub fn new(u: &Vector, linear: LinearOptions) -> Self {
         Self { direction: LinearSolver::keeping(u, linear) }
     }
 
@@ -154,7 +154,7 @@ impl Newton {
         &mut self,
         system: &mut dyn NonlinearSystem,
         u: &mut Vector,
-        settings: NewtonSettings,
+        settings: NewtonOptions,
         observe: Observer<'_>,
         observe_inner: Observer<'_>,
     ) -> Result<Report, OperatorError> {
@@ -213,7 +213,7 @@ pub fn solve_affine(
     system: &mut dyn NonlinearSystem,
     u: &mut Vector,
     settings: CgSettings,
-    linear: LinearSettings,
+    linear: LinearOptions,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
     AffineSolver::new(u, linear).solve(system, u, settings, observe)
@@ -227,7 +227,7 @@ pub struct AffineSolver {
 
 impl AffineSolver {
     /// Creates a solver for states like `u`.
-    pub fn new(u: &Vector, linear: LinearSettings) -> Self {
+    pub fn new(u: &Vector, linear: LinearOptions) -> Self {
         Self { direction: LinearSolver::new(u, linear) }
     }
 
@@ -328,7 +328,7 @@ fn solve_with(
 
 /// State between steps.
 struct NewtonState<'a> {
-    settings: NewtonSettings,
+    settings: NewtonOptions,
     direction: &'a mut LinearSolver,
     /// R(u).
     r: Vector,
@@ -357,7 +357,7 @@ impl<'a> NewtonState<'a> {
         direction: &'a mut LinearSolver,
         system: &dyn NonlinearSystem,
         u: &Vector,
-        settings: NewtonSettings,
+        settings: NewtonOptions,
     ) -> Result<Self, OperatorError> {
         let mut r = u.like();
         system.residual(u, &mut r)?;
@@ -538,7 +538,7 @@ impl<'a> NewtonState<'a> {
 
     /// Returns whether backtracking has stalled and full steps should replace it.
     fn may_try_full_steps(&self, u: &Vector, search: &LineSearch) -> bool {
-        let NewtonSettings { line_search, full_steps, switches, forcing, .. } = self.settings;
+        let NewtonOptions { line_search, full_steps, switches, forcing, .. } = self.settings;
         let is_left = || self.direction.norm(&self.trial_r) > STALLED * self.norm;
         let has_stalled = if search.found {
             switches && search.backtracks > 0 && is_left()

@@ -279,7 +279,7 @@ impl NonlinearSystem for Cubic {
     }
 }
 
-fn solve(system: &mut Cubic, u: &mut Vector, settings: NewtonSettings) -> Report {
+fn solve(system: &mut Cubic, u: &mut Vector, settings: NewtonOptions) -> Report {
     newton(system, u, settings, &mut silent, &mut silent).expect("applies")
 }
 
@@ -289,7 +289,7 @@ fn newton_converges_faster_than_linearly() {
     let mut system = Cubic::new(stiff(30), 500.0, &solution, true);
     for forcing in [Forcing::default(), Forcing::Fixed(1e-10)] {
         let mut u = Vector::zeros(30, Precision::F64);
-        let settings = NewtonSettings { forcing, rtol: 1e-12, ..NewtonSettings::default() };
+        let settings = NewtonOptions { forcing, rtol: 1e-12, ..NewtonOptions::default() };
         let result = solve(&mut system, &mut u, settings);
         let (history, steps) = (result.history.clone(), result.newton.clone());
         result.converged().expect("converges");
@@ -312,7 +312,7 @@ fn newton_falls_back_on_gmres_where_curvature_is_negative() {
     });
     let mut system = Cubic::new(shifted, 0.05, &solution, true);
     let mut u = Vector::zeros(20, Precision::F64);
-    let result = solve(&mut system, &mut u, NewtonSettings::default());
+    let result = solve(&mut system, &mut u, NewtonOptions::default());
     assert_eq!(result.newton.last().expect("has steps").solver, "gmres");
     result.converged().expect("converges");
     assert!(error(&u, &solution) < 1e-8);
@@ -357,12 +357,12 @@ fn the_line_search_saves_steps_that_are_too_long() {
     let run = |line_search| {
         let mut u = Vector::from_slice(&[3.0], Precision::F64);
         let mut system = Arctangent { slope: Dense::new(1, |_, _| 1.0) };
-        let settings = NewtonSettings {
+        let settings = NewtonOptions {
             line_search,
             atol: 1e-12,
             max_iterations: 30,
             forcing: Forcing::Fixed(1e-12),
-            ..NewtonSettings::default()
+            ..NewtonOptions::default()
         };
         let result = newton(&mut system, &mut u, settings, &mut silent, &mut silent);
         (result.expect("applies"), u.get(0))
@@ -415,7 +415,7 @@ fn newton_admits_failure() {
         let mut u = Vector::from_slice(&[1.0], Precision::F64);
         let mut system = NoRoot { slope: Dense::new(1, |_, _| 1.0), broken };
         let result =
-            newton(&mut system, &mut u, NewtonSettings::default(), &mut silent, &mut silent);
+            newton(&mut system, &mut u, NewtonOptions::default(), &mut silent, &mut silent);
         result.expect("applies")
     };
     assert_eq!(run(true).outcome, Outcome::NotFinite);
@@ -432,7 +432,7 @@ fn an_affine_system_takes_one_linear_solve() {
         let mut u = Vector::from_slice(&[0.5; 25], Precision::F64);
         let settings = CgSettings { rtol: 1e-12, ..CgSettings::default() };
         let report =
-            solve_affine(&mut system, &mut u, settings, LinearSettings::default(), &mut silent);
+            solve_affine(&mut system, &mut u, settings, LinearOptions::default(), &mut silent);
         let report = report.expect("applies").converged().expect("converges");
         assert_eq!(report.solver, if symmetric { "cg" } else { "gmres" });
         assert!(error(&u, &solution) < 1e-9);

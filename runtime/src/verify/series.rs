@@ -10,7 +10,7 @@ use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
 use crate::problem::{Context, RunError, check_rank};
 use crate::processes::Reduction;
 use crate::solve::{
-    CgSettings, Continue, DirectFallback, InnerSolver, LinearSettings, NewtonSettings,
+    CgSettings, Continue, DirectFallback, InnerSolver, LinearOptions, NewtonOptions,
     NonlinearSystem, Progress, Report, newton, solve_affine,
 };
 use std::time::Instant;
@@ -98,7 +98,7 @@ impl VerificationProblem {
             Some(_) => DirectFallback::Never,
         };
         let suits = context.default_linear();
-        let by = |solver| LinearSettings { solver, factors: DirectFallback::Never, ..suits };
+        let by = |solver| LinearOptions { solver, factors: DirectFallback::Never, ..suits };
         let named = named.filter(|named| *named != InnerSolver::Direct || !apart);
         let linear = named.map_or(suits, by);
         if factors == DirectFallback::First
@@ -128,7 +128,7 @@ impl VerificationProblem {
         &self,
         operator: &mut Operator,
         u: &mut Vector,
-        (linear, iterations, atol): (LinearSettings, usize, f64),
+        (linear, iterations, atol): (LinearOptions, usize, f64),
         observe: &mut dyn FnMut(Progress) -> Continue,
     ) -> Result<Report, RunError> {
         let mut integrals = self.context.form().integrals.iter();
@@ -137,9 +137,9 @@ impl VerificationProblem {
             let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
             return Ok(solve_affine(operator, u, stop, linear, observe)?);
         }
-        let defaults = NewtonSettings::default();
+        let defaults = NewtonOptions::default();
         let settings =
-            NewtonSettings { rtol: RTOL, atol, max_inner: ITERATIONS, linear, ..defaults };
+            NewtonOptions { rtol: RTOL, atol, max_inner: ITERATIONS, linear, ..defaults };
         // With a better solver as fallback, one linear solve at the limit is enough.
         let inner = &mut |progress: Progress| match progress.iteration < iterations {
             true => Continue::Yes,

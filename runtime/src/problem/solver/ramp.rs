@@ -5,7 +5,7 @@ use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::RunError;
 use crate::solve::{
-    Continue, LoadableSystem, NewtonSettings, NonlinearSystem, OperatorError, Progress, Report,
+    Continue, LoadableSystem, NewtonOptions, NonlinearSystem, OperatorError, Progress, Report,
     Wrapper, join, newton, silent,
 };
 use crate::support::expression::Parameters;
@@ -143,7 +143,7 @@ impl ParameterSweep {
     /// The operator cannot be applied.
     pub(super) fn solve(
         self,
-        (operator, context, settings): (&mut Operator, &Context, NewtonSettings),
+        (operator, context, settings): (&mut Operator, &Context, NewtonOptions),
         (start, failed): (Vector, Report),
         u: &mut Vector,
         observe: &mut dyn FnMut(Progress) -> Continue,

@@ -10,7 +10,7 @@ use crate::algebra::factor::FactorError;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
-use crate::solve::{Approximation, DirectFallback, InnerSolver, LinearSettings, Preconditioning};
+use crate::solve::{Approximation, DirectFallback, InnerSolver, LinearOptions, Preconditioning};
 use std::sync::Arc;
 
 /// Error of a redundant factorisation without data on the whole mesh.
@@ -39,11 +39,11 @@ impl Context {
         &self,
         operator: &mut Operator,
         u: &Vector,
-    ) -> Result<Option<LinearSettings>, RunError> {
+    ) -> Result<Option<LinearOptions>, RunError> {
         let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Multigrid);
-        let defaults = LinearSettings::default();
+        let defaults = LinearOptions::default();
         let linear =
-            LinearSettings { solver, preconditioning, factors: DirectFallback::Never, ..defaults };
+            LinearOptions { solver, preconditioning, factors: DirectFallback::Never, ..defaults };
         let Some(mut made) = self.at_each()? else { return Ok(None) };
         if let (true, Err(FactorError::Singular { unknown, condition })) =
             (self.is_linear(), made.take(u)?)

@@ -104,8 +104,8 @@ pub(super) fn coupled(a: Dense, solution: &[f64]) -> impl NonlinearSystem {
     Coupled(Cubic::new(a, 0.0, solution, true))
 }
 
-fn linear(solver: InnerSolver) -> LinearSettings {
-    LinearSettings { solver, restart: 60, ..LinearSettings::default() }
+fn linear(solver: InnerSolver) -> LinearOptions {
+    LinearOptions { solver, restart: 60, ..LinearOptions::default() }
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn newton_by_factors_is_newton() {
     let mut system = Coupled(Cubic::new(stiff(30), 500.0, &solution, true));
     let mut u = Vector::zeros(30, Precision::F64);
     let settings =
-        NewtonSettings { linear: linear(InnerSolver::Direct), ..NewtonSettings::default() };
+        NewtonOptions { linear: linear(InnerSolver::Direct), ..NewtonOptions::default() };
     let result = newton(&mut system, &mut u, settings, &mut silent, &mut silent);
     let result = result.expect("applies");
     assert!(result.newton.iter().all(|step| step.solver == "direct"));
@@ -216,7 +216,7 @@ fn spring(f: f64, support: fn(f64) -> f64) -> Spring {
 fn load_steps_follow_the_boundary_and_the_parameter() {
     let mut system = spring(1.5, |s| 4.0 * s);
     let mut u = Vector::from_slice(&[4.0, 0.0], Precision::F64);
-    let settings = NewtonSettings { line_search: false, ..NewtonSettings::default() };
+    let settings = NewtonOptions { line_search: false, ..NewtonOptions::default() };
     let mut seen = Vec::new();
     let result = newton_in_load_steps(
         &mut system,
@@ -249,7 +249,7 @@ fn a_load_that_cannot_be_borne_says_in_which_step() {
     // atan stays below π/2, which 2 s reaches.
     let mut system = spring(2.0, |_| 0.0);
     let mut u = Vector::zeros(2, Precision::F64);
-    let settings = NewtonSettings { max_iterations: 20, ..NewtonSettings::default() };
+    let settings = NewtonOptions { max_iterations: 20, ..NewtonOptions::default() };
     let result = newton_in_load_steps(&mut system, &mut u, 8, settings, &mut silent, &mut silent);
     let result = result.expect("applies");
     assert_eq!(result.solved, 6);
@@ -263,7 +263,7 @@ fn load_steps_take_the_boundary_values_of_each_load() {
     let mut system = spring(0.0, |s| 4.0 * (std::f64::consts::PI * s).sin());
     let mut u = Vector::from_slice(&[4.0 * std::f64::consts::PI.sin(), 1e-3], Precision::F64);
     let mut supports = Vec::new();
-    let settings = NewtonSettings { atol: 1e-12, ..NewtonSettings::default() };
+    let settings = NewtonOptions { atol: 1e-12, ..NewtonOptions::default() };
     let solved = newton_in_load_steps(
         &mut system,
         &mut u,
@@ -287,7 +287,7 @@ fn a_load_step_that_fails_is_halved() {
     let mut system = spring(1.5, |s| 4.0 * s);
     let mut u = Vector::from_slice(&[4.0, 0.0], Precision::F64);
     let settings =
-        NewtonSettings { line_search: false, max_iterations: 6, ..NewtonSettings::default() };
+        NewtonOptions { line_search: false, max_iterations: 6, ..NewtonOptions::default() };
     let solved = newton_in_load_steps(&mut system, &mut u, 2, settings, &mut silent, &mut silent);
     let solved = solved.expect("applies");
     assert_eq!((solved.solved, solved.newton.outcome), (2, Outcome::Converged));

@@ -201,19 +201,19 @@ fn settings_outside_of_their_ranges_are_refused() {
             assert!(said.contains(name) && said.contains("help: "), "{solver}: {said}");
         }
     }
-    let refused = |settings: NewtonSettings| {
+    let refused = |settings: NewtonOptions| {
         let mut system = Cubic::new(stiff(5), 0.0, &wave(5), true);
         let mut u = Vector::zeros(5, Precision::F64);
         newton(&mut system, &mut u, settings, &mut silent, &mut silent).is_err()
     };
-    let fine = NewtonSettings::default();
+    let fine = NewtonOptions::default();
     assert!(!refused(fine));
-    assert!(refused(NewtonSettings { rtol: 2.0, ..fine }));
-    assert!(refused(NewtonSettings { max_iterations: 0, ..fine }));
-    assert!(refused(NewtonSettings { max_inner: 0, ..fine }));
-    assert!(refused(NewtonSettings { forcing: Forcing::Fixed(1.0), ..fine }));
-    let restart = LinearSettings { restart: 0, ..LinearSettings::default() };
-    assert!(refused(NewtonSettings { linear: restart, ..fine }));
+    assert!(refused(NewtonOptions { rtol: 2.0, ..fine }));
+    assert!(refused(NewtonOptions { max_iterations: 0, ..fine }));
+    assert!(refused(NewtonOptions { max_inner: 0, ..fine }));
+    assert!(refused(NewtonOptions { forcing: Forcing::Fixed(1.0), ..fine }));
+    let restart = LinearOptions { restart: 0, ..LinearOptions::default() };
+    assert!(refused(NewtonOptions { linear: restart, ..fine }));
 }
 
 #[test]
@@ -222,8 +222,7 @@ fn newton_solves_an_affine_system_in_a_step_and_stops_at_rounding() {
     for (rtol, outcome) in [(1e-8, Outcome::Converged), (0.0, Outcome::Rounding)] {
         let mut system = Cubic::new(stiff(25), 0.0, &solution, true);
         let mut u = Vector::from_slice(&[0.5; 25], Precision::F64);
-        let settings =
-            NewtonSettings { forcing: Forcing::Target, rtol, ..NewtonSettings::default() };
+        let settings = NewtonOptions { forcing: Forcing::Target, rtol, ..NewtonOptions::default() };
         let report = super::solve(&mut system, &mut u, settings);
         assert_eq!(report.outcome, outcome, "{report:?}");
         assert!(report.iterations <= 2, "{report:?}");
@@ -232,7 +231,7 @@ fn newton_solves_an_affine_system_in_a_step_and_stops_at_rounding() {
     // An initial residual at the rounding-error level.
     let mut system = Cubic::new(stiff(25), 500.0, &solution, true);
     let mut u = Vector::from_slice(&solution, Precision::F64);
-    let report = super::solve(&mut system, &mut u, NewtonSettings::default());
+    let report = super::solve(&mut system, &mut u, NewtonOptions::default());
     assert!(report.outcome.is_success(), "{report:?}");
 }
 
@@ -243,7 +242,7 @@ fn factors_take_over_where_iterations_fail() {
     let mut system = indefinite::coupled(stiff(60), &solution);
     let mut u = Vector::zeros(60, Precision::F64);
     let after = DirectFallback::After { iterations: 5 };
-    let linear = LinearSettings { factors: after, ..LinearSettings::default() };
+    let linear = LinearOptions { factors: after, ..LinearOptions::default() };
     let settings = CgSettings { max_iterations: 20, ..CgSettings::default() };
     let report = solve_affine(&mut system, &mut u, settings, linear, &mut silent);
     let report = report.expect("applies");
@@ -252,7 +251,7 @@ fn factors_take_over_where_iterations_fail() {
     let [note] = report.notes.as_slice() else { panic!("{:?}", report.notes) };
     assert!(note.contains("cg") && note.contains("after 5 iterations; direct"), "{note}");
     // Without permission it does not.
-    let linear = LinearSettings { factors: DirectFallback::Never, ..linear };
+    let linear = LinearOptions { factors: DirectFallback::Never, ..linear };
     let report = solve_affine(&mut system, &mut u, settings, linear, &mut silent);
     assert_eq!(report.expect("applies").outcome, Outcome::IterationLimit);
 }

@@ -62,7 +62,7 @@ impl NonlinearSystem for Condensable {
 
 #[test]
 fn factors_follow_a_block_that_becomes_singular() {
-    let linear = LinearSettings { solver: InnerSolver::Direct, ..LinearSettings::default() };
+    let linear = LinearOptions { solver: InnerSolver::Direct, ..LinearOptions::default() };
     let mut u = Vector::zeros(2, Precision::F64);
     let mut affine = AffineSolver::new(&u, linear);
     for a in [[2.0, 1.0, 1.0, 1.0], [2.0, 1.0, 1.0, 0.0], [2.0, 1.0, 1.0, 3.0]] {

@@ -62,7 +62,7 @@ impl NonlinearSystem for Creeping {
 fn steps_that_creep_through_noise_end() {
     let mut system = Creeping { evaluations: Cell::new(0) };
     let mut u = Vector::zeros(SIZE, Precision::F64);
-    let settings = NewtonSettings { rtol: 1e-17, ..NewtonSettings::default() };
+    let settings = NewtonOptions { rtol: 1e-17, ..NewtonOptions::default() };
     let report = newton(&mut system, &mut u, settings, &mut silent, &mut silent).expect("applied");
     assert_eq!(report.outcome, Outcome::Rounding, "{:?}", report.history);
     assert!(report.iterations <= 6, "{:?}", report.history);

@@ -148,11 +148,12 @@ impl Problem {
         let prepared = prepare(program, &self.name, &self.overrides, &self.folder, &self.group);
         let (problem, mesh) = prepared.map_err(|error| match error {
             PrepareError::Language(found) => Error::language(program.source(), found),
-            PrepareError::Mesh(error) | PrepareError::Part(_, PartError::Load(error)) => {
-                error.into()
-            }
-            PrepareError::Part(_, PartError::Periodic(error)) => RunError::from(error).into(),
-            PrepareError::Part(_, PartError::Few(error)) => Error::Processes(error.to_string()),
+            PrepareError::Mesh(error) => error.into(),
+            PrepareError::Part(of) => match of.1 {
+                PartError::Load(error) => error.into(),
+                PartError::Periodic(error) => RunError::from(error).into(),
+                PartError::Few(error) => Error::Processes(error.to_string()),
+            },
         })?;
         let target = self.form.target(self.execution);
         let mut steps = StepRecorder { observe, taken: Vec::new() };

@@ -18,7 +18,7 @@ pub enum PrepareError {
     /// A mesh that cannot be generated or read.
     Mesh(LoadError),
     /// A mesh that cannot be distributed or refined, with its problem.
-    Part(Box<Problem>, PartError),
+    Part(Box<(Problem, PartError)>),
 }
 
 /// Creates a problem of a program, and its mesh by `make` from the source and a folder. Paths in the text start from
@@ -64,6 +64,6 @@ pub fn prepare(
     let (problem, mesh) = prepare_with(program, name, overrides, folder, make, InitialMesh::dim)?;
     match mesh.part(problem.refine, &problem.periodic, group) {
         Ok(part) => Ok((problem, part)),
-        Err(error) => Err(PrepareError::Part(Box::new(problem), error)),
+        Err(error) => Err(PrepareError::Part(Box::new((problem, error)))),
     }
 }

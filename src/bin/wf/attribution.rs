@@ -80,7 +80,10 @@ impl ErrorAttribution<'_> {
         match error {
             PrepareError::Language(found) => Failure::diagnostics(self.program.source(), &found),
             PrepareError::Mesh(error) => self.mesh(&error),
-            PrepareError::Part(problem, error) => self.part(&problem, error),
+            PrepareError::Part(of) => {
+                let (problem, error) = *of;
+                self.part(&problem, error)
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::{Emission, Error, emit_program};
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::problem::{Reports, SolverSettings};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
@@ -90,6 +90,16 @@ impl Form {
     /// Returns the functionals of a report of the form, for `text` after the `=` of a `report`.
     pub(crate) fn reports(&self, dim: usize, text: &str) -> Result<Reports, Error> {
         let found = self.program.report(&self.name, dim, text);
+        found.map_err(|found| Error::language(self.program.source(), found))
+    }
+
+    /// Returns a pointwise expression of the form and its shape; no form for 0.
+    pub(crate) fn pointwise(
+        &self,
+        dim: usize,
+        text: &str,
+    ) -> Result<(Option<PointForm>, Shape), Error> {
+        let found = self.program.pointwise(&self.name, dim, text);
         found.map_err(|found| Error::language(self.program.source(), found))
     }
 

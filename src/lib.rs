@@ -91,6 +91,7 @@ pub use runtime::device::{Backend, Device};
 pub use runtime::kernels::compile::{Execution, Origin};
 pub use runtime::mesh::Mesh;
 pub use runtime::operator::assemble::Csr;
+pub use runtime::operator::functional::QuadratureValues;
 pub use runtime::problem::{
     AssembledSystem, Kernels, MatrixPencil, Mode, ReportValue, RunError, Seconds, Step, StepKind,
     TimeError,
@@ -99,8 +100,8 @@ pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Rep
 pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};
 pub use solution::Solution;
 pub use system::{
-    ALL, Boundary, Data, DataValues, FieldName, Function, Params, Setup, Snapshot, Steps, System,
-    TimeIntegrator, TypedField, Value, at, mesh,
+    ALL, Boundary, Data, DataValues, FieldName, Function, Functional, Params, Setup, Snapshot,
+    Steps, System, TimeIntegrator, TypedField, Value, at, mesh,
 };
 
 /// Opens a device with separate memory, by a part of its name or for CUDA its number; the first suitable one without a

@@ -11,6 +11,7 @@ mod snapshot;
 mod time;
 mod typed;
 
+pub use functionals::Functional;
 pub use setup::{ALL, Boundary, Setup, Value};
 pub use snapshot::{Snapshot, Steps};
 pub use time::TimeIntegrator;

@@ -13,10 +13,9 @@ use fem_dsl::source::Source;
 use runtime::device::Device;
 use runtime::kernels::compile::Target;
 use runtime::mesh::load;
-use runtime::operator::TableCache;
 use runtime::problem::{
-    self, Context, EvaluationState, NullMonitor, Platform, ReportResult, ReportValue, Solution,
-    report, run_steps,
+    self, Context, EvaluationState, NullMonitor, Platform, ReportCache, ReportResult, ReportValue,
+    Solution, report, run_steps,
 };
 use runtime::solve::Continue;
 use serde_json::Value;
@@ -187,31 +186,30 @@ fn what_is_measured_takes_tables_from_the_solve() {
     let context = Context::new(problem, mesh, Platform::native()).expect("a problem");
     let u: Vec<f64> = (0..context.on.n_dofs()).map(|i| 1.0 + (i as f64 * 12.9898).sin()).collect();
     let alone = EvaluationState::of(&context, &u);
-    let numbers = |of: EvaluationState<'_>,
-                   device: Option<&Arc<dyn Device>>,
-                   table_cache: &mut TableCache| {
-        let platform = Platform::new(Target::native(), device.cloned());
-        let found = report(&context.problem.reports, of, &platform, table_cache);
-        let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
-        let number = |found: &ReportResult| match &found.value {
-            ReportValue::Value(_, values) => values[0],
-            ReportValue::Line(..) => f64::NAN,
+    let numbers =
+        |of: EvaluationState<'_>, device: Option<&Arc<dyn Device>>, cache: &mut ReportCache| {
+            let platform = Platform::new(Target::native(), device.cloned());
+            let found = report(&context.problem.reports, of, &platform, cache);
+            let (found, _) = found.unwrap_or_else(|error| panic!("{device:?}: {error}"));
+            let number = |found: &ReportResult| match &found.value {
+                ReportValue::Value(_, values) => values[0],
+                ReportValue::Line(..) => f64::NAN,
+            };
+            found.iter().map(number).collect::<Vec<f64>>()
         };
-        found.iter().map(number).collect::<Vec<f64>>()
-    };
-    let wanted = numbers(alone, None, &mut TableCache::default());
+    let wanted = numbers(alone, None, &mut ReportCache::default());
     for device in devices() {
         let platform = Platform::new(Target::native(), Some(device.clone()));
         let (operator, _) = context.operator_on(&platform).expect("an operator");
-        let (mut vector, mut table_cache) = (operator.vector(), operator.table_cache());
+        let (mut vector, mut cache) = (operator.vector(), ReportCache::new(operator.table_cache()));
         vector.set(&u);
         let beside = EvaluationState { vector: Some(&vector), ..alone };
-        let first = numbers(beside, Some(&device), &mut table_cache);
-        let tables = table_cache.tables();
-        let again = numbers(beside, Some(&device), &mut table_cache);
-        // The tables of the functionals, in cells without and with conditions.
-        assert_eq!(table_cache.tables() - tables, 2, "{device:?}");
-        let other = numbers(alone, Some(&device), &mut TableCache::default());
+        let first = numbers(beside, Some(&device), &mut cache);
+        let tables = cache.tables.tables();
+        let again = numbers(beside, Some(&device), &mut cache);
+        // Kernels are kept with their tables.
+        assert_eq!(cache.tables.tables(), tables, "{device:?}");
+        let other = numbers(alone, Some(&device), &mut ReportCache::default());
         for found in [first, again, other] {
             for (found, wanted) in found.iter().zip(&wanted) {
                 assert!(

@@ -62,7 +62,9 @@ pub use prescribed::{
     conditions, data, datum, discretise, meetings,
 };
 pub(crate) use reduced_integration::check_rank;
-pub use reports::{EvaluationState, ReportResult, ReportValue, report};
+pub use reports::{
+    EvaluationState, ReportCache, ReportResult, ReportValue, at_quadrature_points, report,
+};
 pub use singular::SingularMatrix;
 pub use solver::{solve, values};
 use steady::{StartState, solve_steady};

@@ -3,13 +3,20 @@
 use super::setup::checked;
 use super::{FieldName, System, TypedField, Value};
 use crate::{Error, ReportValue, Vector, threads};
+use fem_dsl::problem::Reports;
 use runtime::mesh::locate::{LocatedPoint, Locator};
-use runtime::operator::functional::{errors_of, field_at, measuring_rule};
-use runtime::problem::{EvaluationState, RunError, report};
+use runtime::operator::functional::{QuadratureValues, errors_of, field_at, measuring_rule};
+use runtime::problem::{EvaluationState, ReportCache, RunError, at_quadrature_points, report};
 use std::sync::OnceLock;
 
 /// Writes known values at a point.
 type PointFunction<'a> = &'a (dyn Fn(&[f64; 3], &mut [f64]) + Sync);
+
+/// A functional of states, as a `report` of the language states it: see [`System::functional`].
+pub struct Functional {
+    reports: Reports,
+    cache: ReportCache,
+}
 
 impl System {
     /// Computes ‖u − exact‖ in L2, (∫ |u − exact|² dx)^½.
@@ -138,25 +145,93 @@ impl System {
     /// # Ok::<(), weakform::Error>(())
     /// ```
     ///
-    /// The text is checked, and integration kernels are generated, at each call; beyond 100,000 points these are
-    /// compiled, and cached from the second time on.
+    /// The text is checked, and kernels are generated, at each call: see [`System::functional`] for repeated use.
     ///
     /// # Errors
     ///
     /// Errors in the text, a vector that does not fit, an unknown tag, or unsupported kernels. A point outside of the
     /// mesh has the value NaN, with a warning.
     pub fn measure(&self, u: &Vector, text: &str) -> Result<ReportValue, Error> {
-        self.fits(u)?;
+        self.evaluate(&mut self.functional(text)?, u)
+    }
+
+    /// Checks the text of a `report` once, for [`System::evaluate`] at many states.
+    ///
+    /// ```
+    /// use weakform::{mesh, weak_form};
+    ///
+    /// weak_form! { form heat { field u: scalar; f1[u] = grad(u); } }
+    ///
+    /// let system = heat::form().on(mesh("box(dim: 2, cells: 4)")?).build()?;
+    /// let mut mean = system.functional("integral(u) / integral(1)")?;
+    /// for value in [1.0, 2.0, 3.0] {
+    ///     let u = system.interpolate("u", |_| value)?;
+    ///     let found = system.evaluate(&mut mean, &u)?.number().expect("a number");
+    ///     assert!((found - value).abs() < 1e-12);
+    /// }
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Errors in the text.
+    pub fn functional(&self, text: &str) -> Result<Functional, Error> {
         let reports = self.source.reports(self.context.form().dim, text)?;
+        Ok(Functional { reports, cache: ReportCache::new(self.operator.table_cache()) })
+    }
+
+    /// Evaluates a functional at the state `u`. Its kernels and tables are made at the first call, and again after the mesh
+    /// or the data has changed.
+    ///
+    /// # Errors
+    ///
+    /// As for [`System::measure`].
+    pub fn evaluate(&self, functional: &mut Functional, u: &Vector) -> Result<ReportValue, Error> {
+        self.fits(u)?;
         let numbers = u.to_vec();
         let (vector, load) = (Some(u), self.load.as_deref());
         let of = EvaluationState { vector, load, ..EvaluationState::of(&self.context, &numbers) };
-        let mut table_cache = self.operator.table_cache();
+        let Functional { reports, cache } = functional;
         let (outcomes, notes) =
-            threads::roomy(|| report(&reports, of, &self.context.platform, &mut table_cache))?;
+            threads::roomy(|| report(reports, of, &self.context.platform, cache))?;
         notes.iter().for_each(|note| tracing::warn!("{note}"));
         let found = outcomes.into_iter().next().map(|outcome| outcome.value);
         Ok(found.unwrap_or_else(|| unreachable!("a report that was checked")))
+    }
+
+    /// Evaluates an expression of the language at the quadrature points of all cells, with the rule of the form.
+    ///
+    /// ```
+    /// use weakform::{mesh, weak_form};
+    ///
+    /// weak_form! { form heat { field u: scalar; param kappa = 3; f1[u] = kappa * grad(u); } }
+    ///
+    /// let system = heat::form().on(mesh("box(dim: 2, cells: 4)")?).degree(2).build()?;
+    /// let u = system.interpolate("u", |x| x[0] * x[1])?;
+    /// let flux = system.at_quadrature_points(&u, "kappa * grad(u)")?;
+    /// // ∫ 3 y dx, from the first component.
+    /// let sum: f64 = flux.weights.iter().zip(flux.values.chunks(2)).map(|(w, flux)| w * flux[0]).sum();
+    /// assert!((sum - 1.5).abs() < 1e-12);
+    /// assert!((flux.weights.iter().sum::<f64>() - 1.0).abs() < 1e-12);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// Errors in the text, a vector that does not fit.
+    pub fn at_quadrature_points(&self, u: &Vector, text: &str) -> Result<QuadratureValues, Error> {
+        self.fits(u)?;
+        let dim = self.context.form().dim;
+        let (form, shape) = self.source.pointwise(dim, text)?;
+        let numbers = u.to_vec();
+        let of = EvaluationState::of(&self.context, &numbers);
+        let count = shape.components();
+        let Some(form) = form.filter(|form| !form.integrals.is_empty()) else {
+            let one = self.at_quadrature_points(u, "1")?;
+            let values = vec![0.0; one.points.len() * count];
+            return Ok(QuadratureValues { values, ..one });
+        };
+        Ok(threads::roomy(|| at_quadrature_points(&form, count, of))?)
     }
 
     fn errors(

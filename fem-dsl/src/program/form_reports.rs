@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
 use crate::measures::norms;
-use crate::point::point;
+use crate::point::{PointForm, Shape, point};
 use crate::problem::{FunctionalKind, ReportFormula, Reports};
 use crate::simplify::simplify;
 use std::ops::Range;
@@ -29,6 +29,29 @@ impl Program {
             return Err(found);
         }
         Ok(reports(content.reports, checked.fields.len()))
+    }
+
+    /// Returns a pointwise expression of a form in `dim` dimensions: a form with an additional field whose f0 it is, and its
+    /// shape. The form is `None` for 0.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Program::report`].
+    pub fn pointwise(
+        &self,
+        form: &str,
+        dim: usize,
+        value: &str,
+    ) -> Result<(Option<PointForm>, Shape), Vec<Diagnostic>> {
+        // A line has values of any shape.
+        let [from, to] = ["0", "1"].map(|x| vec![x; dim].join(", "));
+        let line = format!("line({value}, from: [{from}], to: [{to}], points: 2)");
+        let Reports { items, pointwise, .. } = self.report(form, dim, &line)?;
+        let shape = items.iter().find_map(|report| match report.value {
+            ReportFormula::Line { shape, .. } => Some(shape),
+            ReportFormula::Value { .. } => None,
+        });
+        Ok((pointwise, shape.unwrap_or(Shape::Scalar)))
     }
 }
 

@@ -10,7 +10,9 @@
 
 mod pointwise;
 
-pub use pointwise::{Extrema, extrema, field_at, values_at};
+pub use pointwise::{
+    Extrema, QuadratureValues, extrema, field_at, values_at, values_at_quadrature,
+};
 
 use crate::algebra::vector::root_of_squares;
 use crate::space::Space;

@@ -14,7 +14,7 @@ use super::multigrid::HierarchyInput;
 use super::numerical_null_space::row_at;
 use super::plan::cost::factorisation_for_modes;
 use super::plan::is_saddle;
-use super::reports::{self, EvaluationState, ReportResult as Reported, ranges};
+use super::reports::{self, EvaluationState, ReportCache, ReportResult as Reported, ranges};
 use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
@@ -354,7 +354,7 @@ fn modes(
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     operator.precondition_by(None);
     let mut modes = Vec::new();
-    let mut table_cache = operator.table_cache();
+    let mut cache = ReportCache::new(operator.table_cache());
     for ((value, residual), mut vector) in values.into_iter().zip(residuals).zip(vectors) {
         let numbers = vector.to_vec();
         let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
@@ -367,7 +367,7 @@ fn modes(
         let u = vector.to_vec();
         let of = EvaluationState { vector: Some(&vector), ..EvaluationState::of(context, &u) };
         let reports = &context.problem.reports;
-        let (reports, said) = reports::report(reports, of, platform, &mut table_cache)?;
+        let (reports, said) = reports::report(reports, of, platform, &mut cache)?;
         notes.extend(said);
         let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
         modes.push(Mode { value, residual, u, reports, ranges });

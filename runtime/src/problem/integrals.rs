@@ -20,13 +20,18 @@ use std::borrow::Cow;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Kernels that integrate functionals of one state.
-pub(super) struct Integrals<'a> {
+/// Kernels that integrate functionals.
+pub(super) struct IntegralKernels {
     operator: Operator,
-    state: Cow<'a, Vector>,
     found: Vector,
     /// Degrees of freedom and number of components of each additional field.
     further: Vec<(Range<usize>, usize)>,
+}
+
+/// The same with a state.
+pub(super) struct Integrals<'a> {
+    pub(super) kernels: IntegralKernels,
+    state: Cow<'a, Vector>,
 }
 
 /// Resources for a residual on a mesh with existing operators.
@@ -57,8 +62,14 @@ impl<'a> Integrals<'a> {
         let components = further.into_iter().map(|(_, components)| components);
         let further = unknowns.zip(components).collect();
         let operator = residual_of(form, elements, on, params, beside)?.of_first(own);
-        let (state, found) = (of.vector_for(&operator), operator.zeros());
-        Ok(Self { operator, state, found, further })
+        let found = operator.zeros();
+        Ok(Self::of(IntegralKernels { operator, found, further }, of))
+    }
+
+    /// Gives kernels a state on their discretisation.
+    pub(super) fn of(kernels: IntegralKernels, of: EvaluationState<'a>) -> Self {
+        let state = of.vector_for(&kernels.operator);
+        Self { kernels, state }
     }
 
     /// Replaces the time and the parameters.
@@ -67,7 +78,7 @@ impl<'a> Integrals<'a> {
     ///
     /// A device failure.
     pub(super) fn set_params(&mut self, params: &[f64]) -> Result<(), RunError> {
-        Ok(self.operator.set_params(params)?)
+        Ok(self.kernels.operator.set_params(params)?)
     }
 
     /// Returns the integrals of all components of the additional fields, concatenated.
@@ -76,14 +87,15 @@ impl<'a> Integrals<'a> {
     ///
     /// A device failure.
     pub(super) fn evaluate(&mut self) -> Result<Vec<f64>, RunError> {
-        self.operator.residual(&self.state, &mut self.found)?;
-        self.operator.finish()?;
+        let IntegralKernels { operator, found, further } = &mut self.kernels;
+        operator.residual(&self.state, found)?;
+        operator.finish()?;
         let mut sums = Vec::new();
-        for (unknowns, components) in &self.further {
-            let field = self.found.part(unknowns.clone());
+        for (unknowns, components) in further {
+            let field = found.part(unknowns.clone());
             sums.extend((0..*components).map(|at| sum(&field, at, *components)));
         }
-        self.operator.discretisation().mesh.sum_in_all(&mut sums);
+        operator.discretisation().mesh.sum_in_all(&mut sums);
         Ok(sums)
     }
 }

@@ -3,7 +3,7 @@
 use super::assess::{IntegrationBackend, assess};
 use super::clock::Seconds;
 use super::context::Context;
-use super::reports::{self, EvaluationState, ranges};
+use super::reports::{self, EvaluationState, ReportCache, ranges};
 use super::{Kernels, RunError, Solution};
 use crate::algebra::vector::Vector;
 use crate::operator::{Operator, TableCache};
@@ -42,7 +42,7 @@ pub(super) fn measure(
     seen: &Context,
     state: State,
     vector: Option<&Vector>,
-    table_cache: &mut TableCache,
+    tables: TableCache,
 ) -> Result<Solution, RunError> {
     let _assessing = doing("evaluating errors and reports");
     let State { kernels, u, report, linear_iterations, multigrid, residual, throughput, mut notes } =
@@ -50,7 +50,8 @@ pub(super) fn measure(
     let (problem, on) = (&seen.problem, &seen.on);
     let of = EvaluationState { vector, ..EvaluationState::of(seen, &u) };
     let backend = IntegrationBackend::new(&seen.platform);
-    let (errors, energy) = assess(problem, of, backend, table_cache)?;
+    let mut cache = ReportCache::new(tables);
+    let (errors, energy) = assess(problem, of, backend, &mut cache.tables)?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -58,7 +59,7 @@ pub(super) fn measure(
             false
         }
     });
-    let (reports, said) = reports::report(&problem.reports, of, &seen.platform, table_cache)?;
+    let (reports, said) = reports::report(&problem.reports, of, &seen.platform, &mut cache)?;
     notes.extend(said);
     let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
     Ok(Solution {
@@ -108,7 +109,7 @@ pub fn solution_of(
         throughput,
         notes,
     };
-    measure(context, context, state, Some(u), &mut operator.table_cache())
+    measure(context, context, state, Some(u), operator.table_cache())
 }
 
 /// Returns whether an energy overflows or underflows double precision although the degrees of freedom are finite.

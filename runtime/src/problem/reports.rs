@@ -12,12 +12,14 @@
 
 use super::RunError;
 use super::context::{Context, Platform};
-use super::integrals::{Integrals, SharedResources, residual_of};
+use super::integrals::{IntegralKernels, Integrals, SharedResources, residual_of};
 use super::prescribed::nodes_under;
 use crate::algebra::vector::{Vector, root_of_squares};
 use crate::kernels::compile::{Execution, Target};
 use crate::mesh::locate::{LocatedPoint, Locator};
-use crate::operator::functional::{Extrema, extrema, rule_of_data, values_at};
+use crate::operator::functional::{
+    Extrema, QuadratureValues, extrema, rule_of_data, values_at, values_at_quadrature,
+};
 use crate::operator::{Operator, TableCache};
 use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
@@ -32,6 +34,7 @@ use fem_dsl::problem::{
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
@@ -73,7 +76,7 @@ pub struct EvaluationState<'a> {
     /// The form that was solved.
     pub form: &'a PointForm,
     /// Its discretisation.
-    pub on: &'a Discretisation,
+    pub on: &'a Arc<Discretisation>,
     /// The elements of its form.
     pub elements: &'a Elements,
     /// Time and parameters.
@@ -107,9 +110,39 @@ impl<'a> EvaluationState<'a> {
     }
 }
 
+/// Tables and kernels of reports, kept from one evaluation to the next on the same discretisation.
+#[derive(Default)]
+pub struct ReportCache {
+    /// Operator tables ([`Operator::table_cache`]).
+    pub tables: TableCache,
+    kept: Option<KeptKernels>,
+}
+
+/// Kernels of the integrals and of the residual without conditions, on a discretisation.
+struct KeptKernels {
+    on: Arc<Discretisation>,
+    integrals: Option<IntegralKernels>,
+    residual: Option<Operator>,
+}
+
+impl ReportCache {
+    /// A cache that begins with tables of an operator.
+    pub fn new(tables: TableCache) -> Self {
+        Self { tables, kept: None }
+    }
+
+    /// Returns the kernels that were kept for a discretisation.
+    fn of(&mut self, on: &Arc<Discretisation>) -> &mut KeptKernels {
+        if !self.kept.as_ref().is_some_and(|kept| Arc::ptr_eq(&kept.on, on)) {
+            self.kept = None;
+        }
+        let fresh = || KeptKernels { on: Arc::clone(on), integrals: None, residual: None };
+        self.kept.get_or_insert_with(fresh)
+    }
+}
+
 /// Evaluates the reports at a state; returns results and notes. A point outside the mesh has the value NaN. Every value
-/// that is not finite is reported as a warning. `table_cache` caches operator tables ([`Operator::table_cache`]); it
-/// may be empty.
+/// that is not finite is reported as a warning. A `cache` belongs to one set of reports, and may be empty.
 ///
 /// # Errors
 ///
@@ -118,7 +151,7 @@ pub fn report(
     reports: &Reports,
     of: EvaluationState<'_>,
     platform: &Platform,
-    table_cache: &mut TableCache,
+    cache: &mut ReportCache,
 ) -> Result<(Vec<ReportResult>, Vec<String>), RunError> {
     if reports.items.is_empty() {
         return Ok((Vec::new(), Vec::new()));
@@ -127,7 +160,7 @@ pub fn report(
     let mut reporter = Reporter {
         of,
         platform,
-        table_cache,
+        cache,
         integrals: Vec::new(),
         pointwise: reports.pointwise.as_ref().map(|form| PointwiseExpressions::new(form, of)),
         extrema: Vec::new(),
@@ -153,6 +186,24 @@ pub fn report(
     let outcomes: Vec<ReportResult> =
         reports.items.iter().map(outcome).collect::<Result<_, RunError>>()?;
     Ok((outcomes, reporter.notes))
+}
+
+/// Evaluates a pointwise expression, f0 of a form's additional field with some components, at the points of the form's
+/// quadrature.
+///
+/// # Errors
+///
+/// An element that does not exist.
+pub fn at_quadrature_points(
+    form: &PointForm,
+    components: usize,
+    of: EvaluationState<'_>,
+) -> Result<QuadratureValues, RunError> {
+    let pointwise = PointwiseExpressions::new(form, of);
+    let Some(integral) = form.integrals.first() else { return Ok(QuadratureValues::default()) };
+    let pick = |roots: &[f64]| pointwise.pick(roots, 0, components, |value| *value);
+    let (rule, of_form) = (of.elements.rule, (integral, &pointwise.roots[..]));
+    Ok(values_at_quadrature(of.on, rule, of_form, of.u, of.parameters, pick)?)
 }
 
 /// Warns about a report that is not finite.
@@ -222,7 +273,7 @@ impl<'a> PointwiseExpressions<'a> {
 struct Reporter<'a> {
     of: EvaluationState<'a>,
     platform: &'a Platform,
-    table_cache: &'a mut TableCache,
+    cache: &'a mut ReportCache,
     /// Integrated components.
     integrals: Vec<f64>,
     pointwise: Option<PointwiseExpressions<'a>>,
@@ -248,14 +299,23 @@ impl<'a> Reporter<'a> {
             return Ok(vec![0.0; further.iter().map(|(_, components)| components).sum()]);
         }
         let platform = &self.platform_of(&own);
-        let beside = SharedResources { platform, table_cache: self.table_cache };
         // The form of norms has an additional parameter, which scales the squared quantity.
         let scalable = form.params.len() > self.of.form.params.len();
         let params = |scale: f64| -> Vec<f64> {
             let more = scalable.then_some(scale);
             self.of.parameters.values.iter().copied().chain(more).collect()
         };
-        let mut integrals = Integrals::new(form, &own, self.of, &params(1.0), beside)?;
+        let mut integrals = match self.cache.of(on).integrals.take() {
+            Some(kernels) => {
+                let mut integrals = Integrals::of(kernels, self.of);
+                integrals.set_params(&params(1.0))?;
+                integrals
+            }
+            None => {
+                let beside = SharedResources { platform, table_cache: &mut self.cache.tables };
+                Integrals::new(form, &own, self.of, &params(1.0), beside)?
+            }
+        };
         let mut found = integrals.evaluate()?;
         for &at in norms {
             let sum = found[at];
@@ -264,6 +324,7 @@ impl<'a> Reporter<'a> {
                 Ok::<_, RunError>(integrals.evaluate()?[at])
             })?;
         }
+        self.cache.of(on).integrals = Some(integrals.kernels);
         Ok(found)
     }
 
@@ -283,13 +344,22 @@ impl<'a> Reporter<'a> {
     fn residual(&mut self) -> Result<Vec<f64>, RunError> {
         let EvaluationState { form, on, elements, .. } = self.of;
         let (params, platform) = (&self.of.parameters.values, &self.platform_of(elements));
-        let beside = SharedResources { platform, table_cache: self.table_cache };
-        let free = on.with_fields(form, &[])?;
-        let operator = residual_of(form, elements, free, params, beside)?;
-        let operator = operator.of_first(on.fields.len());
+        let operator = match self.cache.of(on).residual.take() {
+            Some(mut operator) => {
+                operator.set_params(params)?;
+                operator
+            }
+            None => {
+                let beside = SharedResources { platform, table_cache: &mut self.cache.tables };
+                let free = on.with_fields(form, &[])?;
+                let operator = residual_of(form, elements, free, params, beside)?;
+                operator.of_first(on.fields.len())
+            }
+        };
         let (state, mut r) = (self.of.vector_for(&operator), operator.zeros());
         operator.residual(&state, &mut r)?;
         operator.finish()?;
+        self.cache.of(on).residual = Some(operator);
         Ok(r.to_vec())
     }
 

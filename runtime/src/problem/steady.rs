@@ -101,8 +101,8 @@ pub(super) fn solve_steady(
         throughput,
         notes,
     };
-    let (vector, mut table_cache) = (u, operator.table_cache());
-    let mut solution = measure(&context, &context, state, Some(&vector), &mut table_cache)?;
+    let tables = operator.table_cache();
+    let mut solution = measure(&context, &context, state, Some(&u), tables)?;
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();
     Ok(solution)

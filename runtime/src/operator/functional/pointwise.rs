@@ -9,7 +9,7 @@ use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Integral, NodeId};
-use kernels_gen::element::{ElementError, Lagrange, tabulate};
+use kernels_gen::element::{ElementError, Lagrange, Rule, tabulate};
 
 /// Minimum and maximum of a quantity, with their coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -81,6 +81,48 @@ pub fn extrema(
             all.take(own.least.0, own.least.1);
             all.take(own.most.0, own.most.1);
         }
+    }
+    Ok(all)
+}
+
+/// Values at the quadrature points of all cells, cell by cell.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct QuadratureValues {
+    /// Coordinates of the points.
+    pub points: Vec<[f64; 3]>,
+    /// Weights of the rule times |det J|: their sum is the volume.
+    pub weights: Vec<f64>,
+    /// Values, components interleaved.
+    pub values: Vec<f64>,
+}
+
+/// Evaluates expressions of an integral at the points of a rule in all cells; `select` turns the roots of a point into
+/// its components.
+///
+/// # Errors
+///
+/// An element that does not exist.
+pub fn values_at_quadrature(
+    on: &Discretisation,
+    rule: Rule,
+    (integral, roots): (&Integral, &[NodeId]),
+    u: &[f64],
+    parameters: &Parameters,
+    select: impl Fn(&[f64]) -> Vec<f64> + Sync,
+) -> Result<QuadratureValues, ElementError> {
+    let (nodal, place) = all_nodal(on, u);
+    let (points, weights) = (rule.points(), rule.weights());
+    let found = block_by_block(on, &points, &weights, &nodal, |block| {
+        let rows = evaluated(on, block, &place, parameters, (integral, roots));
+        let at = |point: usize| select(&rows.iter().map(|row| row[point]).collect::<Vec<f64>>());
+        let values = (0..block.weight.len()).flat_map(at).collect();
+        QuadratureValues { points: block.x.clone(), weights: block.weight.clone(), values }
+    })?;
+    let mut all = QuadratureValues::default();
+    for QuadratureValues { points, weights, values } in found {
+        all.points.extend(points);
+        all.weights.extend(weights);
+        all.values.extend(values);
     }
     Ok(all)
 }

@@ -26,8 +26,8 @@ pub(super) fn solution(
         throughput: 0.0,
         notes: Vec::new(),
     };
-    let (seen, table_cache) = (staged.seen(state)?, &mut TableCache::default());
-    let mut solution = measure(staged.context(), &seen, reached, None, table_cache)?;
+    let seen = staged.seen(state)?;
+    let mut solution = measure(staged.context(), &seen, reached, None, TableCache::default())?;
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();
     Ok(solution)

@@ -24,7 +24,8 @@ impl Solution {
         Self { form, solved, steps }
     }
 
-    /// Returns the system of the problem on the last mesh, with its conditions and data, and the solution as its vector.
+    /// Returns the system of the problem on the last mesh, with its conditions and data, and the solution as its vector;
+    /// behind a run through time all are those of its end.
     /// [`System::solution`] leads back.
     ///
     /// ```
@@ -51,7 +52,10 @@ impl Solution {
     /// Unsupported kernels, a device failure.
     pub fn system(&self) -> Result<(System, Vector), Error> {
         let context = self.solved.context.clone();
-        let system = threads::roomy(|| System::of(self.form.clone(), context))?;
+        let mut system = threads::roomy(|| System::of(self.form.clone(), context))?;
+        if self.problem().stepping.is_some() {
+            system.evaluate_prescribed()?;
+        }
         let mut u = system.vector();
         u.set(&self.solved.u);
         Ok((system, u))

@@ -224,6 +224,13 @@ impl System {
         Ok(())
     }
 
+    /// Evaluates conditions and data for the present parameters.
+    pub(crate) fn evaluate_prescribed(&mut self) -> Result<(), Error> {
+        let Context { on, prescribed, parameters, .. } = self.context.clone();
+        self.evaluate_conditions(&parameters)?;
+        self.put_aux(prescribed.aux(&on, &parameters)?.into_iter().enumerate())
+    }
+
     /// Replaces the values of all parameters, in the struct that [`weak_form!`](crate::weak_form) generates for them.
     ///
     /// # Errors

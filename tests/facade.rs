@@ -492,3 +492,36 @@ fn steps_through_time_may_change_their_solver() {
     assert!(found.contains("gmres") && motion.time() == 0.1, "{found}");
     system.advance(&mut motion, 0.1, Some(&good)).expect("a step");
 }
+
+/// The system of a solution through time is that of its end, not of its start.
+#[test]
+fn a_solution_through_time_goes_on_as_a_system_at_its_end() {
+    let text = "form heat { field u: scalar; aux q: scalar; f0[u] = dt(u) - q; f1[u] = grad(u); }
+        problem p solves heat {
+            mesh = box(dim: 2, cells: 2); aux q = 1 + t; dirichlet u = 3 * t on \"x0\";
+            time = bdf(order: 1, to: 0.5, step: 0.25);
+        }";
+    let form = Form::parse(text, "heat").expect("a form");
+    let solution = form.problem("p").expect("a problem").run().expect("a solution");
+    let (system, u) = solution.system().expect("a system");
+    assert_eq!(system.time(), 0.5);
+    assert!(system.aux_values("q").expect("data").iter().all(|q| *q == 1.5));
+    let mut held = u.clone();
+    system.impose(&mut held).expect("a vector");
+    assert_eq!(held.to_vec(), u.to_vec());
+    let start = system.initial().to_vec();
+    assert!(start.iter().any(|value| *value == 1.5) && start.iter().all(|value| *value <= 1.5));
+}
+
+#[test]
+fn a_system_counts_the_iterations_of_its_solution() {
+    let form = Form::parse("form f { field u: scalar; f0[u] = -1; f1[u] = grad(u); }", "f");
+    let square = mesh("box(dim: 2, cells: 8)").expect("a mesh");
+    let setup = form.expect("a form").on(square).dirichlet("u", ALL, |_| 0.0);
+    let mut system = setup.build().expect("a system");
+    let (mut u, cg) = (system.initial(), system.solver("cg(rtol: 1e-8)").expect("a solver"));
+    let report = system.solve_with(&mut u, Some(&cg)).expect("a solution");
+    let iterations = report.iterations;
+    let solution = system.solution(&u, report).expect("a solution");
+    assert!(iterations > 0 && solution.inner().linear_iterations == iterations);
+}

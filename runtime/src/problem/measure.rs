@@ -102,7 +102,11 @@ pub fn solution_of(
     let state = State {
         kernels: kernels.clone(),
         u: u.to_vec(),
-        linear_iterations: report.inner_iterations(),
+        // Without steps of Newton's method all iterations are linear.
+        linear_iterations: match report.newton[..] {
+            [] => report.iterations,
+            _ => report.inner_iterations(),
+        },
         report,
         multigrid: Vec::new(),
         residual,

@@ -28,6 +28,8 @@ pub(super) fn solution(
     };
     let seen = staged.seen(state)?;
     let mut solution = measure(staged.context(), &seen, reached, None, TableCache::default())?;
+    // The context goes on from the time of the state.
+    solution.context.parameters = seen.parameters;
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();
     Ok(solution)

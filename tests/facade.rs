@@ -525,3 +525,21 @@ fn a_system_counts_the_iterations_of_its_solution() {
     let solution = system.solution(&u, report).expect("a solution");
     assert!(iterations > 0 && solution.inner().linear_iterations == iterations);
 }
+
+/// A manufactured solution adds data to the form; reports on its system read the same fields.
+#[test]
+fn a_manufactured_solution_goes_on_as_a_system() {
+    let text = "form f { field u: scalar; f1[u] = grad(u); }
+        problem p solves f {
+            mesh = box(dim: 2, cells: 2); degree = 2; manufactured u = x[0] * x[1]; dirichlet u on all;
+        }";
+    let form = Form::parse(text, "f").expect("a form");
+    let solution = form.problem("p").expect("a problem").run().expect("a solution");
+    let (mut system, mut u) = solution.system().expect("a system");
+    system.solve(&mut u).expect("a solution");
+    let number = |text: &str| system.measure(&u, text).expect("a value").number();
+    assert!((number("integral(u)").expect("a number") - 0.25).abs() < 1e-9);
+    let slope = system.at_quadrature_points(&u, "grad(u)").expect("values");
+    let near = |(x, slope): (&[f64; 3], &[f64])| (slope[0] - x[1]).abs() < 1e-8;
+    assert!(slope.points.iter().zip(slope.values.chunks(2)).all(near));
+}

@@ -38,7 +38,7 @@ impl<'a> IntegrationBackend<'a> {
         Self { platform, many: MANY }
     }
 
-    /// Returns the machine of compiled kernels for a rule; `None` selects the interpreter.
+    /// Returns the platform of compiled kernels for a rule; `None` selects the interpreter.
     fn kernels(&self, of: EvaluationState<'_>, rule: Rule) -> Option<Platform> {
         let target = self.platform.target;
         let few = of.on.mesh.cells_in_all() * rule.count() < self.many;

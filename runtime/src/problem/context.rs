@@ -1,7 +1,7 @@
-//! The way from a problem, a mesh and a machine to what drivers solve.
+//! The way from a problem, a mesh and a platform to what drivers solve.
 //!
 //! ```text
-//! problem, mesh, machine → Context: elements, spaces, conditions, data → operator; SolvePlan
+//! problem, mesh, platform → Context: elements, spaces, conditions, data → operator; SolvePlan
 //! ```
 
 use super::files::FileData;
@@ -43,7 +43,7 @@ impl Platform {
         Self::from(Target::native())
     }
 
-    /// The same machine with another target.
+    /// The same device with another target.
     pub fn with_target(&self, target: Target) -> Self {
         Self { target, device: self.device.clone() }
     }
@@ -55,7 +55,7 @@ impl From<Target> for Platform {
     }
 }
 
-/// A problem on its mesh and machine: all that a solve needs. Cheap to clone; clones may differ in parameters.
+/// A problem on its mesh and platform: all that a solve needs. Cheap to clone; clones may differ in parameters.
 #[derive(Clone)]
 pub struct Context {
     /// The problem.

@@ -328,7 +328,7 @@ impl<'a> Reporter<'a> {
         Ok(found)
     }
 
-    /// Returns the machine of kernels; few points are interpreted.
+    /// Returns the platform of kernels; few points are interpreted.
     fn platform_of(&self, elements: &Elements) -> Platform {
         let points = self.of.on.mesh.n_cells() * elements.rule.count();
         let target = self.platform.target;

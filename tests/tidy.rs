@@ -20,20 +20,12 @@ use fem_dsl::codes::Code as DiagnosticCode;
 /// Maximal length of a file; most have less than half of it.
 const LONGEST: usize = 700;
 
-/// The root modules of the runtime, bottom up: each imports only earlier ones.
+/// The root modules of the crate `fem-mesh`, bottom up: each imports only earlier ones.
+const MESH: &[&str] = &["support", "processes", "mesh"];
+
+/// The root modules of the runtime above them, bottom up.
 const RUNTIME: &[&str] = &[
-    "support",
-    "processes",
-    "mesh",
-    "space",
-    "device",
-    "kernels",
-    "algebra",
-    "solve",
-    "operator",
-    "estimate",
-    "files",
-    "problem",
+    "space", "device", "kernels", "algebra", "solve", "operator", "estimate", "files", "problem",
     "verify",
 ];
 
@@ -127,18 +119,20 @@ fn crates_depend_in_one_direction() {
         "kernels-gen",
         "fem-macros",
         "fem-reference",
+        "fem-mesh",
         "runtime",
         "fem-bench",
         "weakform",
         "xtask",
     ];
-    let allowed: [(&str, &[&str]); 8] = [
+    let allowed: [(&str, &[&str]); 9] = [
         ("fem-dsl/grammar", &[]),
         ("fem-dsl", &["fem-dsl-grammar"]),
         ("kernels-gen", &["fem-dsl"]),
         ("fem-macros", &["fem-dsl", "kernels-gen"]),
         ("runtime/reference", &["fem-dsl", "kernels-gen"]),
-        ("runtime", &["fem-dsl", "kernels-gen", "fem-reference"]),
+        ("runtime/mesh", &["fem-dsl", "kernels-gen"]),
+        ("runtime", &["fem-dsl", "kernels-gen", "fem-mesh", "fem-reference"]),
         ("runtime/bench", &["fem-dsl", "kernels-gen", "runtime"]),
         ("xtask", &[]),
     ];
@@ -151,7 +145,7 @@ fn crates_depend_in_one_direction() {
         }
     }
     report(
-        "fem-dsl ← kernels-gen ← { fem-macros, fem-reference ← runtime ← fem-bench } ← weakform",
+        "fem-dsl ← kernels-gen ← { fem-macros, { fem-mesh, fem-reference } ← runtime ← fem-bench } ← weakform",
         &complaints,
     );
 }
@@ -164,6 +158,7 @@ fn imports_go_one_way() {
         "fem-macros/src",
         "kernels-gen/src",
         "runtime/bench/src",
+        "runtime/mesh/src",
         "runtime/reference/src",
         "runtime/src",
         "src",
@@ -187,15 +182,16 @@ fn imports_go_one_way() {
 
 #[test]
 fn modules_of_the_runtime_stand_in_order() {
-    let order = RUNTIME;
     let all = files();
-    let own: Vec<(&str, &str)> = all
-        .iter()
-        .filter_map(|file| Some((file.path.strip_prefix("runtime/src/")?, file.text.as_str())))
-        .filter(|(path, _)| *path != "lib.rs")
-        .collect();
-    assert!(own.len() > 3, "the files of the runtime were not found");
-    report("each module of the runtime imports only those below it", &imports::upward(&own, order));
+    for (root, order) in [("runtime/mesh/src/", MESH), ("runtime/src/", RUNTIME)] {
+        let own: Vec<(&str, &str)> = all
+            .iter()
+            .filter_map(|file| Some((file.path.strip_prefix(root)?, file.text.as_str())))
+            .filter(|(path, _)| *path != "lib.rs")
+            .collect();
+        assert!(own.len() > 3, "the files of {root} were not found");
+        report("each module imports only those below it", &imports::upward(&own, order));
+    }
 }
 
 #[test]
@@ -257,7 +253,11 @@ fn one_folder_names_the_library_of_factors() {
 
 #[test]
 fn the_runtime_sees_text_and_abi_but_never_the_kernel_ir() {
-    let complaints = naming(&["runtime/src/"], &[], &["kir", "legalise", "fem_macros", "weakform"]);
+    let complaints = naming(
+        &["runtime/src/", "runtime/mesh/src/"],
+        &[],
+        &["kir", "legalise", "fem_macros", "weakform"],
+    );
     report("the runtime never names kir", &complaints);
 }
 
@@ -273,7 +273,8 @@ fn each_gpu_library_is_named_by_one_device() {
 
 #[test]
 fn one_file_names_mpi() {
-    let everywhere = ["fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/src/"];
+    let everywhere =
+        ["fem-dsl/", "fem-macros/", "kernels-gen/", "runtime/src/", "runtime/mesh/src/"];
     let except = ["runtime/src/device/mpi", "runtime/src/device"];
     let complaints = naming(&everywhere, &except, &["mpi"]);
     report("MPI belongs to device/mpi", &complaints);
@@ -282,7 +283,7 @@ fn one_file_names_mpi() {
 #[test]
 fn gpu_libraries_are_optional_and_off() {
     let mut complaints = Vec::new();
-    for krate in [".", "fem-dsl", "fem-macros", "kernels-gen", "runtime", "xtask"] {
+    for krate in [".", "fem-dsl", "fem-macros", "kernels-gen", "runtime/mesh", "runtime", "xtask"] {
         let manifest = fs::read_to_string(root().join(krate).join("Cargo.toml"));
         let manifest = manifest.expect("a manifest");
         for line in manifest.lines() {
@@ -355,6 +356,7 @@ fn the_library_needs_nothing_of_the_command_line() {
             "fem-dsl",
             "kernels-gen",
             "fem-macros",
+            "runtime/mesh",
             "runtime/reference",
             "runtime",
         ];
@@ -639,8 +641,15 @@ fn the_map_says_what_is_checked() {
             }
         }
         // A file may be named relative to the root, or to the folder of a crate's sources.
-        let within =
-            ["", "kernels-gen/src/", "runtime/src/", "fem-dsl/src/", "src/", "runtime/tests/"];
+        let within = [
+            "",
+            "kernels-gen/src/",
+            "runtime/src/",
+            "runtime/mesh/src/",
+            "fem-dsl/src/",
+            "src/",
+            "runtime/tests/",
+        ];
         for named in text.split('`').skip(1).step_by(2).filter(|named| named.ends_with(".rs")) {
             let plain = named.chars().all(|c| c.is_ascii_alphanumeric() || "/_-.".contains(c));
             if plain && !within.iter().any(|place| root().join(place).join(named).exists()) {

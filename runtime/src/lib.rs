@@ -9,18 +9,13 @@ pub mod device;
 pub mod estimate;
 pub mod files;
 pub mod kernels;
-pub mod mesh;
 pub mod operator;
 pub mod problem;
-pub mod processes;
 pub mod solve;
 pub mod space;
-pub mod support;
 pub mod verify;
 
+pub use fem_mesh::support::progress::PROGRESS;
+pub use fem_mesh::{mesh, processes, support};
 pub use fem_reference as reference;
 pub use fem_reference::assert_close;
-
-/// The target of `tracing`'s events that say what takes long: of level `info` while it begins, of level `warn` where it
-/// takes longer than it should. Programs may show them.
-pub const PROGRESS: &str = "weakform::progress";

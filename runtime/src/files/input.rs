@@ -338,7 +338,7 @@ impl ArrayRequest<'_> {
         };
         let damaged = || FileError::Damaged { array: self.name.to_owned() };
         let numbers = array.numbers.as_ref().ok_or_else(damaged)?;
-        if array.components.checked_mul(count) != Some(numbers.len()) {
+        if array.components.checked_mul(count) != Some(numbers.count()) {
             return Err(damaged());
         }
         let values =

@@ -298,7 +298,7 @@ impl Discretisation {
     /// Returns a hash of the meaning of vector entries: equal for the same spaces, field by field, on the same mesh,
     /// for any form, conditions and data.
     pub fn numbering(&self) -> u64 {
-        let mut hash = Fingerprint::new();
+        let mut hash = Fingerprint::default();
         for field in &self.fields {
             hash.take(field.space.components() as u64);
             hash.text(&format!("{:?}", field.space.element()));
@@ -311,7 +311,7 @@ impl Discretisation {
     /// Returns a hash of the order of vector entries: the points of the mesh and, for each field, the element and the
     /// nodes of each cell. It changes with the mesh, the elements, the periodic sides and the order of any of them.
     pub fn order_of_unknowns(&self) -> u64 {
-        let mut hash = Fingerprint::new();
+        let mut hash = Fingerprint::default();
         hash.mesh(self.mesh.nodes(), self.mesh.points());
         for Field { space, .. } in &self.fields {
             hash.take(space.components() as u64);

@@ -3,12 +3,15 @@
 use super::Space;
 use crate::algebra::vector::{Precision, Vector};
 use crate::mesh::partition::Partition;
-use crate::mesh::{CellOrdering, Mesh, MeshData};
+use crate::mesh::{CellOrdering, Mesh, MeshData, gmsh};
 use crate::operator::batch::{Batches, CONSTRAINED};
 use crate::space::constraint::Constraints;
 use fem_dsl::testing::Random;
 use kernels_gen::element::{Cell, Lagrange, Tabulation, tabulate};
 use std::collections::BTreeSet;
+use std::path::Path;
+
+mod adapted;
 
 /// Returns all rotations of a cell's vertices.
 fn rotations(cell: Cell) -> Vec<Vec<usize>> {
@@ -187,7 +190,10 @@ fn a_node_is_one_place_and_a_place_one_node() {
 
 #[test]
 fn an_unstructured_ball_conforms() {
-    let mesh = crate::mesh::stored("ball_hex_unstructured");
+    let package = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let folder = package.ancestors().map(|above| above.join("meshes")).find(|at| at.is_dir());
+    let path = folder.expect("the meshes").join("ball_hex_unstructured.msh");
+    let mesh = gmsh::read(&path).expect("a mesh");
     for degree in 1..=3 {
         let element = Lagrange::continuous(Cell::Hexahedron, degree).expect("an element");
         let partition = Partition::new(&mesh, (degree * degree * degree) as f64);

@@ -155,3 +155,54 @@ impl Vector {
         self.set(&entries);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::algebra::vector::{Precision, ScalarProduct, Vector};
+    use crate::processes::ProcessGroup;
+    use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
+    use crate::processes::threads::each;
+    use std::sync::Arc;
+
+    /// Returns the sharing of three processes in a row: entry 2 of each is entry 0 of the next, and entry 1 is on all.
+    fn sharing(group: Arc<dyn ProcessGroup>) -> InterfaceExchange {
+        let own = group.rank();
+        let pairs: [&[u32]; 2] = [&[0, 1], &[1, 2]];
+        let mut all = vec![SharedDof { unknown: 1, ranks: &[0, 1, 2] }];
+        if own > 0 {
+            all.push(SharedDof { unknown: 0, ranks: pairs[own - 1] });
+        }
+        if own < 2 {
+            all.push(SharedDof { unknown: 2, ranks: pairs[own] });
+        }
+        InterfaceExchange::new(group, all.into_iter())
+    }
+
+    #[test]
+    fn sums_and_products_are_those_of_one_vector() {
+        // As one vector: a, c, d, f, h with c everywhere; processes (a, c, d), (d, c, f), (f, c, h).
+        let found = each(3, |group| {
+            let own = group.rank();
+            let sharing = Arc::new(sharing(group));
+            let mut y = [[1.0, 0.1, 2.0], [3.0, 0.2, 4.0], [5.0, 0.4, 6.0]][own];
+            sharing.sum(&mut y);
+            let mut agreed = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]][own];
+            sharing.agree(&mut agreed);
+            let vector = Vector::from_slice(&y, Precision::F64).shared(Arc::clone(&sharing));
+            let ones = Vector::from_slice(&[1.0; 3], Precision::F64).shared(sharing);
+            let product = ones.dot(&vector);
+            let (mut x, mut r) = (ones.clone(), vector.clone());
+            let step = x.step(1.0, &ScalarProduct::known(-1.0), &ones, &mut r, &ones, Some(&ones));
+            (y, agreed, product, (step.square, step.weighted), r.axpy_dot(0.0, &ones))
+        });
+        let c = 0.1 + 0.2 + 0.4;
+        let squares = 1.0 + c * c + 25.0 + 81.0 + 36.0;
+        for (own, (y, agreed, product, step, square)) in found.into_iter().enumerate() {
+            assert_eq!(y, [[1.0, c, 5.0], [5.0, c, 9.0], [9.0, c, 6.0]][own]);
+            assert_eq!(agreed, [[1.0, 2.0, 3.0], [3.0, 2.0, 6.0], [6.0, 2.0, 9.0]][own]);
+            assert!((product - (1.0 + c + 5.0 + 9.0 + 6.0)).abs() < 1e-14, "{product}");
+            assert!((step.0 - squares).abs() < 1e-12 && (step.1 - squares).abs() < 1e-12);
+            assert!((square - squares).abs() < 1e-12);
+        }
+    }
+}

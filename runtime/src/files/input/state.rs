@@ -55,7 +55,7 @@ pub(crate) fn of_mesh(mesh: &Mesh) -> [i64; 5] {
 
 /// Returns a hash of the mesh, including its order.
 fn hash(mesh: &Mesh) -> u64 {
-    let mut hash = Fingerprint::new();
+    let mut hash = Fingerprint::default();
     hash.text(mesh.cell().name());
     hash.mesh(mesh.nodes(), mesh.points());
     hash.number()

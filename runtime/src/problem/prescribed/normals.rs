@@ -161,7 +161,7 @@ impl ReferenceFacet {
             let (determinant, cofactor) = self.gradients.cofactor(point, nodes());
             cofactor.map(|row| determinant.signum() * dot(&row, &self.reference))
         };
-        (0..self.gradients.len()).map(at).collect()
+        (0..self.gradients.n_points()).map(at).collect()
     }
 }
 

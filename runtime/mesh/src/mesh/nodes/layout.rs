@@ -1,0 +1,164 @@
+//! Local nodes of a reference cell, entity by entity: from an element to its entities and their orders.
+
+use kernels_gen::element::{Cell, Lagrange, entity_permutation};
+
+/// A sub-entity of the reference cell that owns nodes.
+pub struct NodeEntity {
+    /// Its dimension.
+    pub dim: usize,
+    /// Its index among those of that dimension.
+    pub local: usize,
+    /// The local nodes inside it, lexicographic along its vertices.
+    pub nodes: Vec<u32>,
+}
+
+/// The nodes of a reference cell, entity by entity.
+pub struct NodeLayout {
+    nodes_per_cell: usize,
+    nodes_of: [usize; 4],
+    entities: Vec<NodeEntity>,
+    /// `[dim][orientation]`: local order → own order.
+    permutations: [Vec<Vec<u32>>; 4],
+    lexicographic: Option<Vec<(usize, usize)>>,
+}
+
+impl NodeLayout {
+    /// Returns the layout of an element's nodes.
+    pub fn new(element: Lagrange) -> Self {
+        let cell = element.cell();
+        let nodes = element.nodes();
+        let mut entities = Vec::new();
+        for dim in 0..=cell.dim() {
+            for local in 0..cell.entities(dim).len() {
+                let inside = nodes.iter().enumerate();
+                let mut inside: Vec<(usize, u32)> = inside
+                    .filter(|(_, node)| (node.dim, node.entity) == (dim, local))
+                    .map(|(i, node)| (node.index, i as u32))
+                    .collect();
+                inside.sort_unstable();
+                if !inside.is_empty() {
+                    let nodes = inside.into_iter().map(|(_, i)| i).collect();
+                    entities.push(NodeEntity { dim, local, nodes });
+                }
+            }
+        }
+        let mut nodes_of = [0; 4];
+        for (dim, count) in nodes_of.iter_mut().enumerate() {
+            *count = element.entity_count(dim);
+        }
+        let lexicographic =
+            (cell.is_tensor() && element.is_continuous()).then(|| lexicographic(cell));
+        Self {
+            nodes_per_cell: nodes.len(),
+            nodes_of,
+            entities,
+            permutations: std::array::from_fn(|dim| permutations(element, dim)),
+            lexicographic,
+        }
+    }
+
+    /// Returns the number of nodes of a cell.
+    pub fn nodes_per_cell(&self) -> usize {
+        self.nodes_per_cell
+    }
+
+    /// Returns the number of nodes inside an entity of dimension `dim`.
+    pub fn nodes_of(&self, dim: usize) -> usize {
+        self.nodes_of[dim]
+    }
+
+    /// Returns the entities that own nodes: vertices, edges, faces, the interior.
+    pub fn entities(&self) -> &[NodeEntity] {
+        &self.entities
+    }
+
+    /// Returns for each node of an entity in the cell's order its index in the entity's own order.
+    pub(crate) fn permutation(&self, dim: usize, orientation: u8) -> &[u32] {
+        &self.permutations[dim][orientation as usize]
+    }
+
+    /// Returns (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None` if nodes are
+    /// not grouped so.
+    pub fn lexicographic_entities(&self) -> Option<&[(usize, usize)]> {
+        self.lexicographic.as_deref()
+    }
+
+    /// Returns for each facet of the cell the local nodes on it and on its boundary, ascending.
+    pub fn facet_nodes(&self, cell: Cell) -> Vec<Vec<u32>> {
+        let on = |facet: &[usize]| {
+            let inside = |entity: &&NodeEntity| {
+                let vertices = cell.entities(entity.dim)[entity.local];
+                entity.dim < cell.dim() && vertices.iter().all(|vertex| facet.contains(vertex))
+            };
+            let mut nodes: Vec<u32> =
+                self.entities.iter().filter(inside).flat_map(|e| e.nodes.clone()).collect();
+            nodes.sort_unstable();
+            nodes
+        };
+        cell.facets().iter().map(|facet| on(facet)).collect()
+    }
+}
+
+/// Returns the node orders inside entities of dimension `dim`, one per orientation ([`crate::mesh::Topology`]).
+fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
+    let count = element.entity_count(dim);
+    let cell = element.cell();
+    let shape = match cell.entity_cell(dim) {
+        Some(shape) if dim < cell.dim() && count > 0 => shape,
+        _ => return vec![(0..count as u32).collect()],
+    };
+    // The index of each vertex of the entity in its own frame, in the cell's order.
+    let orders: Vec<Vec<usize>> = match shape {
+        Cell::Interval => vec![vec![0, 1], vec![1, 0]],
+        Cell::Quadrilateral => (0..8).map(square).collect(),
+        _ => triangles(),
+    };
+    let permutation = |order: &Vec<usize>| {
+        let places = entity_permutation(shape, element.degree(), order);
+        places.into_iter().map(|place| place as u32).collect()
+    };
+    orders.iter().map(permutation).collect()
+}
+
+/// Indices of the vertices (a, b) of a square in its own frame: swapped if bit 0 of `orientation` is set, then mirrored
+/// by bits 1 and 2.
+fn square(orientation: usize) -> Vec<usize> {
+    (0..4)
+        .map(|vertex| {
+            let (a, b) = (vertex & 1, vertex >> 1);
+            let (s, t) = if orientation & 1 == 1 { (b, a) } else { (a, b) };
+            (s ^ (orientation >> 1 & 1)) | (t ^ (orientation >> 2 & 1)) << 1
+        })
+        .collect()
+}
+
+/// Returns the permutations of three vertices in lexicographic order.
+fn triangles() -> Vec<Vec<usize>> {
+    let mut orders = Vec::with_capacity(6);
+    for a in 0..3 {
+        for b in (0..3).filter(|&b| b != a) {
+            orders.push(vec![a, b, 3 - a - b]);
+        }
+    }
+    orders
+}
+
+/// Returns the entities of a tensor cell by layer in each direction: 0 first, 1 between, 2 last.
+fn lexicographic(cell: Cell) -> Vec<(usize, usize)> {
+    let dim = cell.dim();
+    (0..3usize.pow(dim as u32))
+        .map(|code| {
+            let layers: Vec<usize> =
+                (0..dim).map(|axis| code / 3usize.pow(axis as u32) % 3).collect();
+            let corner = |between: usize| -> usize {
+                let far = |axis: usize| layers[axis] == 2 || layers[axis] == between;
+                (0..dim).filter(|&axis| far(axis)).map(|axis| 1 << axis).sum()
+            };
+            let (first, last) = (corner(2), corner(1));
+            let entity_dim = layers.iter().filter(|&&layer| layer == 1).count();
+            let owns = |v: &&[usize]| v.first() == Some(&first) && v.last() == Some(&last);
+            let local = cell.entities(entity_dim).iter().position(owns).unwrap_or(0);
+            (entity_dim, local)
+        })
+        .collect()
+}

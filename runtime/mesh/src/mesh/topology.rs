@@ -1,0 +1,537 @@
+//! Unique edges and faces of a mesh, and the cell-to-entity connectivity.
+//!
+//! Entities are numbered by first touch in cell order. The first cell of an entity defines its direction;
+//! [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare other cells with it. The work is linear:
+//! entities are bucketed by their smallest vertex and compared only within a bucket. It runs in parallel, and the
+//! numbering does not depend on the number of threads.
+
+use super::{Facet, MeshError};
+use crate::support::parallel::*;
+use kernels_gen::element::Cell;
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Smallest number of entities per thread.
+const GRAIN: usize = 1 << 12;
+
+/// All edges, or all faces, of a mesh.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Entities {
+    per_cell: usize,
+    vertices_per_entity: usize,
+    of_cell: Vec<u32>,
+    vertices: Vec<u32>,
+    cells: Vec<u8>,
+    first: Vec<u32>,
+}
+
+impl Entities {
+    /// Creates an empty list for `per_cell` entities per cell with `vertices_per_entity` vertices each.
+    pub(crate) fn with(per_cell: usize, vertices_per_entity: usize) -> Self {
+        Self { per_cell, vertices_per_entity, ..Self::default() }
+    }
+
+    /// Appends the next entity of a cell. A new entity comes with its vertices, in the order of its own frame.
+    pub(crate) fn push(&mut self, number: u32, new: Option<impl Iterator<Item = u32>>) {
+        if let Some(vertices) = new {
+            self.vertices.extend(vertices);
+            self.cells.push(0);
+            self.first.push(self.of_cell.len() as u32);
+        }
+        self.of_cell.push(number);
+        let cells = &mut self.cells[number as usize];
+        *cells = cells.saturating_add(1);
+    }
+
+    /// Returns the number of entities in the mesh.
+    pub fn len(&self) -> usize {
+        self.cells.len()
+    }
+
+    /// Returns whether the list is empty (faces of a two-dimensional mesh).
+    pub fn is_empty(&self) -> bool {
+        self.cells.is_empty()
+    }
+
+    /// Returns the entities of a cell, in the order of [`Cell::entities`].
+    pub fn of_cell(&self, cell: usize) -> &[u32] {
+        &self.of_cell[cell * self.per_cell..(cell + 1) * self.per_cell]
+    }
+
+    /// Returns the vertices of an entity, in the order of its first cell.
+    pub fn vertices(&self, entity: usize) -> &[u32] {
+        let n = self.vertices_per_entity;
+        &self.vertices[entity * n..(entity + 1) * n]
+    }
+
+    /// Returns the number of cells that share an entity, including those of other processes; at most 255.
+    pub fn n_cells(&self, entity: usize) -> u8 {
+        self.cells[entity]
+    }
+
+    /// Sets the number of cells that share an entity, including those of other processes.
+    fn counted(&mut self, entity: u32, cells: u8) {
+        self.cells[entity as usize] = cells;
+    }
+
+    /// Returns the first cell of an entity, and the entity's local number in it.
+    pub fn first_cell(&self, entity: usize) -> (usize, usize) {
+        let place = self.first[entity] as usize;
+        (place / self.per_cell, place % self.per_cell)
+    }
+
+    /// Restricts the list to some cells, numbered by first touch, with new vertex numbers. Directions and cell counts
+    /// are kept. Also returns the old number of each entity.
+    fn of_cells(&self, cells: &[u32], vertex_number: impl Fn(u32) -> u32) -> (Entities, Vec<u32>) {
+        let mut numbers = vec![u32::MAX; self.len()];
+        let mut own = Entities::with(self.per_cell, self.vertices_per_entity);
+        let mut which = Vec::new();
+        for &cell in cells.iter().filter(|_| self.per_cell > 0) {
+            for &entity in self.of_cell(cell as usize) {
+                let number = &mut numbers[entity as usize];
+                if *number == u32::MAX {
+                    *number = which.len() as u32;
+                    which.push(entity);
+                    let vertices = self.vertices(entity as usize).iter();
+                    own.vertices.extend(vertices.map(|&vertex| vertex_number(vertex)));
+                    own.cells.push(self.n_cells(entity as usize));
+                    own.first.push(own.of_cell.len() as u32);
+                }
+                own.of_cell.push(*number);
+            }
+        }
+        (own, which)
+    }
+
+    /// Keeps the first entity of each class, with new vertex numbers.
+    fn joined(&self, classes: &[EntityClass], vertex_numbers: &[u32]) -> Entities {
+        let (numbers, count) = numbers(classes);
+        let (mut vertices, mut first) = (Vec::new(), Vec::with_capacity(count));
+        let mut cells = vec![0u8; count];
+        for (entity, class) in classes.iter().enumerate() {
+            if class.first as usize == entity {
+                vertices.extend(self.vertices(entity).iter().map(|&v| vertex_numbers[v as usize]));
+                first.push(self.first[entity]);
+            }
+            let cells = &mut cells[numbers[entity] as usize];
+            *cells = cells.saturating_add(self.cells[entity]);
+        }
+        let of_cell = self.of_cell.iter().map(|&entity| numbers[entity as usize]).collect();
+        let (per_cell, vertices_per_entity) = (self.per_cell, self.vertices_per_entity);
+        Entities { per_cell, vertices_per_entity, of_cell, vertices, cells, first }
+    }
+
+    fn number(locals: &[&[usize]], cells: CellVertices<'_>) -> Result<Entities, MeshError> {
+        if locals.is_empty() {
+            return Ok(Entities::default());
+        }
+        let (m, k) = (locals.len(), locals[0].len());
+        let n_places = super::index(cells.len() * m, "cell entities")? as usize;
+        let key = |place: usize| sorted_vertices(cells, locals, place);
+        let buckets = Buckets::new(cells.n_vertices, n_places, |place| key(place)[0]);
+
+        // `leader`: the first place with the same entity; `shared`: the number of such places, stored at the leader.
+        // Buckets are disjoint.
+        let zeros = |n: usize| (0..n).into_par_iter().map(|_| AtomicU32::new(0)).listed();
+        let (leader, shared): (Vec<AtomicU32>, Vec<AtomicU32>) = (zeros(n_places), zeros(n_places));
+        let vertices = (0..cells.n_vertices).into_par_iter().with_min_len(GRAIN);
+        vertices.each_with(Vec::new, |bucket, vertex| {
+            bucket.clear();
+            bucket.extend(buckets.of(vertex).iter().map(|&p| (key(p as usize), p)));
+            bucket.sort_unstable();
+            for same in bucket.chunk_by(|a, b| a.0 == b.0) {
+                let first = same[0].1;
+                same.iter().for_each(|(_, p)| leader[*p as usize].store(first, Relaxed));
+                shared[first as usize].store(same.len() as u32, Relaxed);
+            }
+        });
+        drop(buckets);
+
+        // Entities are numbered by their first places.
+        let is_first = |place: usize| leader[place].load(Relaxed) as usize == place;
+        let parts = n_places.div_ceil(GRAIN);
+        let part = |part: usize| part * GRAIN..((part + 1) * GRAIN).min(n_places);
+        let firsts = (0..parts).into_par_iter().map(|own| {
+            part(own).filter(|&place| is_first(place)).map(|place| place as u32).collect::<Vec<_>>()
+        });
+        let firsts: Vec<u32> = firsts.listed().concat();
+        let count = |&place: &u32| shared[place as usize].load(Relaxed).min(255) as u8;
+        let counts = firsts.par_iter().map(count).listed();
+        // The counts are stored in `cells`; the array is reused for the numbers.
+        let number = shared;
+        let numbered = firsts.par_iter().zip(0..firsts.len() as u32);
+        numbered.each(|(&place, own)| number[place as usize].store(own, Relaxed));
+        let places = (0..n_places).into_par_iter();
+        let own = |place: usize| number[leader[place].load(Relaxed) as usize].load(Relaxed);
+        let of_cell = places.map(own).listed();
+        let mut vertices = vec![0; firsts.len() * k];
+        vertices.par_chunks_exact_mut(k).zip(&firsts).each(|(entity, &place)| {
+            let place = place as usize;
+            let (cell, local) = (cells.of(place / m), locals[place % m]);
+            entity.iter_mut().zip(local).for_each(|(vertex, &v)| *vertex = cell[v]);
+        });
+        Ok(Entities {
+            per_cell: m,
+            vertices_per_entity: k,
+            of_cell,
+            vertices,
+            cells: counts,
+            first: firsts,
+        })
+    }
+}
+
+/// Returns the number of each entity's class, in the order of first members, and the number of classes.
+fn numbers(classes: &[EntityClass]) -> (Vec<u32>, usize) {
+    let mut numbers: Vec<u32> = Vec::with_capacity(classes.len());
+    let mut count = 0;
+    for (entity, class) in classes.iter().enumerate() {
+        let first = class.first as usize;
+        // The first of a class comes before all others.
+        let number = if first == entity { count } else { numbers[first] };
+        count += u32::from(first == entity);
+        numbers.push(number);
+    }
+    (numbers, count as usize)
+}
+
+/// Returns the rows of some cells in a table with `each` entries a cell.
+fn of_each<T: Copy>(table: &[T], each: usize, cells: &[u32]) -> Vec<T> {
+    cells.iter().flat_map(|&cell| &table[cell as usize * each..][..each]).copied().collect()
+}
+
+/// Returns the orientation code of a face ([`Topology::face_orientation`]). `place(i)` is the index, in the face's own
+/// frame, of the cell's i-th vertex.
+fn orientation(corners: usize, place: impl Fn(usize) -> u8) -> u8 {
+    if corners == 4 {
+        let origin = place(0);
+        let along_a = place(1) ^ origin;
+        (along_a >> 1 & 1) | (origin & 1) << 1 | (origin >> 1 & 1) << 2
+    } else {
+        let (p, q) = (place(0), place(1));
+        2 * p + u8::from(q > (0..3).find(|&i| i != p).unwrap_or(0))
+    }
+}
+
+/// The vertices of all cells.
+#[derive(Clone, Copy)]
+struct CellVertices<'a> {
+    vertices: &'a [u32],
+    per_cell: usize,
+    n_vertices: usize,
+}
+
+impl<'a> CellVertices<'a> {
+    fn len(&self) -> usize {
+        self.vertices.len() / self.per_cell
+    }
+
+    fn of(&self, cell: usize) -> &'a [u32] {
+        &self.vertices[cell * self.per_cell..(cell + 1) * self.per_cell]
+    }
+}
+
+/// Returns the vertices of the entity at a place (cell · entities a cell + local number), ascending.
+fn sorted_vertices(cells: CellVertices<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
+    let (cell, local) = (cells.of(place / locals.len()), locals[place % locals.len()]);
+    let mut key = [u32::MAX; 4];
+    for (slot, &v) in key.iter_mut().zip(local) {
+        *slot = cell[v];
+    }
+    key.sort_unstable();
+    key
+}
+
+/// Items grouped by a small integer, in no order.
+struct Buckets {
+    starts: Vec<u32>,
+    items: Vec<u32>,
+}
+
+impl Buckets {
+    fn new(n: usize, n_items: usize, of: impl Fn(usize) -> u32 + Sync) -> Buckets {
+        let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
+        let items = || (0..n_items).into_par_iter().with_min_len(GRAIN);
+        items().each(|item| {
+            counts[of(item) as usize].fetch_add(1, Relaxed);
+        });
+        let mut starts = Vec::with_capacity(n + 1);
+        let mut next = 0;
+        starts.push(next);
+        for count in &counts {
+            let first = next;
+            next += count.swap(first, Relaxed);
+            starts.push(next);
+        }
+        let places: Vec<AtomicU32> = items().map(|_| AtomicU32::new(0)).listed();
+        items().each(|item| {
+            let place = counts[of(item) as usize].fetch_add(1, Relaxed);
+            places[place as usize].store(item as u32, Relaxed);
+        });
+        Buckets { starts, items: places.into_par_iter().map(AtomicU32::into_inner).listed() }
+    }
+
+    fn of(&self, bucket: usize) -> &[u32] {
+        &self.items[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
+    }
+}
+
+/// Equivalence class of an entity: its first member, and the index of each vertex in that member's order.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct EntityClass {
+    pub(super) first: u32,
+    pub(super) place: [u8; 4],
+}
+
+/// Orientations of edges and faces in cells, `[cell][local]`, for identified entities.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct EntityOrientations {
+    pub(crate) edges: Vec<bool>,
+    pub(crate) faces: Vec<u8>,
+}
+
+/// The numbered vertices, edges and faces of a mesh.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Topology {
+    cell: Cell,
+    n_vertices: usize,
+    cell_vertices: Vec<u32>,
+    edges: Entities,
+    faces: Entities,
+    oriented: bool,
+    /// Explicit orientations, if entities are identified: their vertices do not determine them.
+    seen: Option<EntityOrientations>,
+}
+
+impl Topology {
+    /// Combines entities that are numbered already with their orientations in the cells ([`Topology::edge_reversed`],
+    /// [`Topology::face_orientation`]).
+    pub(crate) fn seen(
+        cell: Cell,
+        (n_vertices, cell_vertices): (usize, Vec<u32>),
+        edges: Entities,
+        faces: Entities,
+        seen: EntityOrientations,
+    ) -> Self {
+        let oriented = !seen.edges.contains(&true) && seen.faces.iter().all(|&face| face == 0);
+        Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen: Some(seen) }
+    }
+
+    /// Numbers the entities of cells, which are given by their vertices in `0..n_vertices`.
+    pub fn new(
+        cell: Cell,
+        n_vertices: usize,
+        cell_vertices: Vec<u32>,
+    ) -> Result<Topology, MeshError> {
+        let cells =
+            CellVertices { vertices: &cell_vertices, per_cell: cell.vertex_count(), n_vertices };
+        let edges = Entities::number(cell.entities(1), cells)?;
+        let faces = Entities::number(faces(cell), cells)?;
+        let mut topology =
+            Topology { cell, n_vertices, cell_vertices, edges, faces, oriented: true, seen: None };
+        topology.oriented = topology.all_agree();
+        Ok(topology)
+    }
+
+    /// Returns the topology of some cells alone, with entities numbered by first touch. Orientations are kept, and so
+    /// are cell counts, including cells outside the selection. Also returns the old numbers of vertices, edges and
+    /// faces.
+    pub(super) fn of_cells(&self, cells: &[u32]) -> (Topology, [Vec<u32>; 3]) {
+        let mut numbers = vec![u32::MAX; self.n_vertices];
+        let (mut cell_vertices, mut vertices) = (Vec::new(), Vec::new());
+        for &cell in cells {
+            for &vertex in self.vertices(cell as usize) {
+                let number = &mut numbers[vertex as usize];
+                if *number == u32::MAX {
+                    *number = vertices.len() as u32;
+                    vertices.push(vertex);
+                }
+                cell_vertices.push(*number);
+            }
+        }
+        let number = |vertex: u32| numbers[vertex as usize];
+        let (edges, of_edges) = self.edges.of_cells(cells, number);
+        let (faces, of_faces) = self.faces.of_cells(cells, number);
+        let seen = self.seen.as_ref().map(|seen| EntityOrientations {
+            edges: of_each(&seen.edges, self.edges.per_cell, cells),
+            faces: of_each(&seen.faces, self.faces.per_cell, cells),
+        });
+        let (cell, n_vertices, oriented) = (self.cell, vertices.len(), self.oriented);
+        let own = Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen };
+        (own, [vertices, of_edges, of_faces])
+    }
+
+    /// Returns the kind of cell.
+    pub fn cell(&self) -> Cell {
+        self.cell
+    }
+
+    /// Returns the number of cells.
+    pub fn n_cells(&self) -> usize {
+        self.cell_vertices.len() / self.cell.vertex_count()
+    }
+
+    /// Returns the number of vertices.
+    pub fn n_vertices(&self) -> usize {
+        self.n_vertices
+    }
+
+    /// Returns the vertices of a cell.
+    pub fn vertices(&self, cell: usize) -> &[u32] {
+        let n = self.cell.vertex_count();
+        &self.cell_vertices[cell * n..(cell + 1) * n]
+    }
+
+    /// Returns all edges.
+    pub fn edges(&self) -> &Entities {
+        &self.edges
+    }
+
+    /// Returns all faces of a three-dimensional mesh; empty in two dimensions.
+    pub fn faces(&self) -> &Entities {
+        &self.faces
+    }
+
+    /// Returns whether every edge and face has one direction in all its cells. Then
+    /// [`edge_reversed`](Self::edge_reversed) is always false and [`face_orientation`](Self::face_orientation)
+    /// always 0.
+    pub fn is_oriented(&self) -> bool {
+        self.oriented
+    }
+
+    /// Returns whether a cell's local edge runs against the edge's own direction.
+    pub fn edge_reversed(&self, cell: usize, local: usize) -> bool {
+        if let Some(seen) = &self.seen {
+            return seen.edges[cell * self.edges.per_cell + local];
+        }
+        let edge = self.edges.of_cell(cell)[local] as usize;
+        let start = self.cell.entities(1)[local][0];
+        self.vertices(cell)[start] != self.edges.vertices(edge)[0]
+    }
+
+    /// Returns the orientation of a cell's local face relative to the face's own frame.
+    ///
+    /// Quadrilateral faces, as bits: with (a, b) the face's coordinates in this cell and (s, t) its own, first (s, t) =
+    /// (b, a) if bit 0 is set, else (a, b); then s → 1 − s if bit 1 is set and t → 1 − t if bit 2 is set. Triangular
+    /// faces: with p_i the face's own number of the cell's i-th vertex of it, the rank of (p₀, p₁, p₂) among the
+    /// permutations in lexicographic order.
+    pub fn face_orientation(&self, cell: usize, local: usize) -> u8 {
+        if let Some(seen) = &self.seen {
+            return seen.faces[cell * self.faces.per_cell + local];
+        }
+        let face = self.faces.of_cell(cell)[local] as usize;
+        let own = self.faces.vertices(face);
+        let vertices = self.vertices(cell);
+        let here = self.cell.entities(2)[local];
+        orientation(own.len(), |i| {
+            let vertex = vertices[here[i]];
+            own.iter().position(|&v| v == vertex).unwrap_or(0) as u8
+        })
+    }
+
+    /// Returns the topology with each vertex, edge and face replaced by the first of its class.
+    pub(super) fn joined(
+        &self,
+        vertices: &[EntityClass],
+        edges: &[EntityClass],
+        faces: &[EntityClass],
+    ) -> Topology {
+        let (vertex_numbers, n_vertices) = numbers(vertices);
+        let cell_vertices =
+            self.cell_vertices.iter().map(|&vertex| vertex_numbers[vertex as usize]).collect();
+        let seen = EntityOrientations {
+            edges: self.each_of(&self.edges, |cell, local, edge| {
+                let own = u8::from(self.edge_reversed(cell, local));
+                edges[edge as usize].place[usize::from(own)] != 0
+            }),
+            faces: self.each_of(&self.faces, |cell, local, face| {
+                let own = self.faces.vertices(face as usize);
+                let (all, here) = (self.vertices(cell), self.cell.entities(2)[local]);
+                orientation(own.len(), |i| {
+                    let at = own.iter().position(|&v| v == all[here[i]]).unwrap_or(0);
+                    faces[face as usize].place[at]
+                })
+            }),
+        };
+        let edges = self.edges.joined(edges, &vertex_numbers);
+        let faces = self.faces.joined(faces, &vertex_numbers);
+        Topology::seen(self.cell, (n_vertices, cell_vertices), edges, faces, seen)
+    }
+
+    /// Maps `of(cell, local, entity)` over all entities of all cells.
+    fn each_of<T>(&self, entities: &Entities, of: impl Fn(usize, usize, u32) -> T) -> Vec<T> {
+        let places = entities.of_cell.iter().enumerate();
+        let each = places.map(|(place, &entity)| {
+            of(place / entities.per_cell, place % entities.per_cell, entity)
+        });
+        each.collect()
+    }
+
+    /// Returns the number of entities of a dimension below that of cells.
+    pub fn count(&self, dim: usize) -> usize {
+        match dim {
+            0 => self.n_vertices,
+            1 => self.edges.len(),
+            _ => self.faces.len(),
+        }
+    }
+
+    /// Returns the entities of a cell of a dimension below its own.
+    pub fn of_cell(&self, dim: usize, cell: usize) -> &[u32] {
+        match dim {
+            0 => self.vertices(cell),
+            1 => self.edges.of_cell(cell),
+            _ => self.faces.of_cell(cell),
+        }
+    }
+
+    /// Returns the entities that are facets: edges in two dimensions, faces in three.
+    pub fn facets(&self) -> &Entities {
+        if self.cell.dim() == 3 { &self.faces } else { &self.edges }
+    }
+
+    /// Returns the entity (edge or face) that is a facet of a cell; local facets are the cell's entities of one
+    /// dimension less.
+    pub fn facet_entity(&self, facet: Facet) -> u32 {
+        self.facets().of_cell(facet.cell as usize)[facet.local as usize]
+    }
+
+    /// Adds cells of other processes to the count of a facet.
+    pub(crate) fn add_to_facet(&mut self, facet: Facet, cells: u8) {
+        let own = self.facets().n_cells(self.facet_entity(facet) as usize);
+        self.count_facet(facet, own.saturating_add(cells));
+    }
+
+    /// Sets the number of cells of a facet, including those of other processes.
+    pub(crate) fn count_facet(&mut self, facet: Facet, cells: u8) {
+        let (entity, is_solid) = (self.facet_entity(facet), self.cell.dim() == 3);
+        let facets = if is_solid { &mut self.faces } else { &mut self.edges };
+        facets.counted(entity, cells);
+    }
+
+    /// Returns all facets of exactly one cell, in cell order.
+    pub fn boundary(&self) -> Vec<Facet> {
+        let facets = self.facets();
+        let mut boundary = Vec::new();
+        for cell in 0..self.n_cells() {
+            for (local, &entity) in facets.of_cell(cell).iter().enumerate() {
+                if facets.n_cells(entity as usize) == 1 {
+                    boundary.push(Facet { cell: cell as u32, local: local as u8 });
+                }
+            }
+        }
+        boundary
+    }
+
+    fn all_agree(&self) -> bool {
+        (0..self.n_cells()).all(|cell| {
+            (0..self.cell.entities(1).len()).all(|e| !self.edge_reversed(cell, e))
+                && (0..faces(self.cell).len()).all(|f| self.face_orientation(cell, f) == 0)
+        })
+    }
+}
+
+/// Returns the local faces of a three-dimensional cell; none in two dimensions.
+fn faces(cell: Cell) -> &'static [&'static [usize]] {
+    if cell.dim() == 3 { cell.entities(2) } else { &[] }
+}

@@ -1,0 +1,197 @@
+//! Meshes of leaves: functions of continuous spaces are single-valued on all common points of cells.
+
+use super::super::Space;
+use crate::mesh::Mesh;
+use crate::mesh::refine::forest::Forest;
+use crate::space::discretisation::Discretisation;
+use kernels_gen::element::{Lagrange, tabulate};
+use samples::{Random, grow, meshes};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+#[path = "../../../mesh/src/mesh/refine/forest/tests/samples.rs"]
+mod samples;
+
+/// Returns a balanced forest over a mesh, refined at random.
+fn grown(mesh: &Mesh, random: &mut Random) -> Forest {
+    let mut forest = Forest::new(mesh).expect("a forest");
+    grow(&mut forest, random, 2);
+    forest.balance().expect("few leaves");
+    forest
+}
+
+/// Returns the slightly enlarged bounding box of the corners of each cell.
+fn boxes(mesh: &Mesh) -> Vec<[[f64; 2]; 3]> {
+    let of = |cell: usize| {
+        let mut own = [[f64::INFINITY, f64::NEG_INFINITY]; 3];
+        for &vertex in mesh.vertices(cell) {
+            for (own, x) in own.iter_mut().zip(mesh.points()[vertex as usize]) {
+                *own = [own[0].min(x - 1e-6), own[1].max(x + 1e-6)];
+            }
+        }
+        own
+    };
+    (0..mesh.n_cells()).map(of).collect()
+}
+
+/// Returns the reference coordinates of a point in a cell, if it lies there; straight cells lie in the box of their
+/// corners.
+fn inverse(mesh: &Mesh, cell: usize, bounds: &[[f64; 2]; 3], x: [f64; 3]) -> Option<[f64; 3]> {
+    let dim = mesh.dim();
+    if (0..dim).any(|c| x[c] < bounds[c][0] || x[c] > bounds[c][1]) {
+        return None;
+    }
+    let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
+    let mut xi = [0.5, 0.5, if dim == 3 { 0.5 } else { 0.0 }];
+    for _ in 0..12 {
+        let table = tabulate(geometry, &[xi]);
+        let mut rest = x;
+        let mut jacobian = [[0.0; 3], [0.0; 3], [0.0, 0.0, 1.0]];
+        for (local, &node) in mesh.cell_nodes(cell).iter().enumerate() {
+            let at = mesh.points()[node as usize];
+            for c in 0..dim {
+                rest[c] -= table.value(0, local) * at[c];
+                for (a, d) in table.gradient(0, local).iter().enumerate() {
+                    jacobian[c][a] += d * at[c];
+                }
+            }
+        }
+        let cross = |a: [f64; 3], b: [f64; 3]| {
+            [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+        };
+        let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+        let column = |a: usize| [jacobian[0][a], jacobian[1][a], jacobian[2][a]];
+        let columns = [column(0), column(1), column(2)];
+        let det = dot(columns[0], cross(columns[1], columns[2]));
+        for a in 0..dim {
+            let others = cross(columns[(a + 1) % 3], columns[(a + 2) % 3]);
+            xi[a] += (dot(others, rest) / det).clamp(-0.5, 0.5);
+        }
+    }
+    let inside = (0..dim).all(|a| (-1e-9..1.0 + 1e-9).contains(&xi[a]));
+    inside.then_some(xi)
+}
+
+/// Returns the value of a finite-element function at a point of a cell.
+fn value(space: &Space, values: &[f64], cell: usize, xi: [f64; 3]) -> f64 {
+    let table = tabulate(space.element(), &[xi]);
+    let nodes = space.cell_nodes(cell).iter().enumerate();
+    nodes.map(|(local, &node)| table.value(0, local) * values[node as usize]).sum()
+}
+
+/// Checks that all cells at a point agree on the value there.
+fn is_continuous(mesh: &Mesh, periods: [f64; 3], degree: usize, random: &mut Random) -> usize {
+    let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+    let on = Discretisation::new(mesh.clone(), &[(element, 1)]).expect("a discretisation");
+    let space = &on.fields[0].space;
+    let u: Vec<f64> =
+        (0..space.n_dofs()).map(|_| random.below(1000) as f64 / 500.0 - 1.0).collect();
+    let (space, values) = space.resolved(&u);
+    let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
+    let table = tabulate(geometry, &element.points());
+    let (mut compared, boxes) = (0, boxes(mesh));
+    for cell in 0..mesh.n_cells() {
+        for (local, &node) in space.cell_nodes(cell).iter().enumerate() {
+            let own = &table.values[local * geometry.count()..][..geometry.count()];
+            let x = mesh.place_of(cell, own);
+            let (own, mut places) = (values[node as usize], vec![x]);
+            for c in (0..3).filter(|&c| periods[c] > 0.0) {
+                let moved = |by: f64| {
+                    places.iter().map(move |x| {
+                        let mut x = *x;
+                        x[c] += by;
+                        x
+                    })
+                };
+                let more: Vec<_> = moved(periods[c]).chain(moved(-periods[c])).collect();
+                places.extend(more);
+            }
+            for (other, bounds) in boxes.iter().enumerate().filter(|&(other, _)| other != cell) {
+                for &x in &places {
+                    let Some(xi) = inverse(mesh, other, bounds, x) else { continue };
+                    let there = value(&space, &values, other, xi);
+                    assert!(
+                        (own - there).abs() < 1e-8,
+                        "degree {degree} at {x:?} of cells {cell} and {other}: {own} and {there}"
+                    );
+                    compared += 1;
+                }
+            }
+        }
+    }
+    compared
+}
+
+#[test]
+fn functions_are_continuous_over_hanging_faces_and_edges() {
+    let mut random = Random(7);
+    for (number, (coarse, periods)) in meshes(&mut random).into_iter().enumerate() {
+        let forest = grown(&coarse, &mut random);
+        let coarse = Arc::new(coarse);
+        let mesh = forest.mesh(&coarse).expect("a mesh");
+        assert_eq!(mesh.n_cells(), forest.n_leaves());
+        assert!(mesh.hanging().is_some(), "mesh {number}");
+        for degree in 1..=if mesh.dim() == 2 { 4 } else { 2 } {
+            let compared = is_continuous(&mesh, periods, degree, &mut random);
+            assert!(compared > mesh.n_cells());
+        }
+    }
+}
+
+/// Coordinates are functions of the geometry's space, also on curved cells.
+#[test]
+fn coordinates_are_functions_of_the_space() {
+    let mut random = Random(8);
+    for (number, (coarse, periods)) in meshes(&mut random).into_iter().enumerate() {
+        if periods != [0.0; 3] {
+            continue;
+        }
+        let forest = grown(&coarse, &mut random);
+        let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh");
+        for degree in 1..=3 {
+            nodes_are_where_they_are(&mesh, degree, &format!("mesh {number}"));
+        }
+    }
+}
+
+fn nodes_are_where_they_are(mesh: &Mesh, degree: usize, name: &str) {
+    let element = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+    let on = Discretisation::new(mesh.clone(), &[(element, 3)]).expect("a discretisation");
+    let space = &on.fields[0].space;
+    let points = space.points(mesh, &on.partition).expect("points");
+    let u: Vec<f64> = points.iter().flatten().copied().collect();
+    let (space, values) = space.resolved(&u);
+    let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("an element");
+    let table = tabulate(geometry, &element.points());
+    let size = mesh.points().iter().flatten().fold(0.0_f64, |most, x| most.max(x.abs()));
+    for cell in 0..mesh.n_cells() {
+        for (local, &node) in space.cell_nodes(cell).iter().enumerate() {
+            let own = &table.values[local * geometry.count()..][..geometry.count()];
+            let x = mesh.place_of(cell, own);
+            for c in 0..3 {
+                let there = values[node as usize * 3 + c];
+                assert!((x[c] - there).abs() < 1e-12 * size, "{name}: {x:?}, cell {cell}, {there}");
+            }
+        }
+    }
+}
+
+/// Balls and shells, whose boundary nodes lie on spheres unless they hang, and curved meshes from files.
+#[test]
+fn curved_cells_meet_without_cracks() {
+    use fem_dsl::problem::Argument;
+    let mut random = Random(9);
+    for (name, dim, order) in [("ball", 2, 2), ("ball", 3, 2), ("shell", 3, 3), ("ball", 3, 4)] {
+        let word = if dim == 2 { "quad" } else { "hex" };
+        let arguments = BTreeMap::from([
+            ("dim".to_owned(), Argument::Number(dim as f64)),
+            ("order".to_owned(), Argument::Number(order as f64)),
+            ("cell".to_owned(), Argument::Word(word.to_owned())),
+        ]);
+        let coarse = crate::mesh::generate::generate(name, &arguments).expect("a mesh");
+        let mesh = grown(&coarse, &mut random).mesh(&Arc::new(coarse)).expect("a mesh");
+        for degree in order..=order + 1 {
+            nodes_are_where_they_are(&mesh, degree, &format!("{name} of order {order}"));
+        }
+    }
+}

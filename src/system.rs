@@ -10,12 +10,14 @@ mod setup;
 mod snapshot;
 mod time;
 mod typed;
+mod value;
 
 pub use functionals::Functional;
-pub use setup::{ALL, Boundary, Setup, Value};
+pub use setup::Setup;
 pub use snapshot::{Snapshot, Steps};
 pub use time::TimeIntegrator;
 pub use typed::{Data, DataValues, FieldName, Function, Params, TypedField, at};
+pub use value::{ALL, Boundary, Value};
 
 use crate::error::index;
 use crate::{Error, Form, Mesh, Vector, threads, write_vtu};
@@ -174,7 +176,7 @@ impl System {
         let (index, points) = (self.field(field)?, self.points(field)?);
         let space = &self.context.on.fields[index].space;
         let wrong = OnceLock::new();
-        let found = space.interpolate(&points, setup::checked(field, value, &wrong));
+        let found = space.interpolate(&points, value::checked(field, value, &wrong));
         wrong.into_inner().map_or(Ok(()), Err)?;
         let mut entries = vec![0.0; self.dofs()];
         entries[self.context.on.dofs_of(index)].copy_from_slice(&found);
@@ -193,7 +195,7 @@ impl System {
         let params = self.context.form().own_params();
         let index = index("param", name, params.iter().map(|param| param.name.as_str()))?;
         let components = params[index].shape.components();
-        setup::components(name, components, value.components())?;
+        value::components(name, components, value.components())?;
         let mut parameters = self.context.parameters.clone();
         let range = parameters.range(index);
         parameters.values[range].copy_from_slice(value.components());
@@ -244,7 +246,7 @@ impl System {
         params.visit(&mut |name, value| {
             let mut set = || {
                 let index = index("param", name, own.iter().map(|param| param.name.as_str()))?;
-                setup::components(name, own[index].shape.components(), value)?;
+                value::components(name, own[index].shape.components(), value)?;
                 let range = parameters.range(index);
                 parameters.values[range].copy_from_slice(value);
                 Ok(())

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod assess;
+mod checkpoint;
 mod clock;
 mod collective_errors;
 mod context;
@@ -24,10 +25,12 @@ pub mod multigrid;
 mod not_finite;
 mod numerical_null_space;
 mod plan;
+mod platform;
 mod prepare;
 mod prescribed;
 mod reduced_integration;
 mod reports;
+mod run;
 pub mod scaling;
 mod singular;
 mod solver;
@@ -39,13 +42,14 @@ mod testing;
 mod time;
 
 pub use adaptive::InterruptedRun;
+pub use checkpoint::Checkpoint;
 pub use clock::Seconds;
 pub(crate) use collective_errors::together;
-pub use context::{Context, Platform, check_parameters, with_periodic_sides};
+pub use context::{Context, check_parameters, with_periodic_sides};
 pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
 pub use files::{FileData, FileStatement};
-pub use kernels::{Kernels, compile_operator, compile_operator_for};
+pub use kernels::{Kernels, compile_operator};
 pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
 pub use measure::solution_of;
 pub use memory::{check_room, estimate};
@@ -56,6 +60,7 @@ pub use plan::{
     PreconditionerPlan, PredictedLevel, Prediction, ProblemProperties, Requirement, STEPS,
     SolvePlan, SolveResources, SystemSize, plan_solve, predict,
 };
+pub use platform::Platform;
 pub use prepare::{PrepareError, prepare, prepare_with};
 pub use prescribed::{
     CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PrescribedData, ProblemData,
@@ -65,13 +70,14 @@ pub(crate) use reduced_integration::check_rank;
 pub use reports::{
     EvaluationState, ReportCache, ReportResult, ReportValue, at_quadrature_points, report,
 };
+pub use run::run_steps;
 pub use singular::SingularMatrix;
 pub use solver::{solve, values};
 use steady::{StartState, solve_steady};
-pub use step::{Monitor, NullMonitor, Step, StepKind, run_steps};
+pub use step::{Monitor, NullMonitor, Step, StepKind};
 pub use structural_null_space::check_fixed;
 pub(crate) use time::at_nodes;
-pub use time::{Checkpoint, TimeError, Trajectory, rate_data};
+pub use time::{TimeError, Trajectory, rate_data};
 
 use crate::device::DeviceError;
 use crate::estimate::EstimateError;

@@ -1,7 +1,7 @@
 //! The essential conditions of a [`System`](super::System): functions of position and of parameters → nodal values,
 //! reevaluated on request.
 
-use super::setup::{Boundary, Value, components};
+use super::value::{Boundary, Value, components};
 use crate::Error;
 use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};

@@ -1,6 +1,6 @@
 //! Input of a [`System`] apart from its state: new values of auxiliary data, and a right-hand side.
 
-use super::setup::{ValueWriter, writing};
+use super::value::{ValueWriter, writing};
 use super::{Data, DataValues, System, Value};
 use crate::error::index;
 use crate::{Error, Vector};

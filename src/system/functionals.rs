@@ -1,6 +1,6 @@
 //! Functionals of a state of a [`System`]: errors, values at points, and everything that the language can report.
 
-use super::setup::checked;
+use super::value::checked;
 use super::{FieldName, System, TypedField, Value};
 use crate::{Error, ReportValue, Vector, threads};
 use fem_dsl::problem::Reports;

@@ -1,7 +1,7 @@
 //! Values and names that are checked at compile time, for which [`weak_form!`](crate::weak_form) generates items.
 
 use super::Value;
-use super::setup::{ValueWriter, writing};
+use super::value::{ValueWriter, writing};
 
 /// The parameters of a form: implemented by the struct that [`weak_form!`](crate::weak_form) generates,
 /// `poisson::Params`.

@@ -2,7 +2,7 @@
 
 use super::{BenchError, device, input, median_seconds};
 use kernels_gen::plan::Task;
-use runtime::problem::{Context, RunError, compile_operator_for};
+use runtime::problem::{Context, RunError};
 use runtime::solve::{NonlinearSystem, OperatorError};
 
 /// Returns the median seconds of a task: residual, J(u)·w or diagonal. It runs on the host's current threads or on the
@@ -12,7 +12,7 @@ use runtime::solve::{NonlinearSystem, OperatorError};
 ///
 /// Overrides that match no kernel, kernels that cannot be compiled, a device failure.
 pub fn measure(context: &Context, task: Task) -> Result<f64, BenchError> {
-    let (mut operator, _) = compile_operator_for(context, &[task])?;
+    let (mut operator, _) = context.operator_with(&[task])?;
     let mut state = operator.vector();
     let numbers: Vec<f64> = input(state.len()).into_iter().map(|x| 1.0 + 0.1 * x).collect();
     state.set(&numbers);

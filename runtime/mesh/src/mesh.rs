@@ -28,6 +28,7 @@ mod cell_orientation;
 pub(crate) mod coarsening;
 mod conformity;
 mod counts;
+mod data_rows;
 pub mod distributed;
 mod error;
 pub mod hanging;
@@ -107,6 +108,19 @@ pub enum CellOrdering {
     Original,
 }
 
+/// Relation between the order of a mesh and that of its source.
+#[derive(Clone, Debug, Default, PartialEq)]
+enum SourceOrder {
+    /// The mesh's own order.
+    #[default]
+    Native,
+    /// A grid of squares or cubes.
+    Grid([usize; 3]),
+    Listed(Box<SourceNumbering>),
+    /// The order of a coarser mesh that was refined.
+    Refined(Box<refined::RefinedMesh>),
+}
+
 /// A mesh of one kind of cell.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mesh {
@@ -126,7 +140,7 @@ pub struct Mesh {
     notes: Vec<String>,
     /// Tags whose facets lie on spheres about the origin, with the radii.
     spheres: Vec<(String, f64)>,
-    order_of_source: source_order::SourceOrder,
+    order_of_source: SourceOrder,
     equispaced: bool,
     hanging: Option<hanging::HangingEntities>,
     /// Undistorted coordinates of a generated mesh; refinement repeats the generator's map.
@@ -210,7 +224,7 @@ impl Mesh {
         parts: MeshData,
         arrange: CellOrdering,
     ) -> Result<Mesh, MeshError> {
-        let (sign, joined) = (assemble::JacobianSign::Positive, assemble::Conformity::Unknown);
+        let (sign, joined) = (measure::JacobianSign::Positive, assemble::Conformity::Unknown);
         assemble::assemble(cell, order, parts, arrange, sign, joined)
     }
 

@@ -13,8 +13,9 @@
 
 use super::clock::{Clock, Phase, Seconds};
 use super::collective_errors::{together, told};
-use super::context::{Context, Platform, with_periodic_sides};
-use super::steady::{StartState, solve_steady};
+use super::context::{Context, with_periodic_sides};
+use super::platform::Platform;
+use super::steady::{ADAPTIVE_STEP, StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
 use super::{LastState, RunError, Solution};
 use crate::estimate::adapt::AdaptiveMesh;
@@ -31,9 +32,6 @@ use fem_dsl::problem::{AdaptiveRefinement, Problem};
 use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
-
-/// Label of progress messages.
-pub(super) const STEP: &str = "an adaptive step";
 
 /// Last complete state of an adaptive run whose next step failed.
 #[derive(Debug)]
@@ -142,7 +140,7 @@ impl AdaptiveLoop<'_> {
         monitor: &mut dyn Monitor,
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
-        let mut timers = Timers::new(STEP);
+        let mut timers = Timers::new(ADAPTIVE_STEP);
         let start = last
             .map_or(StartState::Problem, |last| StartState::OtherMesh(&last.context.on, &last.u));
         let mut solution = self.solve(mesh, start, monitor)?;

@@ -5,8 +5,8 @@
 //! the fallback if kernels cannot be compiled.
 
 use super::RunError;
-use super::context::Platform;
 use super::integrals::{Integrals, SharedResources};
+use super::platform::Platform;
 use super::reports::EvaluationState;
 use crate::algebra::vector::{Precision, root_of_squares};
 use crate::device::jit::Jit;

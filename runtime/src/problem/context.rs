@@ -4,56 +4,27 @@
 //! problem, mesh, platform → Context: elements, spaces, conditions, data → operator; SolvePlan
 //! ```
 
+use super::RunError;
 use super::files::FileData;
+use super::kernels::{Kernels, compile_for, compile_operator};
 use super::memory::check_room;
 use super::multigrid::HierarchyInput;
+use super::plan::cost::worth_matrices;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
+use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
-use super::{Kernels, RunError, compile_operator, solver};
-use crate::device::Device;
 use crate::kernels::compile::Target;
+use crate::kernels::representation::{Assembly, Representation};
 use crate::mesh::Mesh;
 use crate::mesh::periodic::PeriodicError;
-use crate::operator::Operator;
+use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, SolverSettings};
 use kernels_gen::generate::elements;
-use kernels_gen::plan::Elements;
+use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
-
-/// Processor and device of a solve.
-#[derive(Clone)]
-pub struct Platform {
-    /// Target of the kernels.
-    pub target: Target,
-    /// Device with the vectors and kernels; `None` for the host.
-    pub device: Option<Arc<dyn Device>>,
-}
-
-impl Platform {
-    /// Kernels for a target, on a device if there is one.
-    pub fn new(target: Target, device: Option<Arc<dyn Device>>) -> Self {
-        Self { target, device }
-    }
-
-    /// The processor of this machine.
-    pub fn native() -> Self {
-        Self::from(Target::native())
-    }
-
-    /// The same device with another target.
-    pub fn with_target(&self, target: Target) -> Self {
-        Self { target, device: self.device.clone() }
-    }
-}
-
-impl From<Target> for Platform {
-    fn from(target: Target) -> Self {
-        Self { target, device: None }
-    }
-}
 
 /// A problem on its mesh and platform: all that a solve needs. Cheap to clone; clones may differ in parameters.
 #[derive(Clone)]
@@ -170,7 +141,7 @@ impl Context {
 
     /// The same in the representation that a plan needs.
     pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
-        let target = solver::represented(&self.platform.target, &self.on, plan);
+        let target = represented(&self.platform.target, &self.on, plan);
         self.operator_on(&self.platform.with_target(target))
     }
 
@@ -181,6 +152,16 @@ impl Context {
     /// As for [`Context::operator`].
     pub fn operator_on(&self, platform: &Platform) -> Result<(Operator, Kernels), RunError> {
         compile_operator(self.form(), &self.elements, &self.on, &self.parameters.values, platform)
+    }
+
+    /// Compiles only the kernels of some tasks.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Context::operator`].
+    pub fn operator_with(&self, tasks: &[Task]) -> Result<(Operator, Kernels), RunError> {
+        let (form, params, tables) = (self.form(), &self.parameters.values, TableCache::default());
+        compile_for(form, &self.elements, &self.on, params, tasks, &self.platform, tables)
     }
 
     /// The input of multigrid hierarchies with these settings.
@@ -200,6 +181,16 @@ impl Context {
     pub fn notes(&self) -> Vec<String> {
         [self.on.mesh.notes(), &self.elements.notes, &self.remarks].concat()
     }
+}
+
+/// The target of kernels: for element matrices where factorisation is named and products would take long.
+fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan) -> Target {
+    let direct = plan.linear.names_direct() && on.affine.is_empty();
+    if target.representation.is_none() && direct && worth_matrices(on) {
+        let assembly = Assembly::fitting(plan.properties.resources.has_device);
+        return target.representing(Representation::Assembled(assembly));
+    }
+    *target
 }
 
 /// Identifies the periodic sides of the problem in the mesh.

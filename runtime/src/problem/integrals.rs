@@ -6,8 +6,8 @@
 //! vector if it fits.
 
 use super::RunError;
-use super::context::Platform;
 use super::kernels::compile_for;
+use super::platform::Platform;
 use super::reports::EvaluationState;
 use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;

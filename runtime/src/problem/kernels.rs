@@ -1,7 +1,7 @@
 //! Compiles a form's kernels for the host or a device and builds the operator, whose interface hides the difference.
 
 use super::RunError;
-use super::context::{Context, Platform};
+use super::platform::Platform;
 use crate::device::Backend;
 use crate::kernels::compile::{InterpretationReason, Origin, compile, compile_for_device, facts};
 use crate::operator::{Operator, TableCache};
@@ -59,20 +59,6 @@ pub fn compile_operator(
         compile_for(form, elements, on, params, &tasks, &platform, table_cache)?;
     operator.represent(how)?;
     Ok((operator, kernels))
-}
-
-/// Compiles only the kernels of some tasks of a context.
-///
-/// # Errors
-///
-/// As [`compile_operator`].
-pub fn compile_operator_for(
-    context: &Context,
-    tasks: &[Task],
-) -> Result<(Operator, Kernels), RunError> {
-    let Context { elements, on, parameters, platform, .. } = context;
-    let (form, table_cache) = (context.form(), TableCache::default());
-    compile_for(form, elements, on, &parameters.values, tasks, platform, table_cache)
 }
 
 /// Compiles kernels with tables shared from another operator on the same mesh.

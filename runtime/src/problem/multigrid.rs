@@ -18,9 +18,9 @@ mod tests;
 pub mod transfer;
 
 use super::RunError;
-use super::context::Platform;
 use super::kernels::compile_for;
 use super::plan::{HierarchySettings, LevelSettings, MULTIGRID_STOPS, halved};
+use super::platform::Platform;
 use super::prescribed::{FinerLevel, PrescribedData};
 use super::structural_null_space::in_any;
 use crate::algebra::vector::{Precision, Vector};

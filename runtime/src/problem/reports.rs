@@ -11,8 +11,9 @@
 //! accuracy of the solve. An integral of f1 n does so only up to the discretisation error.
 
 use super::RunError;
-use super::context::{Context, Platform};
+use super::context::Context;
 use super::integrals::{IntegralKernels, Integrals, SharedResources, residual_of};
+use super::platform::Platform;
 use super::prescribed::nodes_under;
 use crate::algebra::vector::{Vector, root_of_squares};
 use crate::kernels::compile::{Execution, Target};

@@ -4,11 +4,11 @@
 //! context → operator → unique? → start → solve → converged? → measure
 //! ```
 
-use super::adaptive;
 use super::clock::{Clock, Phase};
-use super::context::{Context, Platform};
+use super::context::Context;
 use super::difficulty::unconverged;
 use super::measure::{State, measure, throughput};
+use super::platform::Platform;
 use super::solver::solve_planned;
 use super::{RunError, Solution, check_fixed, check_unique, eigen, initial};
 use crate::algebra::vector::Vector;
@@ -21,6 +21,9 @@ use crate::support::progress::doing;
 use crate::support::timers::Timers;
 use fem_dsl::problem::Problem;
 use std::sync::Arc;
+
+/// Label of the progress messages of an adaptive step.
+pub(super) const ADAPTIVE_STEP: &str = "an adaptive step";
 
 /// Initial state of a solve.
 #[derive(Clone, Copy)]
@@ -118,7 +121,7 @@ fn begin(
     let mut u = operator.initial()?;
     let moved = match start_at {
         StartState::OtherMesh(before, u) => {
-            let mut timers = Timers::new(adaptive::STEP);
+            let mut timers = Timers::new(ADAPTIVE_STEP);
             let moved = AdaptiveMesh::transfer(before, u, on);
             timers.tell("the last solution is on the new mesh");
             moved

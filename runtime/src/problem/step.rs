@@ -3,15 +3,9 @@
 //! A run without `adapt` and `time` has one step. A [`Monitor`] sees each step before the next begins, so that its
 //! output survives a later failure.
 
-use super::adaptive::solve_adaptively;
-use super::context::Platform;
-use super::steady::{StartState, solve_steady};
-use super::time::{Checkpoint, march};
-use super::{RunError, Solution};
-use crate::mesh::Mesh;
+use super::Solution;
+use super::checkpoint::Checkpoint;
 use crate::solve::{Continue, Progress};
-use fem_dsl::problem::Problem;
-use std::sync::Arc;
 
 /// Kind of a sequence of steps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,34 +119,6 @@ impl Monitor for NullMonitor {
     fn step(&mut self, _: &Step, _: &Solution) -> Continue {
         Continue::Yes
     }
-}
-
-/// Solves a problem with all its steps, from an earlier solution on the same mesh if there is one; returns the last
-/// solution.
-///
-/// # Errors
-///
-/// Errors of the problem on this mesh, a solve that does not converge.
-pub fn run_steps(
-    problem: &Problem,
-    mesh: impl Into<Arc<Mesh>>,
-    start_at: Option<&[f64]>,
-    platform: &Platform,
-    monitor: &mut dyn Monitor,
-) -> Result<Solution, RunError> {
-    let (problem, mesh) = (&Arc::new(problem.clone()), mesh.into());
-    if let Some(adapt) = &problem.adapt {
-        return solve_adaptively(problem, adapt, mesh, platform, monitor);
-    }
-    if let Some(stepping) = &problem.stepping {
-        return march(problem, stepping, mesh, start_at, platform, monitor);
-    }
-    let observe = &mut |now| monitor.iteration(now);
-    let at = start_at.map_or(StartState::Problem, StartState::Solution);
-    let solution = solve_steady(problem, mesh, at, platform, observe)?;
-    // The last step: the answer of the monitor does not matter.
-    monitor.step(&Step::of(StepKind::Solve, &solution), &solution);
-    Ok(solution)
 }
 
 #[cfg(test)]

@@ -12,7 +12,6 @@ mod checkpoint;
 mod constrained_dofs;
 mod error;
 mod explicit;
-mod identity;
 mod mass;
 mod recorded_steps;
 mod stability;
@@ -21,19 +20,20 @@ mod state_output;
 mod step_size;
 mod times;
 mod trajectory;
-mod whole_mesh;
 
+use super::checkpoint::{Checkpoint, WholeMeshMap};
 use super::clock::{Clock, Phase};
-use super::context::{Context, Platform};
+use super::context::Context;
 use super::measure::throughput;
+use super::platform::Platform;
 use super::step::{Monitor, Step, StepKind};
-use super::{LastState, RunError, Solution, check_fixed, check_unique, initial};
+use super::{Kernels, LastState, RunError, Solution, check_fixed, check_unique, initial};
 use crate::mesh::Mesh;
+use crate::operator::Operator;
 use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::solve::{Continue, NonlinearSystem};
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
-pub use checkpoint::Checkpoint;
 pub use error::TimeError;
 use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
@@ -46,7 +46,6 @@ use std::sync::Arc;
 use step_size::StepSizeController;
 use times::Times;
 pub use trajectory::Trajectory;
-use whole_mesh::WholeMeshMap;
 
 /// Time integrator.
 enum Integrator {
@@ -156,137 +155,225 @@ pub(super) fn march(
 ) -> Result<Solution, RunError> {
     let mut clock = Clock::start();
     let setting_up = doing("numbering the degrees of freedom");
-    let form = &problem.form;
-    stepping.scheme.check(&form.rates, form.fields.len())?;
+    stepping.scheme.check(&problem.form.rates, problem.form.fields.len())?;
     stepping.check()?;
     let (mut context, plan) = Context::planned(problem, mesh, platform)?;
-    let first = stepping.first();
+    let (form, first) = (&problem.form, stepping.first());
     // The checks before the first step need the Jacobian of that step.
-    parameters_at(
-        form,
-        &mut context.parameters,
-        stepping.from,
-        [1.0 / first, 1.0 / (first * first)],
-    );
-    let (context, on) = (&context, &context.on);
-    check_fixed(form, on, &context.parameters)?;
+    let s = [1.0 / first, 1.0 / (first * first)];
+    parameters_at(form, &mut context.parameters, stepping.from, s);
+    let context = &context;
+    check_fixed(form, &context.on, &context.parameters)?;
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
     let mut notes = check_unique(&mut operator, context)?;
-    let mut u = operator.initial()?;
-    notes.extend(initial::begin(problem, on, &context.parameters, start_at, &operator, &mut u)?);
-    let mut v = u.like();
-    if let Some(rates) = initial::rates(problem, on, &context.parameters)? {
-        v.set(&rates);
-        v.agree();
-    }
-    let second = form.rates.iter().any(|rate| rate.order == 2);
+    let state = initial_state(context, stepping, start_at, &operator, &mut notes)?;
     let restart = monitor.restart();
-    let points = restart.is_some() || monitor.wants_checkpoints();
-    let whole = points.then(|| WholeMeshMap::of(on)).transpose()?;
-    let state = TimeState { time: stepping.from, u, v, a: second.then(|| operator.vector()) };
+    let checkpoints = restart.is_some() || monitor.wants_checkpoints();
+    let whole = checkpoints.then(|| WholeMeshMap::of(&context.on)).transpose()?;
     clock.end(Phase::SetUp);
     let settings = StageSettings::of(problem, plan);
     let mut staged =
         ProblemStages::new(context, &mut operator, settings, monitor, StageMemory::default());
     staged.ends = stepping.to;
-    let who = (&**problem, stepping.scheme);
-    let mut way = match restart.as_ref().zip(whole.as_ref()) {
-        Some((left, whole)) => left.resume(who, &state.u, &mut staged, whole, &mut notes)?,
-        None => {
-            let begun = (state, first);
-            let mut way = Integrator::begin(stepping.scheme, begun, &mut staged, &mut notes)?;
-            way.prepare(first, &mut staged)?;
-            way
-        }
-    };
-    let times = Times::new(stepping);
-    let mut controller =
-        StepSizeController::new(stepping, first, restart.as_ref().map(|left| left.length));
-    let mut count_shown = restart.as_ref().map_or(0, |left| left.shown);
-    let mut going = Continue::Yes;
-    let mut last = None;
-    if let Some(left) = &restart {
-        let now = left.time();
-        if times.next(now).is_none() {
-            return Err(RunError::Setting(format!(
-                "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
-            )));
-        }
-        way.prepare(controller.length(), &mut staged)?;
-        notes.push(format!("the run goes on from t = {now}"));
-    } else if times.shows_start() {
-        count_shown += 1;
-        clock.end(Phase::Solve);
-        let solution = state_output::solution(way.state(), &staged, &kernels, &mut clock)?;
-        going = state_output::tell(&solution, way.state().time, staged.monitor());
-        clock.end(Phase::Write);
-        last = Some(solution);
-    }
-    while going == Continue::Yes
-        && let Some(next) = times.next(way.state().time)
+    let run = Run { stepping, staged, times: Times::new(stepping), kernels, whole, notes, clock };
+    let mut march = March::begin(run, state, restart.as_ref())?;
+    march.show_start(restart.is_some())?;
+    while march.going == Continue::Yes
+        && let Some(next) = march.run.times.next(march.integrator.state().time)
     {
-        let (own, ends) = controller.towards(next - way.state().time);
-        let taken = match way.step(own, &mut staged) {
+        march.step(next)?;
+    }
+    march.finish()
+}
+
+/// Returns the initial state of a problem in time.
+fn initial_state(
+    context: &Context,
+    stepping: &Stepping,
+    start_at: Option<&[f64]>,
+    operator: &Operator,
+    notes: &mut Vec<String>,
+) -> Result<TimeState, RunError> {
+    let (problem, on, parameters) = (&*context.problem, &*context.on, &context.parameters);
+    let mut u = operator.initial()?;
+    notes.extend(initial::begin(problem, on, parameters, start_at, operator, &mut u)?);
+    let mut v = u.like();
+    if let Some(rates) = initial::rates(problem, on, parameters)? {
+        v.set(&rates);
+        v.agree();
+    }
+    let second = problem.form.rates.iter().any(|rate| rate.order == 2);
+    Ok(TimeState { time: stepping.from, u, v, a: second.then(|| operator.vector()) })
+}
+
+/// The fixed parts of a time integration, with its notes and timers.
+struct Run<'a> {
+    stepping: &'a Stepping,
+    staged: ProblemStages<'a>,
+    times: Times,
+    kernels: Kernels,
+    /// Map to the whole mesh, for checkpoints.
+    whole: Option<WholeMeshMap>,
+    notes: Vec<String>,
+    clock: Clock,
+}
+
+impl Run<'_> {
+    /// Measures a state.
+    fn solution(&mut self, state: &TimeState) -> Result<Solution, RunError> {
+        state_output::solution(state, &self.staged, &self.kernels, &mut self.clock)
+    }
+
+    /// Returns the error of a failed step.
+    fn failed(&self, error: RunError, integrator: &Integrator, length: f64) -> RunError {
+        failed(error, integrator.state(), length, &self.staged)
+    }
+}
+
+/// A time integration between two steps.
+struct March<'a> {
+    run: Run<'a>,
+    integrator: Integrator,
+    controller: StepSizeController,
+    /// Number of solutions that the monitor has seen.
+    count_shown: usize,
+    going: Continue,
+    last: Option<Solution>,
+}
+
+impl<'a> March<'a> {
+    /// Prepares the first step, from the initial state or a checkpoint.
+    fn begin(
+        mut run: Run<'a>,
+        state: TimeState,
+        restart: Option<&Checkpoint>,
+    ) -> Result<Self, RunError> {
+        let (stepping, first) = (run.stepping, run.stepping.first());
+        let controller = StepSizeController::new(stepping, first, restart.map(|left| left.length));
+        let problem = Arc::clone(&run.staged.context().problem);
+        let Run { staged, notes, whole, times, .. } = &mut run;
+        let mut integrator = match restart.zip(whole.as_ref()) {
+            Some((left, whole)) => {
+                left.resume((&problem, stepping.scheme), &state.u, staged, whole, notes)?
+            }
+            None => Integrator::begin(stepping.scheme, (state, first), staged, notes)?,
+        };
+        if let Some(left) = restart {
+            let now = left.time();
+            if times.next(now).is_none() {
+                return Err(RunError::Setting(format!(
+                    "the checkpoint is at t = {now}, where the time of the problem has ended\nhelp: write a later `to` in `time`"
+                )));
+            }
+            notes.push(format!("the run goes on from t = {now}"));
+        }
+        integrator.prepare(controller.length(), staged)?;
+        let count_shown = restart.map_or(0, |left| left.shown);
+        Ok(Self { run, integrator, controller, count_shown, going: Continue::Yes, last: None })
+    }
+
+    /// Shows the initial state if it is an output time of a run that begins.
+    fn show_start(&mut self, restarts: bool) -> Result<(), RunError> {
+        if !restarts && self.run.times.shows_start() {
+            self.run.clock.end(Phase::Solve);
+            let solution = self.run.solution(self.integrator.state())?;
+            self.show(&solution);
+            self.run.clock.end(Phase::Write);
+            self.last = Some(solution);
+        }
+        Ok(())
+    }
+
+    /// Passes a solution at the current time to the monitor.
+    fn show(&mut self, solution: &Solution) {
+        self.count_shown += 1;
+        let time = self.integrator.state().time;
+        self.going = self.run.staged.monitor().step(&Step::at(time, solution), solution);
+    }
+
+    /// Takes one step towards a mandatory time, or shortens the next one.
+    fn step(&mut self, next: f64) -> Result<(), RunError> {
+        let Self { run, integrator, controller, .. } = self;
+        let (own, ends) = controller.towards(next - integrator.state().time);
+        let taken = match integrator.step(own, &mut run.staged) {
             Ok(taken) => taken,
-            Err(error) if staged.cancelled() => return Err(error),
-            Err(_) if !stepping.scheme.is_explicit() && controller.halve(own) => continue,
-            Err(error) => return Err(failed(error, way.state(), own, &staged)),
+            Err(error) if run.staged.cancelled() => return Err(error),
+            Err(_) if !run.stepping.scheme.is_explicit() && controller.halve(own) => return Ok(()),
+            Err(error) => return Err(run.failed(error, integrator, own)),
         };
         let estimate = taken.as_ref().and_then(|taken| taken.estimate);
-        let stands = controller.judge(own, way.order(), estimate);
-        if !stands.map_err(|error| failed(error, way.state(), own, &staged))? {
-            continue;
+        let accepted = controller.judge(own, integrator.order(), estimate);
+        if !accepted.map_err(|error| run.failed(error, integrator, own))? {
+            return Ok(());
         }
-        way.accept(taken, ends.then_some(next));
+        integrator.accept(taken, ends.then_some(next));
         controller.take(own);
-        let now = way.state().time;
-        staged.monitor().time(now, stepping.to);
-        if times.shows(now) || now >= stepping.to {
-            if let Err(error) = way.confirm(&mut staged) {
-                return Err(failed(error, way.state(), own, &staged));
+        let now = integrator.state().time;
+        run.staged.monitor().time(now, run.stepping.to);
+        if run.times.shows(now) || now >= run.stepping.to {
+            if let Err(error) = integrator.confirm(&mut run.staged) {
+                return Err(run.failed(error, integrator, own));
             }
-            clock.end(Phase::Solve);
-            let solution = state_output::solution(way.state(), &staged, &kernels, &mut clock)?;
-            if times.shows(now) {
-                count_shown += 1;
-                going = state_output::tell(&solution, now, staged.monitor());
-                if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints())
-                {
-                    let point = (controller.length(), count_shown);
-                    let left = Checkpoint::leave(&mut way, who, point, &mut staged, whole)?;
-                    going = if going == Continue::Yes {
-                        staged.monitor().checkpoint(&left)
-                    } else {
-                        going
-                    };
-                }
-            }
-            clock.end(Phase::Write);
-            last = Some(solution);
+            self.reach(now)?;
         }
+        Ok(())
     }
-    clock.end(Phase::Solve);
-    let mut solution = match last {
-        Some(solution) => solution,
-        None => state_output::solution(way.state(), &staged, &kernels, &mut clock)?,
-    };
-    notes.extend(staged.notes().iter().cloned());
-    notes.push(controller.told(stepping.scheme));
-    solution.notes = [context.notes(), kernels.notes.clone(), notes].concat();
-    solution.report = staged.report();
-    solution.linear_iterations = staged.iterations();
-    solution.multigrid = staged.figures();
-    let (mut r, u) = (way.state().u.like(), &way.state().u);
-    staged.quiet(way.state())?;
-    staged.operator.precondition_by(None);
-    staged.operator.residual(u, &mut r)?;
-    solution.residual = staged.last_residual();
-    solution.throughput = throughput(staged.operator, u, &mut r)?;
-    staged.operator.finish()?;
-    clock.end(Phase::Measure);
-    solution.seconds = clock.seconds();
-    Ok(solution)
+
+    /// Measures the state at an output time or the end; shows it, and leaves a checkpoint.
+    fn reach(&mut self, now: f64) -> Result<(), RunError> {
+        self.run.clock.end(Phase::Solve);
+        let solution = self.run.solution(self.integrator.state())?;
+        if self.run.times.shows(now) {
+            self.show(&solution);
+            self.checkpoint()?;
+        }
+        self.run.clock.end(Phase::Write);
+        self.last = Some(solution);
+        Ok(())
+    }
+
+    /// Passes a checkpoint to a monitor that wants one.
+    fn checkpoint(&mut self) -> Result<(), RunError> {
+        let Run { stepping, staged, whole, .. } = &mut self.run;
+        if let Some(whole) = whole.as_ref().filter(|_| staged.monitor().wants_checkpoints()) {
+            let problem = Arc::clone(&staged.context().problem);
+            let (who, at) =
+                ((&*problem, stepping.scheme), (self.controller.length(), self.count_shown));
+            let left = Checkpoint::take(&mut self.integrator, who, at, staged, whole)?;
+            if self.going == Continue::Yes {
+                self.going = staged.monitor().checkpoint(&left);
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the last solution with the figures of the whole run.
+    fn finish(mut self) -> Result<Solution, RunError> {
+        self.run.clock.end(Phase::Solve);
+        let state = self.integrator.state();
+        let mut solution = match self.last {
+            Some(solution) => solution,
+            None => self.run.solution(state)?,
+        };
+        let Run { stepping, mut staged, kernels, mut notes, mut clock, .. } = self.run;
+        notes.extend(staged.notes().iter().cloned());
+        notes.push(self.controller.summary(stepping.scheme));
+        solution.notes = [staged.context().notes(), kernels.notes, notes].concat();
+        solution.report = staged.report();
+        solution.linear_iterations = staged.iterations();
+        solution.multigrid = staged.figures();
+        let (mut r, u) = (state.u.like(), &state.u);
+        staged.quiet(state)?;
+        staged.operator.precondition_by(None);
+        staged.operator.residual(u, &mut r)?;
+        solution.residual = staged.last_residual();
+        solution.throughput = throughput(staged.operator, u, &mut r)?;
+        staged.operator.finish()?;
+        clock.end(Phase::Measure);
+        solution.seconds = clock.seconds();
+        Ok(solution)
+    }
 }
 
 /// Returns the error of a failed time integration, with the last state.

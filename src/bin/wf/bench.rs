@@ -9,6 +9,7 @@ mod kronbichler;
 mod ljungkvist;
 mod multigrid;
 mod plot;
+mod rows;
 mod scaling;
 mod scatter;
 mod settgast;

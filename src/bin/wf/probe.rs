@@ -13,7 +13,7 @@ use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
-use runtime::problem::{Context, Platform, compile_operator_for};
+use runtime::problem::{Context, Platform};
 use runtime::processes::ProcessGroup;
 use runtime::solve::NonlinearSystem;
 use runtime::support::expression::evaluate;
@@ -134,7 +134,7 @@ fn probe(
         [] => &[Task::Residual],
         _ => &[Task::Residual, Task::Action],
     };
-    let placed = compile_operator_for(&context, tasks);
+    let placed = context.operator_with(tasks);
     let (mut operator, kernels) = placed.map_err(|error| attribution.run(&problem, error))?;
     let nodal = |option: &str, list: &[Assignment], values: &[(usize, Expression)], otherwise| {
         let own = nodal(&context, values, otherwise)

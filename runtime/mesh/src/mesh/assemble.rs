@@ -1,23 +1,15 @@
 //! Conversion of [`MeshData`] to a [`Mesh`]: checks, orientation, order, numbering, tagged facets.
 
+use super::measure::JacobianSign;
 use super::orient::{self, IDENTITY};
 use super::shape::CellShape;
 use super::skeleton::Skeleton;
-use super::source_order::{NOWHERE, SourceNumbering, SourceOrder};
+use super::source_order::{NOWHERE, SourceNumbering};
 use super::{
-    Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, Topology, cell_orientation, conformity,
-    index, measure, order, seams, sides, untangle,
+    Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, SourceOrder, Topology, cell_orientation,
+    conformity, index, measure, order, seams, sides, untangle,
 };
 use std::collections::{BTreeMap, HashMap};
-
-/// Expected sign of the Jacobian determinants.
-#[derive(Clone, Copy, Debug)]
-pub enum JacobianSign<'a> {
-    /// Positive in all cells.
-    Positive,
-    /// Negative in the marked cells.
-    Negative(&'a [bool]),
-}
 
 /// Knowledge about the conformity of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

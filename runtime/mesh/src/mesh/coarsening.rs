@@ -15,8 +15,10 @@ mod labels;
 mod links;
 mod nodes;
 mod patches;
+mod tags;
 
-use super::assemble::{Conformity, JacobianSign, assemble};
+use super::assemble::{Conformity, assemble};
+use super::measure::JacobianSign;
 use super::periodic::PeriodicError;
 use super::{AffineMap, CellOrdering, EntityCounts, Mesh, MeshError};
 use crate::support::memory::{InsufficientMemory, MemoryBudget};

@@ -21,7 +21,7 @@ pub(crate) use refined_part::{SharedEntityCollector, WholeMeshEmbedding};
 
 use super::generate::ComputationalPoints;
 use super::periodic::PeriodicError;
-use super::{CoarsenedMesh, CoarseningError, Facet, Mesh, Topology, hanging, source_order};
+use super::{CoarsenedMesh, CoarseningError, Facet, Mesh, Topology, hanging};
 use crate::processes::{ProcessGroup, Reduction, total};
 use std::any::Any;
 use std::collections::BTreeMap;
@@ -391,7 +391,7 @@ impl WholeMesh {
             joined: joined.map(|(joined, _)| Box::new(joined)),
             notes: [&whole.notes[..], idle(whole.n_cells(), group.size()).as_slice()].concat(),
             spheres: whole.spheres.clone(),
-            order_of_source: source_order::SourceOrder::Native,
+            order_of_source: super::SourceOrder::Native,
             equispaced: whole.equispaced,
             hanging,
             plain,

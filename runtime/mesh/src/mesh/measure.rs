@@ -4,11 +4,19 @@
 //! rule that is exact for det J. On straight quadrilaterals and hexahedra it must also be nonnegative at the vertices,
 //! where det J of a bilinear quadrilateral is smallest. [`super::untangle`] samples curved cells on their facets, too.
 
-use super::assemble::JacobianSign;
 use super::shape::CellShape;
 use super::{Cell, Mesh, MeshData, MeshError};
 use crate::support::parallel::*;
 use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
+
+/// Expected sign of the Jacobian determinants.
+#[derive(Clone, Copy, Debug)]
+pub enum JacobianSign<'a> {
+    /// Positive in all cells.
+    Positive,
+    /// Negative in the marked cells.
+    Negative(&'a [bool]),
+}
 
 /// ∂φ_i/∂ξ at some points of the reference cell.
 pub struct Gradients {

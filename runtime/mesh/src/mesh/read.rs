@@ -24,6 +24,7 @@ mod contents;
 mod convert;
 mod cursor;
 pub mod gmsh;
+mod node_map;
 mod node_sets;
 mod quads;
 mod serendipity;

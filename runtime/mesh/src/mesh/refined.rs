@@ -1,14 +1,16 @@
 //! Relation of a refined mesh to its coarse mesh, for data and geometry.
 
-use super::assemble::{Conformity, JacobianSign, assemble};
+use super::assemble::{Conformity, assemble};
 use super::generate::DomainMap;
 use super::key::{CellKey, KeyLayout};
+use super::measure::JacobianSign;
 use super::measure::mean;
 use super::periodic::PeriodicError;
 use super::shape::CellShape;
-use super::source_order::{DataRows, SourceOrder};
+use super::source_order::DataRows;
 use super::{
-    CellOrdering, EntityCounts, Facet, Mesh, MeshData, MeshError, Topology, measure, seams,
+    CellOrdering, EntityCounts, Facet, Mesh, MeshData, MeshError, SourceOrder, Topology, measure,
+    seams,
 };
 use crate::support::parallel::*;
 use std::borrow::Cow;

@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::kernels::compile::Execution;
+use crate::problem::Context;
 use crate::problem::testing::problem;
-use crate::problem::{Context, compile_operator_for};
 use fem_dsl::measures;
 use kernels_gen::plan::Task;
 
@@ -36,7 +36,7 @@ fn integrated(
 fn tables_are_made_once() {
     let platform = Target { execution: Execution::Interpreted, ..Target::native() }.into();
     let context = Context { platform, ..problem(TEXT) };
-    let (operator, _) = compile_operator_for(&context, &[Task::Residual]).expect("an operator");
+    let (operator, _) = context.operator_with(&[Task::Residual]).expect("an operator");
     let problem = &context.problem;
     let mut vector = operator.vector();
     let u: Vec<f64> = (0..vector.len()).map(|i| (i as f64 * 12.9898).sin()).collect();

@@ -13,8 +13,8 @@
 mod owners;
 
 use super::super::RunError;
-use super::super::context::Platform;
 use super::super::kernels::compile_for;
+use super::super::platform::Platform;
 use crate::algebra::vector::Vector;
 use crate::device::VectorLayout;
 use crate::mesh::{AffineMap, CoarsenedMesh};

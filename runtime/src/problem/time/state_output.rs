@@ -2,11 +2,9 @@
 
 use super::super::clock::{Clock, Phase};
 use super::super::measure::{State, measure};
-use super::super::step::{Monitor, Step};
 use super::super::{Kernels, RunError, Solution};
 use super::stages::ProblemStages;
 use crate::operator::TableCache;
-use crate::solve::Continue;
 use crate::solve::time::TimeState;
 
 /// Measures a state of a time integration.
@@ -33,9 +31,4 @@ pub(super) fn solution(
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();
     Ok(solution)
-}
-
-/// Passes a solution to the monitor.
-pub(super) fn tell(solution: &Solution, time: f64, monitor: &mut dyn Monitor) -> Continue {
-    monitor.step(&Step::at(time, solution), solution)
 }

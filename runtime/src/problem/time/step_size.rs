@@ -126,7 +126,7 @@ impl StepSizeController {
     }
 
     /// Returns a summary line.
-    pub(super) fn told(&self, scheme: Scheme) -> String {
+    pub(super) fn summary(&self, scheme: Scheme) -> String {
         let StepCounters { steps, halved, rejected, shortest, longest } = self.counters;
         let same = longest - shortest <= 1e-9 * longest;
         let lengths = match (steps, same) {

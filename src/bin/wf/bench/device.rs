@@ -16,7 +16,7 @@ use runtime::solve::LinearOperator;
 use serde_json::json;
 
 use super::Arguments;
-use super::bake_off::{degrees, has_csr, line, say, several, value};
+use super::rows::{degrees, has_csr, line, say, several, value};
 use crate::console::Console;
 use crate::processes::Processes;
 use crate::report::{Failure, Report};

@@ -4,14 +4,13 @@
 //! 0 = {}        the set of a cell = previous set ∪ {tag}, for each tag in turn
 //! ```
 
-use super::patches::Patches;
-use crate::mesh::{Cell, Mesh};
-use std::collections::{BTreeMap, HashMap};
+use crate::mesh::Mesh;
+use std::collections::HashMap;
 
 /// Numbered sets of tags.
-struct TagSets {
+pub(super) struct TagSets {
     /// The tag numbers of each set.
-    all: Vec<Vec<u32>>,
+    pub(super) all: Vec<Vec<u32>>,
     known: HashMap<(u32, u32), u32>,
 }
 
@@ -33,7 +32,8 @@ impl TagSets {
 
 /// Tag sets of cells and facets.
 pub(super) struct TagLabels {
-    sets: [TagSets; 2],
+    /// Those of cells, and of facets.
+    pub(super) sets: [TagSets; 2],
     /// The set of each cell; empty without cell tags.
     cells: Vec<u32>,
     /// The set of each facet.
@@ -80,43 +80,4 @@ impl TagLabels {
     pub(super) fn has_facets(&self) -> bool {
         !self.facets.is_empty()
     }
-
-    /// Returns the tags of coarse facets, by their vertices in the fine mesh, and of coarse cells.
-    pub(super) fn coarse(
-        &self,
-        mesh: &Mesh,
-        patches: &Patches,
-    ) -> (BTreeMap<String, Vec<[u32; 4]>>, BTreeMap<String, Vec<u32>>) {
-        let each = mesh.cell().vertex_count();
-        let mut cells = vec![Vec::new(); mesh.cell_tags().len()];
-        let mut facets = vec![Vec::new(); mesh.facet_tags().len()];
-        for (number, first) in patches.firsts(each).enumerate() {
-            for &tag in &self.sets[0].all[self.cell(first as usize) as usize] {
-                cells[tag as usize].push(number as u32);
-            }
-        }
-        let local = mesh.cell().facets();
-        for patch in 0..patches.count(each) {
-            for facet in 0..if self.has_facets() { local.len() } else { 0 } {
-                let set = self.facet(patches.facet(mesh, patch, facet, local[facet][0]));
-                for &tag in &self.sets[1].all[set as usize] {
-                    facets[tag as usize].push(vertices(mesh, patches, patch, facet));
-                }
-            }
-        }
-        let facets = mesh.facet_tags().keys().cloned().zip(facets).collect();
-        (facets, mesh.cell_tags().keys().cloned().zip(cells).collect())
-    }
-}
-
-/// Returns the vertices of a coarse facet.
-fn vertices(mesh: &Mesh, patches: &Patches, patch: usize, facet: usize) -> [u32; 4] {
-    let mut vertices = [u32::MAX; 4];
-    let cell: Cell = mesh.cell();
-    for (vertex, &corner) in vertices.iter_mut().zip(cell.facets()[facet]) {
-        *vertex = patches.vertex(mesh, patch, corner, corner);
-    }
-    // Both cells of a facet list it; the order must agree.
-    vertices.sort_unstable();
-    vertices
 }

@@ -7,7 +7,8 @@
 //! cells follow it.
 
 use super::simplices;
-use crate::mesh::assemble::{Conformity, JacobianSign, assemble};
+use crate::mesh::assemble::{Conformity, assemble};
+use crate::mesh::measure::JacobianSign;
 use crate::mesh::measure::mean;
 use crate::mesh::shape::vertex_function;
 use crate::mesh::{

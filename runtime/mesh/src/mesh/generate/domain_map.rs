@@ -4,9 +4,44 @@
 //! are multiples of 1/2, and boxes are measured in cells of the finest grid. Refinement there, followed by the map,
 //! therefore gives the mesh of the generator itself.
 
-use super::grid::Grid;
 use crate::mesh::Mesh;
-use std::f64::consts::FRAC_PI_4;
+use std::f64::consts::{FRAC_PI_4, PI};
+
+/// A grid of cells in a box.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Grid {
+    pub(super) dim: usize,
+    pub(super) cells: [usize; 3],
+    pub(super) from: [f64; 3],
+    pub(super) to: [f64; 3],
+    pub(super) deform: f64,
+}
+
+impl Grid {
+    /// Maps a point of the computational domain, which is measured in cells.
+    pub(super) fn point(&self, place: [f64; 3]) -> [f64; 3] {
+        let mut point = [0.0; 3];
+        let mut bump = self.deform;
+        for a in 0..self.dim {
+            let n = self.cells[a] as f64;
+            let s = place[a] / n;
+            // Points of the walls are exact.
+            point[a] = match place[a] {
+                0.0 => self.from[a],
+                i if i == n => self.to[a],
+                _ => self.from[a] + s * (self.to[a] - self.from[a]),
+            };
+            bump *= if place[a] == 0.0 || place[a] == n { 0.0 } else { (PI * s).sin() };
+        }
+        if bump != 0.0 {
+            for a in 0..self.dim {
+                let sign = if a == 1 { -1.0 } else { 1.0 };
+                point[a] += sign * bump * (self.to[a] - self.from[a]);
+            }
+        }
+        point
+    }
+}
 
 /// Map from the computational to the physical domain.
 #[derive(Clone, Debug, PartialEq)]

@@ -7,12 +7,14 @@
 
 use super::arguments::GeneratorArguments;
 use super::blocks::along_curve;
-use super::domain_map::DomainMap;
+use super::domain_map::{DomainMap, Grid};
 use super::{GenerateError, simplices};
-use crate::mesh::assemble::{Conformity, JacobianSign, assemble};
-use crate::mesh::source_order::{DataRows, NOWHERE, SourceOrder};
-use crate::mesh::{Cell, CellOrdering, EntityCounts, Mesh, MeshData, MeshError, counts, order};
-use std::f64::consts::PI;
+use crate::mesh::assemble::{Conformity, assemble};
+use crate::mesh::measure::JacobianSign;
+use crate::mesh::source_order::{DataRows, NOWHERE};
+use crate::mesh::{
+    Cell, CellOrdering, EntityCounts, Mesh, MeshData, MeshError, SourceOrder, counts, order,
+};
 
 /// The largest number of cells per direction.
 const MOST: usize = 1 << 20;
@@ -62,16 +64,6 @@ pub(super) fn check(arguments: &GeneratorArguments<'_>) -> Result<(), GenerateEr
 pub(super) fn count(arguments: &GeneratorArguments<'_>) -> Result<EntityCounts, GenerateError> {
     let (grid, cell) = Grid::new(arguments)?;
     Ok(grid.counts(cell))
-}
-
-/// A grid of cells in a box.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Grid {
-    dim: usize,
-    cells: [usize; 3],
-    from: [f64; 3],
-    to: [f64; 3],
-    deform: f64,
 }
 
 impl Grid {
@@ -194,30 +186,6 @@ impl Grid {
                 mesh.tag_boundary(&tag, |facet| facet.iter().all(|point| point[axis] == wall));
             }
         }
-    }
-
-    /// Maps a point of the computational domain, which is measured in cells.
-    pub(super) fn point(&self, place: [f64; 3]) -> [f64; 3] {
-        let mut point = [0.0; 3];
-        let mut bump = self.deform;
-        for a in 0..self.dim {
-            let n = self.cells[a] as f64;
-            let s = place[a] / n;
-            // Points of the walls are exact.
-            point[a] = match place[a] {
-                0.0 => self.from[a],
-                i if i == n => self.to[a],
-                _ => self.from[a] + s * (self.to[a] - self.from[a]),
-            };
-            bump *= if place[a] == 0.0 || place[a] == n { 0.0 } else { (PI * s).sin() };
-        }
-        if bump != 0.0 {
-            for a in 0..self.dim {
-                let sign = if a == 1 { -1.0 } else { 1.0 };
-                point[a] += sign * bump * (self.to[a] - self.from[a]);
-            }
-        }
-        point
     }
 }
 

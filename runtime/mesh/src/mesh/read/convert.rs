@@ -1,13 +1,15 @@
 //! Conversion of file contents to a mesh: selects the cells, nodes and tags.
 
 use super::contents::{Contents, ElementBlock, ElementKind};
+use super::node_map::{DuplicateCells, NodeMap};
 use super::source_order::CellElements;
 use super::{ReadError, quads, serendipity};
-use crate::mesh::assemble::{self, Conformity, JacobianSign};
+use crate::mesh::assemble::{self, Conformity};
+use crate::mesh::measure::JacobianSign;
 use crate::mesh::shape::CellShape;
 use crate::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use kernels_gen::element::{Lagrange, interpolation};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
     let n_points = contents.points.len();
@@ -113,61 +115,6 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadEr
             ElementKind::Cell(Cell::Quadrilateral, other),
         ] if order == other => Ok((Cell::Quadrilateral, order, Some(list(&counts)))),
         _ => Err(ReadError::Mixed(list(&counts))),
-    }
-}
-
-/// Map from node numbers to indices of points.
-pub(super) enum NodeMap {
-    /// Numbers without large gaps.
-    Dense(Vec<u32>),
-    Sparse(HashMap<u64, u32>),
-}
-
-impl NodeMap {
-    pub(super) fn new(numbers: &[u64]) -> NodeMap {
-        let largest = numbers.iter().copied().max().unwrap_or(0);
-        if largest <= 4 * numbers.len() as u64 + 1024 {
-            let mut places = vec![u32::MAX; largest as usize + 1];
-            for (place, &number) in numbers.iter().enumerate() {
-                places[number as usize] = place as u32;
-            }
-            NodeMap::Dense(places)
-        } else {
-            NodeMap::Sparse(numbers.iter().enumerate().map(|(p, &n)| (n, p as u32)).collect())
-        }
-    }
-
-    pub(super) fn index(&self, element: u64, node: u64) -> Result<u32, ReadError> {
-        let place = match self {
-            NodeMap::Dense(places) => {
-                usize::try_from(node).ok().and_then(|n| places.get(n).copied())
-            }
-            NodeMap::Sparse(places) => places.get(&node).copied(),
-        };
-        place.filter(|&p| p != u32::MAX).ok_or(ReadError::UnknownNode { element, node })
-    }
-}
-
-/// Detection of cells that format 2 repeats for each of their groups.
-pub(super) struct DuplicateCells(Option<HashMap<Vec<u32>, u32>>);
-
-impl DuplicateCells {
-    pub(super) fn new(possible: bool) -> DuplicateCells {
-        DuplicateCells(possible.then(HashMap::new))
-    }
-
-    /// Returns the number of an earlier cell with the same nodes; otherwise records the cell.
-    pub(super) fn before(&mut self, nodes: &[u32], number: u32) -> Option<u32> {
-        let known = self.0.as_mut()?;
-        let mut key = nodes.to_vec();
-        key.sort_unstable();
-        match known.entry(key) {
-            std::collections::hash_map::Entry::Occupied(entry) => Some(*entry.get()),
-            std::collections::hash_map::Entry::Vacant(entry) => {
-                entry.insert(number);
-                None
-            }
-        }
     }
 }
 

@@ -7,7 +7,7 @@
 
 use super::ReadError;
 use super::contents::Contents;
-use super::convert::{DuplicateCells, NodeMap};
+use super::node_map::{DuplicateCells, NodeMap};
 use super::source_order::CellElements;
 use crate::mesh::cell_orientation;
 use crate::mesh::shape::{CellShape, vertex_function};

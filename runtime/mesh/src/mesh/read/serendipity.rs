@@ -16,7 +16,7 @@
 
 use super::ReadError;
 use super::contents::{Contents, ElementKind};
-use super::convert::NodeMap;
+use super::node_map::NodeMap;
 use crate::mesh::{Cell, MeshError};
 use std::collections::HashMap;
 

@@ -12,18 +12,18 @@ use std::sync::Arc;
 pub(super) const EXACT: u64 = 1 << 52;
 
 /// Map to the degrees of freedom of the whole mesh, with their identity.
-pub(super) struct WholeMeshMap {
+pub(in crate::problem) struct WholeMeshMap {
     /// Whole index of each local degree of freedom; `None` if this process has all.
     own: Option<(Arc<InterfaceExchange>, Vec<usize>)>,
     /// Number of degrees of freedom of the whole mesh.
-    pub(super) size: usize,
+    pub(in crate::problem) size: usize,
     /// Identity of the mesh and its degrees of freedom.
-    pub(super) mesh: MeshIdentity,
+    pub(in crate::problem) mesh: MeshIdentity,
 }
 
 /// Identity of a mesh and its degrees of freedom in a checkpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct MeshIdentity {
+pub(in crate::problem) struct MeshIdentity {
     /// Hash of the order of degrees of freedom.
     pub(super) order: u64,
     /// Number of cells.
@@ -45,7 +45,7 @@ impl WholeMeshMap {
     /// # Errors
     ///
     /// Degrees of freedom of the whole mesh that cannot be numbered.
-    pub(super) fn of(on: &Discretisation) -> Result<Self, RunError> {
+    pub(in crate::problem) fn of(on: &Discretisation) -> Result<Self, RunError> {
         let (Some(whole), Some(sharing)) = (on.on_whole()?, on.sharing()) else {
             return Ok(Self { own: None, size: on.n_dofs(), mesh: MeshIdentity::of(on) });
         };
@@ -54,7 +54,7 @@ impl WholeMeshMap {
     }
 
     /// Gathers a vector of the whole mesh from all processes.
-    pub(super) fn gathered(&self, own: Vec<f64>) -> Vec<f64> {
+    pub(in crate::problem) fn gathered(&self, own: Vec<f64>) -> Vec<f64> {
         match &self.own {
             Some((sharing, places)) => sharing.gathered(&own, places, self.size),
             None => own,
@@ -62,7 +62,7 @@ impl WholeMeshMap {
     }
 
     /// Extracts the entries of this process from a whole vector.
-    pub(super) fn part(&self, all: &[f64]) -> Vec<f64> {
+    pub(in crate::problem) fn part(&self, all: &[f64]) -> Vec<f64> {
         match &self.own {
             Some((_, places)) => places.iter().map(|&place| all[place]).collect(),
             None => all.to_vec(),

@@ -2,15 +2,15 @@
 //! restart.
 
 use super::super::RunError;
-use super::stages::ProblemStages;
 use super::whole_mesh::EXACT;
+use crate::support::expression::Parameters;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme};
 use kernels_gen::abi::hash;
 
 /// Hashes of a problem, compared on restart.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct ProblemIdentity {
+pub(in crate::problem) struct ProblemIdentity {
     /// Hash of the form's integrals.
     pub(super) form: u64,
     /// Hash of its conditions and data.
@@ -24,14 +24,14 @@ fn number(text: &str) -> u64 {
 }
 
 /// Hashes a scheme, and the parts of a form that determine its states.
-pub(super) fn of_states(scheme: Scheme, form: &PointForm) -> f64 {
+pub(in crate::problem) fn of_states(scheme: Scheme, form: &PointForm) -> f64 {
     let fields: Vec<_> = form.fields.iter().map(|field| (&field.name, field.shape)).collect();
     let rates: Vec<_> = form.rates.iter().map(|rate| (rate.field, rate.order)).collect();
     number(&format!("{scheme:?} {fields:?} {rates:?}")) as f64
 }
 
 /// Returns the error of a checkpoint that does not fit.
-pub(super) fn refused(what: &str) -> RunError {
+pub(in crate::problem) fn refused(what: &str) -> RunError {
     RunError::Setting(format!(
         "the checkpoint {what}\nhelp: restart the problem that wrote it, with its mesh, degree and scheme; or leave --restart out"
     ))
@@ -39,8 +39,8 @@ pub(super) fn refused(what: &str) -> RunError {
 
 impl ProblemIdentity {
     /// Computes the identity of a problem with its parameter values.
-    pub(super) fn of(problem: &Problem, staged: &ProblemStages<'_>) -> Self {
-        let (form, parameters) = (&problem.form, staged.parameters());
+    pub(in crate::problem) fn of(problem: &Problem, parameters: &Parameters) -> Self {
+        let form = &problem.form;
         let own = 0..form.own_params().len();
         let params = own.flat_map(|param| parameters.values[parameters.range(param)].to_vec());
         let Problem { dirichlet, aux, periodic, .. } = problem;
@@ -56,7 +56,11 @@ impl ProblemIdentity {
     /// # Errors
     ///
     /// Different equations.
-    pub(super) fn compare(&self, own: &Self, form: &PointForm) -> Result<Vec<String>, RunError> {
+    pub(in crate::problem) fn compare(
+        &self,
+        own: &Self,
+        form: &PointForm,
+    ) -> Result<Vec<String>, RunError> {
         if self.form != own.form || self.params.len() != own.params.len() {
             return Err(refused(&format!(
                 "is of another form: the equations are not those of `{}`",

@@ -1,0 +1,37 @@
+//! Processor and device of a solve.
+
+use crate::device::Device;
+use crate::kernels::compile::Target;
+use std::sync::Arc;
+
+/// Processor and device of a solve.
+#[derive(Clone)]
+pub struct Platform {
+    /// Target of the kernels.
+    pub target: Target,
+    /// Device with the vectors and kernels; `None` for the host.
+    pub device: Option<Arc<dyn Device>>,
+}
+
+impl Platform {
+    /// Kernels for a target, on a device if there is one.
+    pub fn new(target: Target, device: Option<Arc<dyn Device>>) -> Self {
+        Self { target, device }
+    }
+
+    /// The processor of this machine.
+    pub fn native() -> Self {
+        Self::from(Target::native())
+    }
+
+    /// The same device with another target.
+    pub fn with_target(&self, target: Target) -> Self {
+        Self { target, device: self.device.clone() }
+    }
+}
+
+impl From<Target> for Platform {
+    fn from(target: Target) -> Self {
+        Self { target, device: None }
+    }
+}

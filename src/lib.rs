@@ -221,6 +221,11 @@ pub fn device(backend: Backend, name: Option<&str>) -> Result<std::sync::Arc<dyn
 /// Optimise a program that contains kernels: without `--release` they are slow.
 pub use fem_macros::weak_form;
 
+/// The examples of `docs/library.md`.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/library.md")]
+struct LibraryPage;
+
 /// Items used by the expansion of [`weak_form!`]. Not for use by hand.
 #[doc(hidden)]
 pub mod embedded {

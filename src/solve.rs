@@ -54,5 +54,5 @@ pub use fem_dsl::problem::{
 pub use runtime::solve::{
     CgSettings, Continue, GmresSettings, LinearOperator, LinearOptions, NewtonOptions,
     NonlinearSystem, OperatorError, Outcome, Preconditioner, Progress, Report, bicgstab, cg,
-    fgmres, gmres, minres, newton,
+    fgmres, gmres, minres, newton, silent,
 };

@@ -19,7 +19,7 @@ use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
 use crate::algebra::vector::{Vector, epsilon};
-use crate::operator::Operator;
+use crate::operator::{Operator, TableCache};
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{
     self, Continue, EigenModes, EigenSettings, LinearOperator, MultigridStatistics,
@@ -353,25 +353,8 @@ fn modes(
     let report = report.converged()?;
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     operator.precondition_by(None);
-    let mut modes = Vec::new();
-    let mut cache = ReportCache::new(operator.table_cache());
-    for ((value, residual), mut vector) in values.into_iter().zip(residuals).zip(vectors) {
-        let numbers = vector.to_vec();
-        let largest = numbers.iter().fold(0.0, |most: f64, &entry| {
-            if entry.abs() > most.abs() * (1.0 + 1e-6) { entry } else { most }
-        });
-        let largest = vector.of_largest_size(largest);
-        if largest < 0.0 {
-            vector.scale(-1.0);
-        }
-        let u = vector.to_vec();
-        let of = EvaluationState { vector: Some(&vector), ..EvaluationState::of(context, &u) };
-        let reports = &context.problem.reports;
-        let (reports, said) = reports::report(reports, of, platform, &mut cache)?;
-        notes.extend(said);
-        let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
-        modes.push(Mode { value, residual, u, reports, ranges });
-    }
+    let modes = values.into_iter().zip(residuals).zip(vectors);
+    let modes = measured(modes, context, operator.table_cache(), &mut notes)?;
     notes.dedup();
     Ok(EigenResult { modes, report, products, multigrid, notes })
 }
@@ -452,6 +435,33 @@ fn start(eigen: &EigenProblem, operator: &Operator) -> Result<Vec<Vector>, RunEr
         return Ok(all);
     }
     Ok(random(operator, columns)?)
+}
+
+/// Scales modes so that the largest entry of each is positive, and evaluates their reports.
+fn measured(
+    modes: impl Iterator<Item = ((f64, f64), Vector)>,
+    context: &Context,
+    tables: TableCache,
+    notes: &mut Vec<String>,
+) -> Result<Vec<Mode>, RunError> {
+    let (on, reports) = (&context.on, &context.problem.reports);
+    let mut cache = ReportCache::new(tables);
+    let mut all = Vec::new();
+    for ((value, residual), mut vector) in modes {
+        let largest = vector.to_vec().iter().fold(0.0, |most: f64, &entry| {
+            if entry.abs() > most.abs() * (1.0 + 1e-6) { entry } else { most }
+        });
+        if vector.of_largest_size(largest) < 0.0 {
+            vector.scale(-1.0);
+        }
+        let u = vector.to_vec();
+        let state = EvaluationState { vector: Some(&vector), ..EvaluationState::of(context, &u) };
+        let (reports, said) = reports::report(reports, state, &context.platform, &mut cache)?;
+        notes.extend(said);
+        let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
+        all.push(Mode { value, residual, u, reports, ranges });
+    }
+    Ok(all)
 }
 
 /// Computes modes by shift and invert.

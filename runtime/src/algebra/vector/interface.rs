@@ -81,11 +81,7 @@ impl Vector {
         self.sharing.as_ref().map_or(&[], |sharing| sharing.others())
     }
 
-    /// Returns the sum over all processes.
-    pub(super) fn total(&self, sum: f64) -> f64 {
-        self.totals([sum])[0]
-    }
-
+    /// Returns the sums over all processes.
     pub(super) fn totals<const N: usize>(&self, mut sums: [f64; N]) -> [f64; N] {
         if let Some(sharing) = &self.sharing {
             sharing.total(&mut sums);

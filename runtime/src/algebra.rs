@@ -2,8 +2,8 @@
 
 pub mod aggregation;
 pub mod coupling;
-pub mod csr;
 pub mod factor;
 pub(crate) mod lanczos;
 pub mod linear;
+pub mod sparse;
 pub mod vector;

@@ -9,6 +9,7 @@
 
 pub(crate) mod acoo;
 mod arithmetic;
+mod array;
 mod bounded;
 pub mod cpu;
 #[cfg(feature = "cuda")]
@@ -25,18 +26,20 @@ mod repeated;
 mod staging;
 
 pub use acoo::{RowAssignment, linked_rows};
+pub(crate) use arithmetic::operations::vector_operations;
 pub use arithmetic::{
     Arithmetic, CgRecurrence, CombinationTables, DeviceCombinations, DeviceLists, EntryCopies,
     EntryLists, EntrySelection, NONE, PendingSums, SearchDirection, SharedEntries, SumValues,
     WIDTH,
 };
+pub use array::{Array, Element, ElementKind};
 pub use bounded::BoundedDevice;
 pub use group::{
-    DeviceGroup, MESSAGES, SelectedTransport, SharedEntryTables, Transport, TransportError,
+    DeviceGroup, MESSAGES, RecordedWork, SelectedTransport, SharedEntryTables, Transport,
+    TransportError,
 };
 pub use interface::{
-    Array, Device, Element, ElementKind, Kernel, KernelArgument, Module, QueuePosition,
-    RecordedWork, Recording, SparseMatrix,
+    Device, Kernel, KernelArgument, Module, QueuePosition, Recording, SparseMatrix,
 };
 pub use layout::{FieldLayout, LayoutOverflow, VectorLayout, places};
 pub(crate) use repeated::RepeatedWork;

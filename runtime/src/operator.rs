@@ -4,7 +4,6 @@
 //! linearisation, a [`LinearOperator`]. Target-independent code is here and in [`blocks`]; an [`Engine`] runs kernels
 //! over batches: the host ([`host`]), or a device with its own memory ([`device`]).
 
-mod affine;
 pub mod assemble;
 pub mod batch;
 mod blocks;
@@ -12,6 +11,7 @@ mod combinations;
 mod compatibility;
 mod constants;
 mod constrained_matrix;
+mod constraints;
 mod device;
 mod element;
 mod engine;
@@ -20,8 +20,9 @@ pub mod functional;
 pub mod geometry;
 mod host;
 mod matrix;
-mod oblique;
+mod memory;
 mod parts;
+mod preparation;
 mod random;
 mod table_cache;
 mod tables;
@@ -29,7 +30,8 @@ mod tables;
 mod tests;
 mod transfer;
 
-use crate::algebra::coupling::{Coupling, Csc};
+use crate::algebra::coupling::Coupling;
+use crate::algebra::sparse::Csc;
 use crate::algebra::vector::{Precision, Vector};
 use crate::device::cpu::{LaunchError, Module, UnorderedChunks};
 use crate::device::{Arithmetic, DeviceError, LayoutOverflow};
@@ -44,9 +46,10 @@ use crate::solve::{
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::memory::InsufficientMemory;
 use blocks::{KernelBlocks, PassInputs};
-use combinations::{CombinedConditions, UnconstrainedOperator};
+use combinations::{CombinedConditions, UnconstrainedOperator, VectorKind};
 use constants::Constants;
-use engine::{AffineTreatment, ConstrainedRows, Engine, ObliqueTreatment};
+use constraints::{ConstrainedRows, PassResult};
+use engine::Engine;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::plan::Task;
 use matrix::JacobianStorage;
@@ -185,6 +188,8 @@ pub struct Operator {
     approximation: Option<Box<dyn Approximation>>,
     blocks: KernelBlocks,
     engine: Box<dyn Engine>,
+    /// Host kernels.
+    module: Option<Arc<Module>>,
     symmetric: bool,
     /// Hash of the DoF numbering, computed on demand.
     numbering: OnceLock<u64>,
@@ -240,7 +245,8 @@ impl Operator {
         let abi =
             |kernel: &CellKernel| Ok((kernel.clone(), module.kernel(&kernel.name)?.abi().clone()));
         let kernels = kernels.iter().map(abi).collect::<Result<_, LaunchError>>()?;
-        Self::new(engine, on, kernels, precision, params, symmetric, table_cache)
+        let own = Self::new(engine, on, kernels, precision, params, symmetric, table_cache)?;
+        Ok(Self { module: Some(module), ..own })
     }
 
     /// Builds an operator of a device's kernels; copies its tables to the device.
@@ -291,6 +297,7 @@ impl Operator {
             approximation: None,
             blocks,
             engine,
+            module: None,
             symmetric,
             numbering,
             first,
@@ -303,7 +310,7 @@ impl Operator {
             local: None,
         };
         let affine = Arc::clone(&own.blocks.on.affine);
-        own.engine.constrain(&affine)?;
+        own.engine.constraints_mut().set_affine(&affine)?;
         own.combined = own.combine();
         own.constants = own.find_constants();
         Ok(own)
@@ -321,7 +328,7 @@ impl Operator {
 
     /// Returns the vector arithmetic of its device; `None` on the host.
     pub fn arithmetic(&self) -> Option<&Arc<Arithmetic>> {
-        self.engine.arithmetic()
+        self.engine.memory().arithmetic()
     }
 
     /// Returns whether its vectors live on a device with its own memory.
@@ -369,12 +376,12 @@ impl Operator {
     /// guarantees the same mesh and spaces.
     pub(crate) fn reads(&self, state: &Vector) -> bool {
         let Some(first) = self.first else { return false };
-        let there = state.array().map(|(arithmetic, _)| arithmetic);
-        let alike = match (there, self.arithmetic()) {
-            (Some(there), Some(own)) => {
-                Arc::ptr_eq(there.device(), own.device()) && own.layout().begins_as(there.layout())
+        let other = state.array().map(|(arithmetic, _)| arithmetic);
+        let alike = match (other, self.arithmetic()) {
+            (Some(other), Some(own)) => {
+                Arc::ptr_eq(other.device(), own.device()) && own.layout().begins_as(other.layout())
             }
-            (there, own) => there.is_none() && own.is_none(),
+            (other, own) => other.is_none() && own.is_none(),
         };
         let fields = self.blocks.on.fields.iter().take(first);
         let len: usize = fields.map(|field| field.space.n_dofs()).sum();
@@ -390,7 +397,7 @@ impl Operator {
         if let Some(approximation) = &mut self.approximation {
             approximation.set_params(params)?;
         }
-        self.engine.overwrite(&mut self.blocks.params, params)
+        self.engine.memory().overwrite(&mut self.blocks.params, params)
     }
 
     /// Eliminates cell-local degrees of freedom before linear solves.
@@ -420,7 +427,7 @@ impl Operator {
         x: Option<&Vector>,
         from: impl FnOnce() -> Vec<u32>,
     ) -> Result<(), OperatorError> {
-        self.blocks.set_at_nodes(&*self.engine, aux, x, from)
+        self.blocks.set_at_nodes(self.engine.memory(), aux, x, from)
     }
 
     /// Returns the approximation of J⁻¹.
@@ -434,7 +441,7 @@ impl Operator {
     ///
     /// A device failure; a wrong number of values.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
-        self.engine.set_conditions(values)
+        self.engine.constraints_mut().set_values(values)
     }
 
     /// Returns 0 with the values of the essential conditions.
@@ -456,8 +463,8 @@ impl Operator {
     /// A device failure, a vector of another device.
     pub fn impose(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
-        self.engine.impose(u)?;
-        self.engine.close(AffineTreatment::Values, u)?;
+        self.engine.constraints().impose(u)?;
+        self.engine.constraints().distribute(u)?;
         // Values computed on different processes may differ by rounding.
         u.agree();
         Ok(())
@@ -471,7 +478,7 @@ impl Operator {
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
         // The levels have their own data.
         self.approximation = None;
-        self.blocks.set_aux(&*self.engine, values)
+        self.blocks.set_aux(self.engine.memory(), values)
     }
 
     /// Waits for all pending work.
@@ -553,15 +560,10 @@ impl LinearOperator for Operator {
         let Some(combined) = &self.combined else {
             return UnconstrainedOperator(self).apply(x, y);
         };
-        let held = self.held(combined, x, false)?;
-        self.act(&held, ConstrainedRows::Identity(x), y)?;
-        if combined.is_affine {
-            self.engine.close(AffineTreatment::Transposed(ConstrainedRows::Identity(x)), y)?;
-        }
-        match &combined.diagonal {
-            Some(diagonal) => self.engine.hold(ObliqueTreatment::Diagonal { diagonal, x }, y),
-            None => Ok(()),
-        }
+        let direction = self.constrained_copy(combined, x, VectorKind::Direction)?;
+        self.act(&direction, ConstrainedRows::Identity(x), y)?;
+        let action = PassResult::Action { x, diagonal: combined.diagonal.as_ref() };
+        Ok(self.engine.constraints().condense(action, y)?)
     }
 
     fn replayable(&self) -> bool {
@@ -594,13 +596,13 @@ impl NonlinearSystem for Operator {
             None => self.state = Some(u.clone()),
         }
         if let Some(state) = &mut self.state {
-            self.engine.close(AffineTreatment::Values, state)?;
+            self.engine.constraints().distribute(state)?;
             self.blocks.linearise(&*self.engine, state)?;
         }
         self.assemble()?;
         let Some(mut combined) = self.combined.take() else { return Ok(()) };
         let mut diagonal = combined.diagonal.take();
-        let made = diagonal.iter_mut().try_for_each(|own| self.closed_diagonal(&combined, own));
+        let made = diagonal.iter_mut().try_for_each(|own| self.condensed_diagonal(&combined, own));
         combined.diagonal = diagonal;
         self.combined = Some(combined);
         made
@@ -608,7 +610,7 @@ impl NonlinearSystem for Operator {
 
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
-        self.engine.close(AffineTreatment::Values, u)?;
+        self.engine.constraints().distribute(u)?;
         self.set_means(u)
     }
 
@@ -625,7 +627,7 @@ impl NonlinearSystem for Operator {
             return self.pass(Task::Diagonal, self.linearised(), ConstrainedRows::One, diagonal);
         };
         match &combined.diagonal {
-            None => self.closed_diagonal(combined, diagonal),
+            None => self.condensed_diagonal(combined, diagonal),
             Some(own) => {
                 self.fits(diagonal)?;
                 diagonal.copy_from(own);

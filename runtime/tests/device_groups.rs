@@ -36,7 +36,7 @@ fn each_gpu(work: impl Fn(Arc<dyn ProcessGroup>) + Sync) {
 fn joined(group: &Arc<dyn ProcessGroup>) -> Arc<dyn Device> {
     let device = open(Backend::Cuda, Some(&group.rank().to_string())).expect("a GPU");
     let joined = device.join(group).expect("GPUs of one machine");
-    assert_eq!(joined.instead, None, "by {}", joined.way);
+    assert_eq!(joined.instead, None, "by {}", joined.transport);
     device
 }
 

@@ -130,14 +130,14 @@ fn every_operation(on: &Arc<Arithmetic>, len: usize) {
     let mut there = x.there.like();
     there.set(&some.to_vec());
     let mut vanished = Pair { host: y.host.clone(), there: y.there.clone() };
-    vanished.host.vanish_with(&some);
-    vanished.there.vanish_with(&there);
+    vanished.host.mask_by(&some);
+    vanished.there.mask_by(&there);
     assert_eq!(vanished.host.get(0), 0.0);
-    vanished.compare("vanish_with", 4.0);
+    vanished.compare("mask_by", 4.0);
     y.host.scale(3.0);
     y.there.scale(3.0);
     y.compare("scale", 12.0);
-    let sums = (y.host.axpy_dot(0.5, &x.host), y.there.axpy_dot(0.5, &x.there));
+    let sums = (y.host.axpy_dot(0.5, &x.host).value(), y.there.axpy_dot(0.5, &x.there).value());
     y.compare("axpy_dot", 16.0);
     let single = on.precision() == Precision::F32;
     let rounding = if single { 1e9 } else { 1.0 };
@@ -148,7 +148,7 @@ fn every_operation(on: &Arc<Arithmetic>, len: usize) {
 
     for vector in [&x.host, &x.there] {
         let (mut turned, before) = (vector.clone(), vector.to_vec());
-        turned.turn();
+        turned.flip_signs();
         let after = turned.to_vec();
         let mut pairs = before.iter().zip(&after);
         assert!(pairs.clone().all(|(x, y)| x.abs() == y.abs()), "turn of {len}");
@@ -157,7 +157,7 @@ fn every_operation(on: &Arc<Arithmetic>, len: usize) {
             count <= len && (len < 1000 || (count * 2).abs_diff(len) < len / 10),
             "{count} of {len}"
         );
-        turned.turn();
+        turned.flip_signs();
         assert!(pairs.all(|(x, _)| x.is_finite()) && turned.to_vec() == before, "turned twice");
     }
 
@@ -231,7 +231,8 @@ fn step(on: &Arc<Arithmetic>, len: usize, diagonal: bool) {
     p.there.advance(0.3, &r.there, inverse.1);
     p.compare("p", 8.0);
     if diagonal {
-        let sums = (r.host.weighted_square(&d.host), r.there.weighted_square(&d.there));
+        let sums =
+            (r.host.weighted_square(&d.host).value(), r.there.weighted_square(&d.there).value());
         close("weighted_square", len, sums, square / rounding);
     }
 }

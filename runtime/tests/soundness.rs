@@ -126,8 +126,8 @@ fn parts_of_a_launch_that_adds_to_a_vector_do_not_run_at_once() {
         _ => Argument::read(&reals),
     });
     let mut launch = kernel.bind(arguments.collect::<Vec<_>>()).expect("they fit");
-    let refused = launch.run_apart(&[0..1, 1..2]);
-    assert!(matches!(refused, Err(LaunchError::NotApart { .. })), "{refused:?}");
+    let refused = launch.run_disjoint(&[0..1, 1..2]);
+    assert!(matches!(refused, Err(LaunchError::Overlapping { .. })), "{refused:?}");
     launch.run(0..2).expect("one after another");
 }
 

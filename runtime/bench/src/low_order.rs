@@ -351,7 +351,7 @@ impl TimedSystem {
                     r.axpy(-alpha, &q);
                     r.dot(&r)
                 }
-                Passes::Four | Passes::Fused => r.axpy_dot(-alpha, &q),
+                Passes::Four | Passes::Fused => r.axpy_dot(-alpha, &q).value(),
             };
             p.axpby(1.0, &r, next / square);
             square = next;
@@ -405,7 +405,7 @@ impl TimedSystem {
             3,
             true,
             Self::time(device, || {
-                sum += r.axpy_dot(step(), &q);
+                sum += r.axpy_dot(step(), &q).value();
                 Ok(())
             })?,
         );

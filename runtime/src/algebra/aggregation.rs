@@ -16,7 +16,6 @@ mod cycle;
 mod dense;
 mod modes;
 mod prolongator;
-mod sparse;
 mod spectrum;
 mod strength;
 mod tentative;
@@ -24,10 +23,10 @@ mod tentative;
 pub use check::AggregationError;
 pub use dense::DenseFactors;
 pub use modes::{constants, rigid_body_modes};
-pub use sparse::RectangularMatrix;
 
-use crate::algebra::csr::Csr;
 use crate::algebra::linear::{LinearOperator, OperatorError};
+use crate::algebra::sparse::Csr;
+use crate::algebra::sparse::products::product;
 use crate::algebra::vector::Vector;
 use crate::support::parallel::*;
 use crate::support::timers::Timers;
@@ -82,9 +81,9 @@ pub struct AggregationLevel {
     /// A.
     pub matrix: Csr,
     /// P, from the next coarser level.
-    pub prolongator: RectangularMatrix,
+    pub prolongator: Csr,
     /// Pᵀ.
-    pub restrictor: RectangularMatrix,
+    pub restrictor: Csr,
     /// D⁻¹.
     pub inverse: Vec<f64>,
     /// λ, an approximate upper bound of the eigenvalues of D⁻¹A.
@@ -257,9 +256,12 @@ fn descend(
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
         let prolongator =
             prolongator::smoothed(&matrix, &coarse.prolongator, (&inverse, largest), filter);
-        let restrictor = prolongator.transposed()?;
+        let restrictor = {
+            check::narrow(prolongator.size())?;
+            prolongator.transposed()
+        };
         timers.tell("transfers");
-        let next = sparse::galerkin(&restrictor, &matrix, &prolongator);
+        let next = product(&restrictor, &product(&matrix, &prolongator));
         timers.tell("the coarser matrix");
         levels.push(AggregationLevel { matrix, prolongator, restrictor, inverse, largest });
         (matrix, nodes, near_null) = (next, coarse.nodes, coarse.near_null);
@@ -277,11 +279,11 @@ fn coarsened(
     theta: &mut f64,
 ) -> Option<(StrengthGraph, TentativeProlongator)> {
     let free = free(matrix);
-    let there: Vec<bool> =
+    let present: Vec<bool> =
         (0..nodes.len()).map(|node| nodes.unknowns(node).any(|i| free[i])).collect();
     let mut graph = StrengthGraph::new(matrix, nodes, *theta);
     loop {
-        let (of, count) = aggregates::aggregate(&graph, &there);
+        let (of, count) = aggregates::aggregate(&graph, &present);
         let few = |width: usize| width > 0 && width as f64 <= STALLED * matrix.size() as f64;
         // Each aggregate yields at least one DoF, and at most one per near-null vector.
         if few(count) {
@@ -315,7 +317,7 @@ fn inverse_diagonal(matrix: &Csr) -> Vec<f64> {
 
 impl AggregationLevel {
     fn bytes(&self) -> usize {
-        sparse::bytes(self.matrix.starts.len(), self.matrix.values.len())
+        self.matrix.bytes()
             + self.prolongator.bytes()
             + self.restrictor.bytes()
             + self.inverse.len() * size_of::<f64>()
@@ -336,8 +338,7 @@ impl CoarsestSolver {
         match self {
             Self::Dense(factors) => factors.bytes(),
             Self::Smoothed { matrix, inverse, .. } => {
-                sparse::bytes(matrix.starts.len(), matrix.values.len())
-                    + inverse.len() * size_of::<f64>()
+                matrix.bytes() + inverse.len() * size_of::<f64>()
             }
         }
     }

@@ -6,8 +6,8 @@
 //! yields all columns of a colour (Curtis, Powell and Reid 1974). It thus contains everything that the kernels
 //! contribute, including all regions and essential conditions, on host and devices.
 
-pub use crate::algebra::csr::Csc;
 use crate::algebra::linear::{LinearOperator, OperatorError};
+use crate::algebra::sparse::{Csc, SparsityPattern};
 use crate::algebra::vector::Vector;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::discretisation::Discretisation;
@@ -28,42 +28,10 @@ impl DofGroup {
 /// Sparsity pattern of a discretisation, with coloured columns.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Coupling {
-    /// Offset of the rows of each degree of freedom, and the end of the last. The pattern is symmetric.
-    starts: Vec<usize>,
-    rows: Vec<u32>,
+    /// Degrees of freedom coupled with each, ascending; symmetric if all columns are selected.
+    pattern: SparsityPattern,
     /// Columns of each product.
     products: Vec<Vec<u32>>,
-}
-
-/// Lists of different lengths in one array.
-struct PackedLists {
-    starts: Vec<usize>,
-    items: Vec<u32>,
-}
-
-impl PackedLists {
-    fn of(&self, index: usize) -> &[u32] {
-        &self.items[self.starts[index]..self.starts[index + 1]]
-    }
-
-    /// Returns the lists that contain each of `n` items.
-    fn inverse(&self, n: usize) -> Self {
-        let mut starts = vec![0usize; n + 1];
-        for &item in &self.items {
-            starts[item as usize + 1] += 1;
-        }
-        for i in 0..n {
-            starts[i + 1] += starts[i];
-        }
-        let (mut next, mut items) = (starts.clone(), vec![0; self.items.len()]);
-        for list in 0..self.starts.len() - 1 {
-            for &item in self.of(list) {
-                items[next[item as usize]] = list as u32;
-                next[item as usize] += 1;
-            }
-        }
-        Self { starts, items }
-    }
 }
 
 impl Coupling {
@@ -89,60 +57,61 @@ impl Coupling {
     /// Builds the pattern of groups in common lists, for selected columns.
     fn through(
         groups: &[DofGroup],
-        cells: &PackedLists,
+        cells: &SparsityPattern,
         wanted: impl Fn(DofGroup) -> bool,
     ) -> Self {
         let wanted: Vec<bool> = groups.iter().map(|&group| wanted(group)).collect();
-        let around = cells.inverse(groups.len());
-        let (mut starts, mut rows) = (vec![0], Vec::new());
+        let around = cells.transposed(groups.len());
+        let mut pattern = SparsityPattern::new();
         let mut coupled: Vec<u32> = Vec::new();
         for (number, group) in groups.iter().enumerate() {
             coupled.clear();
             if wanted[number] {
-                for &cell in around.of(number) {
-                    coupled.extend_from_slice(cells.of(cell as usize));
+                for &cell in around.row(number) {
+                    coupled.extend_from_slice(cells.row(cell as usize));
                 }
             }
             coupled.sort_unstable();
             coupled.dedup();
             for _ in 0..group.components {
                 for &other in &coupled {
-                    rows.extend(groups[other as usize].unknowns());
+                    pattern.columns.extend(groups[other as usize].unknowns());
                 }
-                starts.push(rows.len());
+                pattern.end_row();
             }
         }
         let products = products(groups, cells, &around, &wanted);
-        Self { starts, rows, products }
+        Self { pattern, products }
     }
 
     /// Returns the degrees of freedom coupled with one, ascending.
     pub fn coupled_with(&self, unknown: usize) -> &[u32] {
-        &self.rows[self.starts[unknown]..self.starts[unknown + 1]]
+        self.pattern.row(unknown)
     }
 
     /// Builds a full pattern.
     #[cfg(test)]
     pub(crate) fn full(n: usize) -> Self {
-        let rows = (0..n * n).map(|at| (at % n) as u32).collect();
+        let columns = (0..n * n).map(|at| (at % n) as u32).collect();
         let products = (0..n as u32).map(|unknown| vec![unknown]).collect();
-        Self { starts: (0..=n).map(|column| column * n).collect(), rows, products }
+        let starts = (0..=n).map(|column| column * n).collect();
+        Self { pattern: SparsityPattern { starts, columns }, products }
     }
 
     /// Returns the pattern with some degrees of freedom decoupled.
     pub fn without(&self, alone: &[u32]) -> Self {
         let mut is_alone = vec![false; self.size()];
         alone.iter().for_each(|&unknown| is_alone[unknown as usize] = true);
-        let (mut starts, mut rows) = (vec![0], Vec::new());
+        let mut pattern = SparsityPattern::new();
         for unknown in 0..self.size() {
             match is_alone[unknown] {
-                true => rows.push(unknown as u32),
+                true => pattern.columns.push(unknown as u32),
                 false => {
                     let others = self.coupled_with(unknown).iter();
-                    rows.extend(others.filter(|&&row| !is_alone[row as usize]));
+                    pattern.columns.extend(others.filter(|&&row| !is_alone[row as usize]));
                 }
             }
-            starts.push(rows.len());
+            pattern.end_row();
         }
         let left = self.products.iter().map(|product| {
             let stays = product.iter().copied().filter(|&unknown| !is_alone[unknown as usize]);
@@ -151,17 +120,17 @@ impl Coupling {
         let mut products: Vec<Vec<u32>> =
             left.filter(|product: &Vec<u32>| !product.is_empty()).collect();
         products.push(alone.to_vec());
-        Self { starts, rows, products }
+        Self { pattern, products }
     }
 
     /// Returns the number of degrees of freedom.
     pub fn size(&self) -> usize {
-        self.starts.len() - 1
+        self.pattern.rows()
     }
 
     /// Returns the number of entries.
     pub fn entries(&self) -> usize {
-        self.rows.len()
+        self.pattern.entries()
     }
 
     /// Returns the number of products that yield the matrix.
@@ -175,7 +144,7 @@ impl Coupling {
     ///
     /// The operator cannot be applied.
     pub fn matrix(&self, a: &dyn LinearOperator, like: &Vector) -> Result<Csc, OperatorError> {
-        let mut values = vec![0.0; self.rows.len()];
+        let mut values = vec![0.0; self.entries()];
         let (mut x, mut y) = (like.like(), like.like());
         let mut ones = vec![0.0; self.size()];
         for product in &self.products {
@@ -185,9 +154,8 @@ impl Coupling {
             let y = y.to_vec();
             for &j in product {
                 ones[j as usize] = 0.0;
-                let range = self.starts[j as usize]..self.starts[j as usize + 1];
-                let rows = &self.rows[range.clone()];
-                for (value, &row) in values[range].iter_mut().zip(rows) {
+                let start = self.pattern.starts[j as usize];
+                for (value, &row) in values[start..].iter_mut().zip(self.coupled_with(j as usize)) {
                     *value = y[row as usize];
                 }
             }
@@ -198,11 +166,10 @@ impl Coupling {
     fn without_zeros(&self, values: &[f64]) -> Csc {
         let mut columns = Csc { starts: vec![0], rows: Vec::new(), values: Vec::new() };
         for j in 0..self.size() {
-            for at in self.starts[j]..self.starts[j + 1] {
-                if values[at] != 0.0 {
-                    columns.rows.push(self.rows[at]);
-                    columns.values.push(values[at]);
-                }
+            let own = self.coupled_with(j).iter().zip(&values[self.pattern.starts[j]..]);
+            for (&row, &value) in own.filter(|(_, value)| **value != 0.0) {
+                columns.rows.push(row);
+                columns.values.push(value);
             }
             columns.starts.push(columns.rows.len());
         }
@@ -211,7 +178,7 @@ impl Coupling {
 }
 
 /// Returns the groups of all fields, field by field, and those of each cell.
-fn groups(on: &Discretisation) -> (Vec<DofGroup>, PackedLists) {
+fn groups(on: &Discretisation) -> (Vec<DofGroup>, SparsityPattern) {
     let mut groups = Vec::new();
     let mut first_groups = Vec::new();
     let mut first = 0;
@@ -223,14 +190,14 @@ fn groups(on: &Discretisation) -> (Vec<DofGroup>, PackedLists) {
             first += components;
         }
     }
-    let (mut starts, mut items) = (vec![0], Vec::new());
+    let mut cells = SparsityPattern::new();
     for cell in 0..on.mesh.n_cells() {
         for (field, first) in on.fields.iter().zip(&first_groups) {
-            items.extend(field.space.cell_nodes(cell).iter().map(|node| first + node));
+            cells.columns.extend(field.space.cell_nodes(cell).iter().map(|node| first + node));
         }
-        starts.push(items.len());
+        cells.end_row();
     }
-    (groups, PackedLists { starts, items })
+    (groups, cells)
 }
 
 /// Returns single degrees of freedom as groups, and those coupled by each cell: a dependent one is replaced by those
@@ -238,14 +205,14 @@ fn groups(on: &Discretisation) -> (Vec<DofGroup>, PackedLists) {
 fn unknowns(
     affine: &AffineConstraints,
     groups: &[DofGroup],
-    cells: &PackedLists,
-) -> (Vec<DofGroup>, PackedLists) {
+    cells: &SparsityPattern,
+) -> (Vec<DofGroup>, SparsityPattern) {
     let n = groups.last().map_or(0, |last| last.first + last.components);
     let single = |first| DofGroup { first, components: 1 };
-    let (mut starts, mut items) = (vec![0], Vec::new());
-    for cell in 0..cells.starts.len() - 1 {
-        let begin = items.len();
-        for unknown in cells.of(cell).iter().flat_map(|&group| groups[group as usize].unknowns()) {
+    let mut coupled = SparsityPattern::new();
+    for cell in 0..cells.rows() {
+        let (items, begin) = (&mut coupled.columns, coupled.starts[cell]);
+        for unknown in cells.row(cell).iter().flat_map(|&group| groups[group as usize].unknowns()) {
             match affine.row_of(unknown as usize) {
                 Some(row) => items.extend(affine.terms().of(row).iter().map(|(term, _)| *term)),
                 None => items.push(unknown),
@@ -255,28 +222,28 @@ fn unknowns(
         own.sort_unstable();
         own.dedup();
         items.append(&mut own);
-        starts.push(items.len());
+        coupled.end_row();
     }
     for &unknown in affine.unknowns() {
-        items.push(unknown);
-        starts.push(items.len());
+        coupled.columns.push(unknown);
+        coupled.end_row();
     }
-    ((0..n).map(single).collect(), PackedLists { starts, items })
+    ((0..n).map(single).collect(), coupled)
 }
 
 /// Colours the selected groups by first fit, so that no cell has two groups of one colour in itself and its neighbours.
 /// Each component of a colour is one product.
 fn products(
     groups: &[DofGroup],
-    cells: &PackedLists,
-    around: &PackedLists,
+    cells: &SparsityPattern,
+    around: &SparsityPattern,
     wanted: &[bool],
 ) -> Vec<Vec<u32>> {
-    let n_cells = cells.starts.len() - 1;
+    let n_cells = cells.rows();
     // Cells with selected groups.
     let mut asked = vec![false; n_cells];
     for (number, _) in wanted.iter().enumerate().filter(|(_, wanted)| **wanted) {
-        around.of(number).iter().for_each(|&cell| asked[cell as usize] = true);
+        around.row(number).iter().for_each(|&cell| asked[cell as usize] = true);
     }
     let neighbours: Vec<Vec<u32>> = (0..n_cells)
         .map(|cell| {
@@ -284,9 +251,9 @@ fn products(
                 return Vec::new();
             }
             let mut all: Vec<u32> = cells
-                .of(cell)
+                .row(cell)
                 .iter()
-                .flat_map(|&group| around.of(group as usize))
+                .flat_map(|&group| around.row(group as usize))
                 .copied()
                 .collect();
             all.sort_unstable();
@@ -300,7 +267,7 @@ fn products(
     let mut taken: Vec<u64> = Vec::new();
     for number in (0..groups.len()).filter(|&number| wanted[number]) {
         taken.clear();
-        for &cell in around.of(number) {
+        for &cell in around.row(number) {
             for &near in &neighbours[cell as usize] {
                 let bits = &used[near as usize];
                 taken.resize(taken.len().max(bits.len()), 0);
@@ -314,7 +281,7 @@ fn products(
         };
         colours.resize(colours.len().max(colour + 1), Vec::new());
         colours[colour].push(number as u32);
-        for &cell in around.of(number) {
+        for &cell in around.row(number) {
             let bits = &mut used[cell as usize];
             bits.resize(bits.len().max(colour / 64 + 1), 0);
             bits[colour / 64] |= 1 << (colour % 64);

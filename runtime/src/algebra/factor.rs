@@ -1,4 +1,4 @@
-//! Factorisation of a sparse matrix: [`Columns`](crate::algebra::coupling::Csc) to [`Factors`]. It requires the
+//! Factorisation of a sparse matrix: [`Csc`](crate::algebra::sparse::Csc) to [`Factors`]. It requires the
 //! feature `direct`; builds without it return an error.
 
 mod dense;

@@ -1,6 +1,6 @@
 //! Interface of linear operators: [`LinearOperator`].
 
-use crate::algebra::csr::Csc;
+use crate::algebra::sparse::Csc;
 use crate::algebra::vector::{ScalarProduct, Vector};
 
 /// An operator application that failed (a kernel launch failed, a device was lost).

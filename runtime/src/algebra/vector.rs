@@ -15,6 +15,7 @@ mod device_entries;
 mod device_iterations;
 pub(crate) mod multi_vector;
 mod norm;
+mod operations;
 
 use crate::support::random::random_signs;
 pub use device_iterations::DeviceIterations;
@@ -128,25 +129,34 @@ enum VectorData {
     Remote(DeviceEntries),
 }
 
-/// x·y, possibly still pending on a device.
+/// Sums of a reduction such as x·y, possibly still pending on a device.
 pub struct ScalarProduct(ProductValue);
 
 enum ProductValue {
-    Known(f64),
+    /// Both sums; the first one twice if there is only one.
+    Known([f64; 2]),
     Pending(PendingProducts),
 }
 
 impl ScalarProduct {
     /// Wraps a known product.
     pub fn known(value: f64) -> Self {
-        Self(ProductValue::Known(value))
+        Self(ProductValue::Known([value; 2]))
     }
 
     /// Waits for its value.
     pub fn value(&self) -> f64 {
+        self.values()[0]
+    }
+
+    /// Waits for both sums of a reduction; the first one twice if there is only one.
+    fn values(&self) -> [f64; 2] {
         match &self.0 {
-            ProductValue::Known(value) => *value,
-            ProductValue::Pending(pending) => pending.values().first,
+            ProductValue::Known(values) => *values,
+            ProductValue::Pending(pending) => {
+                let SumValues { first, second, .. } = pending.values();
+                [first, second]
+            }
         }
     }
 }
@@ -154,7 +164,7 @@ impl ScalarProduct {
 impl fmt::Debug for ScalarProduct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
-            ProductValue::Known(value) => write!(f, "{value}"),
+            ProductValue::Known([value, _]) => write!(f, "{value}"),
             ProductValue::Pending(_) => f.write_str("on its way"),
         }
     }
@@ -209,13 +219,7 @@ macro_rules! on_device {
     };
 }
 
-mod fused;
 mod interface;
-
-/// Rounds to the precision required by the context.
-fn real<T: Real>(value: f64) -> T {
-    T::from_f64(value)
-}
 
 impl CgStep {
     fn of(pending: &PendingProducts) -> Self {
@@ -390,14 +394,7 @@ impl Vector {
     pub fn fill(&mut self, value: f64) {
         let (len, y) = (self.len, self);
         on_device!((y), (), y.fill(len, value));
-        with_entries!((y), (), blas::map(y, |_| real(value)));
-    }
-
-    /// Sets self = x.
-    pub fn copy_from(&mut self, x: &Self) {
-        let y = self;
-        on_device!((y), (x), y.copy_from(x));
-        with_entries!((y), (x), blas::map2(y, x, |_, x| x));
+        y.assign(value);
     }
 
     /// Sets self = x, rounded to its own precision.
@@ -487,9 +484,9 @@ impl Vector {
     }
 
     /// Sets self_i = ±self_i with pseudo-random signs, identical in every call and consistent between processes.
-    pub fn turn(&mut self) {
+    pub fn flip_signs(&mut self) {
         if let VectorData::Remote(remote) = &mut self.data {
-            remote.turn();
+            remote.flip_signs();
         } else {
             let turned = self.to_vec().into_iter().zip(random_signs()).map(|(y, sign)| y * sign);
             let turned: Vec<f64> = turned.collect();
@@ -498,57 +495,25 @@ impl Vector {
         self.agree();
     }
 
-    /// Sets self = a·self.
-    pub fn scale(&mut self, a: f64) {
-        let y = self;
-        on_device!((y), (), y.scale(a));
-        with_entries!((y), (), blas::scale(y, real(a)));
-    }
-
-    /// Sets self = self + a·x.
-    pub fn axpy(&mut self, a: f64, x: &Self) {
-        let y = self;
-        on_device!((y), (x), y.axpby(a, x, 1.0));
-        with_entries!((y), (x), blas::axpy(y, x, real(a)));
-    }
-
     /// Sets self = a·x + b·self.
     pub fn axpby(&mut self, a: f64, x: &Self, b: f64) {
-        let y = self;
-        on_device!((y), (x), y.axpby(a, x, b));
-        with_entries!((y), (x), blas::axpby(y, x, real(a), real(b)));
+        self.combine((a, b), x);
     }
 
-    /// Sets self = self + a·x, and returns the new self·self.
-    pub fn axpy_dot(&mut self, a: f64, x: &Self) -> f64 {
-        let y = self;
-        on_device!((y), (x), y.axpy_dot(a, x).values().first);
-        let others = x.others();
-        let square = with_entries!((y), (x), blas::axpy_dot(y, x, real(a), others));
-        x.total(square)
-    }
-
-    /// Sets self_i = self_i·x_i.
-    pub fn multiply(&mut self, x: &Self) {
-        let y = self;
-        on_device!((y), (x), y.multiply(x));
-        with_entries!((y), (x), blas::map2(y, x, |y, x| y * x));
-    }
-
-    /// Sets self_i = 0 wherever x_i is 0.
-    pub fn vanish_with(&mut self, x: &Self) {
-        let y = self;
-        on_device!((y), (x), y.vanish_with(x));
-        with_entries!((y), (x), {
-            blas::map2(y, x, |y, x| if x == real(0.0) { real(0.0) } else { y });
-        });
-    }
-
-    /// Sets self_i = 1/self_i, or 0 if self_i is 0.
-    pub fn invert(&mut self) {
-        let y = self;
-        on_device!((y), (), y.invert());
-        with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 0.0 } else { 1.0 / y }));
+    /// Takes a Chebyshev step ([`Vector::chebyshev`]), from another residual `from` if it is given.
+    pub fn chebyshev_step(
+        &mut self,
+        factors: (f64, f64),
+        d: &mut Self,
+        r: &mut Self,
+        from: Option<&Self>,
+        q: &Self,
+        inverse: &Self,
+    ) {
+        match from {
+            Some(from) => self.chebyshev_from(factors, r, d, from, q, inverse),
+            None => self.chebyshev(factors, d, r, q, inverse),
+        }
     }
 
     /// Returns self·x.
@@ -558,10 +523,7 @@ impl Vector {
 
     /// Returns self·x, possibly still pending on a device.
     pub fn dot_later(&self, x: &Self) -> ScalarProduct {
-        let y = self;
-        on_device!((), (y, x), ScalarProduct(ProductValue::Pending(y.dot(x))));
-        let others = self.others();
-        ScalarProduct::known(self.total(with_entries!((), (y, x), blas::dot(y, x, others))))
+        if std::ptr::eq(self, x) { self.square() } else { self.inner_product(x) }
     }
 
     /// Returns √(self·self), without underflow or overflow of squares.
@@ -577,20 +539,6 @@ impl Vector {
             Ok::<_, Infallible>(scaled.dot(&scaled))
         };
         root_of_squares(square, scaled).unwrap_or_else(|never| match never {})
-    }
-
-    /// Sets self_i = |self_i|.
-    pub fn make_absolute(&mut self) {
-        let y = self;
-        on_device!((y), (), y.make_absolute());
-        with_entries!((y), (), blas::map_f64(y, f64::abs));
-    }
-
-    /// Sets self_i = |self_i|, or 1 if self_i is 0.
-    pub fn make_positive(&mut self) {
-        let y = self;
-        on_device!((y), (), y.make_positive());
-        with_entries!((y), (), blas::map_f64(y, |y| if y == 0.0 { 1.0 } else { y.abs() }));
     }
 
     /// Takes a conjugate gradient step: self = self + α p, r = r − α q with α = `rz` / `curvature`; `inverse` is the
@@ -619,61 +567,20 @@ impl Vector {
         }
         let curvature = curvature.value();
         let alpha = if curvature > 0.0 && curvature.is_finite() { rz / curvature } else { 0.0 };
-        let (square, weighted) = x.advance_both(alpha, p, r, q, inverse);
+        let sums = match inverse {
+            Some(inverse) => x.step_scaled(alpha, r, p, q, inverse),
+            None => x.step_plain(alpha, r, p, q),
+        };
+        let [square, weighted] = sums.values();
         CgStep { curvature, square, weighted }
-    }
-
-    /// Computes self = self + α p, r = r − α q; returns (r·r, r·D⁻¹r).
-    fn advance_both(
-        &mut self,
-        alpha: f64,
-        p: &Self,
-        r: &mut Self,
-        q: &Self,
-        inverse: Option<&Self>,
-    ) -> (f64, f64) {
-        let x = self;
-        if x.array().is_some() {
-            x.axpy(alpha, p);
-            let square = r.axpy_dot(-alpha, q);
-            return (square, inverse.map_or(square, |inverse| r.weighted_square(inverse)));
-        }
-        let others = p.others();
-        match inverse {
-            Some(d) => {
-                let (square, weighted) = with_entries!((x, r), (p, q, d), {
-                    blas::step(x, r, p, q, d, real(alpha), others)
-                });
-                p.totals([square, weighted]).into()
-            }
-            None => {
-                let square = with_entries!((x, r), (p, q), {
-                    blas::step_plain(x, r, p, q, real(alpha), others)
-                });
-                let square = p.total(square);
-                (square, square)
-            }
-        }
     }
 
     /// Computes the next conjugate gradient direction self = D⁻¹r + β·self.
     pub fn advance(&mut self, beta: f64, r: &Self, inverse: Option<&Self>) {
         match inverse {
-            Some(d) => {
-                let p = self;
-                on_device!((p), (r, d), p.advance(beta, r, d));
-                with_entries!((p), (r, d), blas::advance(p, r, d, real(beta)));
-            }
-            None => self.axpby(1.0, r, beta),
+            Some(inverse) => self.advance_scaled(beta, r, inverse),
+            None => self.advance_plain(beta, r),
         }
-    }
-
-    /// Returns r·D⁻¹r for the diagonal D⁻¹ in `inverse`.
-    pub fn weighted_square(&self, inverse: &Self) -> f64 {
-        let (r, d) = (self, inverse);
-        on_device!((), (r, d), r.weighted_square(d).values().first);
-        let others = self.others();
-        self.total(with_entries!((), (r, d), blas::weighted_square(r, d, others)))
     }
 }
 

@@ -415,9 +415,9 @@ impl AcooAssembly {
         let Ok(end) = u32::try_from(total) else {
             return Err(DeviceError::Mismatch { operation: "number the entries of a matrix" });
         };
-        device.write(&mut sums, 0, super::interface::bytes(&before))?;
+        device.write(&mut sums, 0, super::array::bytes(&before))?;
         self.start("acoo_shift", (rows, groups(rows)), &[&starts, &sums], &[])?;
-        device.write(&mut starts, rows * 4, super::interface::bytes(&[end]))?;
+        device.write(&mut starts, rows * 4, super::array::bytes(&[end]))?;
         let scratch = self.own.scratch(rows);
         let real = ElementKind::from(self.precision).width();
         let wanted = end as usize * (ElementKind::U32.width() + real) + scratch * real;

@@ -1,4 +1,5 @@
-//! Vector operations on a device: one source template, instantiated per dialect and precision.
+//! Vector operations on a device: one source, instantiated per dialect and precision. The kernels of entry-wise
+//! operations and their sums are generated from the [`operations`] table; the others are a template.
 //!
 //! In addition to the operator, an iteration of the conjugate gradient method takes one dot product, one pass over x,
 //! r, p, q and D⁻¹ with both new dot products, and one pass for the next direction. A sum has two stages: each thread
@@ -8,6 +9,7 @@
 mod combinations;
 mod copies;
 mod lists;
+pub(crate) mod operations;
 mod recurrence;
 mod selection;
 mod shared_entries;
@@ -21,8 +23,8 @@ use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Vocabulary;
 
+use super::array::{bytes, bytes_mut};
 use super::cpu::LaunchError;
-use super::interface::{bytes, bytes_mut};
 use super::{
     Array, Device, DeviceError, Element, ElementKind, Kernel, KernelArgument, Module, VectorLayout,
 };
@@ -30,6 +32,7 @@ use crate::processes::interface_exchange::InterfaceExchange;
 pub use combinations::{CombinationTables, DeviceCombinations, NONE, WIDTH};
 pub use copies::EntryCopies;
 pub use lists::{DeviceLists, EntryLists};
+use operations::{OPERATIONS, VectorOperation};
 pub use recurrence::{CgRecurrence, SearchDirection};
 pub use selection::EntrySelection;
 pub use shared_entries::SharedEntries;
@@ -41,25 +44,10 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 
 /// Prefix of all names: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
-/// The names without prefix.
-const NAMES: [&str; 44] = [
-    "fill",
-    "scale",
-    "copy",
-    "axpby",
-    "multiply",
-    "vanish_with",
-    "invert",
-    "make_absolute",
-    "make_positive",
-    "advance",
-    "chebyshev",
-    "chebyshev_first",
-    "drift",
-    "leap",
-    "kick",
+/// The names of the template's kernels, without prefix.
+const NAMES: [&str; 25] = [
     "ramp",
-    "turn",
+    "flip_signs",
     "narrow",
     "widen",
     "move",
@@ -69,17 +57,13 @@ const NAMES: [&str; 44] = [
     "get_at",
     "take_at",
     "meet",
-    "hold_at",
-    "hold_as",
-    "even_at",
+    "project_at",
+    "project_action_at",
+    "average_at",
     "copy_at",
     "sum_at",
     "sum_parts",
     "sum_whole",
-    "dot",
-    "square",
-    "weighted",
-    "axpy_dot",
     "without",
     "conjugate",
     "conjugate_plain",
@@ -88,6 +72,11 @@ const NAMES: [&str; 44] = [
     "batch_advance",
     "batch_advance_plain",
 ];
+
+/// Returns the names of all kernels, without prefix.
+fn names() -> impl Iterator<Item = &'static str> {
+    NAMES.into_iter().chain(OPERATIONS.iter().map(|operation| operation.name))
+}
 
 /// Threads per group.
 pub(super) const THREADS: usize = 256;
@@ -149,13 +138,21 @@ impl Arithmetic {
             ("$T", scalar),
         ];
         let mut text = TEXT.to_owned();
+        for operation in OPERATIONS {
+            text = text.replace(&format!("@{}@", operation.name), &operation.entry());
+            text += &operation.kernel(PREFIX);
+        }
         for (word, with) in replacements {
             text = text.replace(word, with);
         }
         let abi = |name: &str| {
             KernelAbi::by_hand(format!("{PREFIX}{name}"), precision, THREADS, Vec::new())
         };
-        SourceFile { text, kernels: NAMES.map(abi).into(), ..SourceFile::empty(words.language) }
+        SourceFile {
+            text,
+            kernels: names().map(abi).collect(),
+            ..SourceFile::empty(words.language)
+        }
     }
 
     /// Compiles the kernels, or finds them in the cache.
@@ -326,7 +323,7 @@ impl Arithmetic {
     }
 
     fn kernel(&self, name: &str) -> Result<&Kernel, DeviceError> {
-        let at = NAMES.iter().position(|known| *known == name);
+        let at = names().position(|known| known == name);
         let kernel = at.and_then(|at| self.module.kernels.get(at));
         Ok(kernel.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?)
     }
@@ -396,11 +393,56 @@ impl Arithmetic {
         spare.map_or_else(|| self.device.zeros(ElementKind::F64, 2 * MOST + 1), Ok)
     }
 
-    /// Runs a kernel that forms sums; with shared entries, over all processes.
+    /// Returns an operation of the table with the numbers of operands and scalars that are given.
+    fn operation(
+        name: &'static str,
+        written: usize,
+        read: usize,
+        scalars: usize,
+    ) -> Result<&'static VectorOperation, DeviceError> {
+        let operation = VectorOperation::of(name)
+            .filter(|operation| operation.arity()[..3] == [written, read, scalars]);
+        operation.ok_or(DeviceError::Mismatch { operation: name })
+    }
+
+    /// Does an operation of the table [`operations`]: written and updated vectors, then read ones.
+    ///
+    /// # Errors
+    ///
+    /// For this and all following functions: arrays that do not match, or a driver error.
+    pub fn compute<const W: usize, const R: usize>(
+        &self,
+        name: &'static str,
+        written: [&mut Array; W],
+        read: [&Array; R],
+        scalars: &[f64],
+    ) -> Result<(), DeviceError> {
+        Self::operation(name, W, R, scalars.len())?;
+        let arrays: Vec<&Array> = written.iter().map(|array| &**array).chain(read).collect();
+        let scalars: Vec<_> = scalars.iter().map(|&scalar| KernelArgument::Real(scalar)).collect();
+        self.run(name, arrays.first().map_or(0, |first| first.len()), &arrays, &scalars)
+    }
+
+    /// Does a reduction of the table [`operations`]; with shared entries, over all processes.
+    pub fn reduce<const W: usize, const R: usize>(
+        self: &Arc<Self>,
+        name: &'static str,
+        written: [&mut Array; W],
+        read: [&Array; R],
+        scalars: &[f64],
+        joint: Option<&Arc<SharedEntries>>,
+    ) -> Result<PendingSums, DeviceError> {
+        let operation = Self::operation(name, W, R, scalars.len())?;
+        let arrays: Vec<&Array> = written.iter().map(|array| &**array).chain(read).collect();
+        let scalars: Vec<_> = scalars.iter().map(|&scalar| KernelArgument::Real(scalar)).collect();
+        self.sums(name, (operation, &arrays), (&[], &scalars), joint)
+    }
+
+    /// Runs a kernel that forms the sums of an operation.
     fn sums(
         self: &Arc<Self>,
         name: &'static str,
-        arrays: &[&Array],
+        (operation, arrays): (&VectorOperation, &[&Array]),
         (before, after): (&[KernelArgument<'_>], &[KernelArgument<'_>]),
         joint: Option<&Arc<SharedEntries>>,
     ) -> Result<PendingSums, DeviceError> {
@@ -411,103 +453,25 @@ impl Arithmetic {
         others.extend(after);
         let groups = groups_of(n, joint);
         self.run_by(name, (n, groups), arrays, &others)?;
-        let (count, curvature) = match name {
-            "conjugate" => (2, true),
-            "conjugate_plain" => (1, true),
-            _ => (1, false),
-        };
+        let factors: Vec<Vec<usize>> = operation.factors().collect();
         if let Some(joint) = joint {
-            let (wanted, of) = match *arrays {
-                [x] => (SumSelection::First, [x; 3]),
-                [r, d] if name == "weighted" => (SumSelection::Second, [r, r, d]),
-                [_, y] if name == "axpy_dot" => (SumSelection::First, [y; 3]),
-                [x, y] => (SumSelection::First, [x, y, y]),
-                [_, _, d, _, r] => (SumSelection::Both, [r, r, d]),
-                [.., r] => (SumSelection::First, [r; 3]),
-                [] => return Err(DeviceError::Mismatch { operation: name }),
+            let (wanted, [a, b, c]) = match factors.iter().map(|own| &own[..]).collect::<Vec<_>>()[..]
+            {
+                [&[a, b]] => (SumSelection::First, [a, b, b]),
+                [&[a, b, c]] => (SumSelection::Second, [a, b, c]),
+                [&[a, b], &[_, _, c]] => (SumSelection::Both, [a, b, c]),
+                _ => return Err(DeviceError::Mismatch { operation: name }),
             };
-            joint.settle(self, &partials, wanted, of)?;
+            joint.settle(self, &partials, wanted, [arrays[a], arrays[b], arrays[c]])?;
         }
         let (arithmetic, joint) = (Arc::clone(self), joint.cloned());
+        let (count, curvature) = (factors.len(), !before.is_empty());
         Ok(PendingSums { arithmetic, partials: Some(partials), groups, count, curvature, joint })
-    }
-
-    /// Sets y_i = a.
-    ///
-    /// # Errors
-    ///
-    /// For this and all following functions: arrays that do not match, or a driver error.
-    pub fn fill(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
-        self.run("fill", y.len(), &[y], &[KernelArgument::Real(a)])
     }
 
     /// Sets y_i = 0 for i < n.
     pub fn clear(&self, y: &mut Array, n: usize) -> Result<(), DeviceError> {
-        self.run_first("fill", n.min(y.len()), &[y], &[KernelArgument::Real(0.0)])
-    }
-
-    /// Computes y = a·y.
-    pub fn scale(&self, y: &mut Array, a: f64) -> Result<(), DeviceError> {
-        self.run("scale", y.len(), &[y], &[KernelArgument::Real(a)])
-    }
-
-    /// Computes y = x.
-    pub fn copy(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("copy", y.len(), &[x, y], &[])
-    }
-
-    /// Computes y = a·x + b·y.
-    pub fn axpby(&self, a: f64, x: &Array, b: f64, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("axpby", y.len(), &[x, y], &[KernelArgument::Real(a), KernelArgument::Real(b)])
-    }
-
-    /// Computes y_i = x_i·y_i.
-    pub fn multiply(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("multiply", y.len(), &[x, y], &[])
-    }
-
-    /// Sets y_i = 0 wherever x_i is 0.
-    pub fn vanish_with(&self, x: &Array, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("vanish_with", y.len(), &[x, y], &[])
-    }
-
-    /// Sets y_i = 1/y_i, or 0 if y_i is 0.
-    pub fn invert(&self, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("invert", y.len(), &[y], &[])
-    }
-
-    /// Sets y_i = |y_i|.
-    pub fn make_absolute(&self, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("make_absolute", y.len(), &[y], &[])
-    }
-
-    /// Sets y_i = |y_i|, or 1 if y_i is 0.
-    pub fn make_positive(&self, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("make_positive", y.len(), &[y], &[])
-    }
-
-    /// Computes p = D⁻¹r + β·p.
-    pub fn advance(
-        &self,
-        beta: f64,
-        r: &Array,
-        d: &Array,
-        p: &mut Array,
-    ) -> Result<(), DeviceError> {
-        self.run("advance", p.len(), &[r, d, p], &[KernelArgument::Real(beta)])
-    }
-
-    /// Does a Chebyshev step: r = `from` − q, or r − q without it, d = `keep`·d + `add`·D⁻¹r, x = x + d.
-    pub fn chebyshev(
-        &self,
-        (keep, add): (f64, f64),
-        from: Option<&Array>,
-        [q, inverse]: [&Array; 2],
-        [x, d, r]: [&mut Array; 3],
-    ) -> Result<(), DeviceError> {
-        let given = [KernelArgument::Real(keep), KernelArgument::Real(add)];
-        let from = from.unwrap_or(r);
-        self.run("chebyshev", x.len(), &[x, d, r, from, q, inverse], &given)
+        self.run_first("assign", n.min(y.len()), &[y], &[KernelArgument::Real(0.0)])
     }
 
     /// Sets y_i = i mod `period` − `period` / 2, also in padding.
@@ -516,50 +480,8 @@ impl Arithmetic {
     }
 
     /// Sets y_i = ±y_i, with pseudorandom signs that depend on i.
-    pub fn turn(&self, y: &mut Array) -> Result<(), DeviceError> {
-        self.run("turn", y.len(), &[y], &[])
-    }
-
-    /// Does the first Chebyshev step: d = `add`·D⁻¹r, x = d.
-    pub fn chebyshev_first(
-        &self,
-        add: f64,
-        [r, inverse]: [&Array; 2],
-        [x, d]: [&mut Array; 2],
-    ) -> Result<(), DeviceError> {
-        self.run("chebyshev_first", x.len(), &[x, d, r, inverse], &[KernelArgument::Real(add)])
-    }
-
-    /// Computes v = v + c·a, `next` = u + `length`·v.
-    pub fn drift(
-        &self,
-        (length, c): (f64, f64),
-        [u, a]: [&Array; 2],
-        [next, v]: [&mut Array; 2],
-    ) -> Result<(), DeviceError> {
-        let given = [KernelArgument::Real(length), KernelArgument::Real(c)];
-        self.run("drift", next.len(), &[next, v, u, a], &given)
-    }
-
-    /// Computes v = v − c·D⁻¹r, `next` = u + `length`·v.
-    pub fn leap(
-        &self,
-        (length, c): (f64, f64),
-        [u, r, inverse]: [&Array; 3],
-        [next, v]: [&mut Array; 2],
-    ) -> Result<(), DeviceError> {
-        let given = [KernelArgument::Real(length), KernelArgument::Real(c)];
-        self.run("leap", next.len(), &[next, v, u, r, inverse], &given)
-    }
-
-    /// Computes a = −D⁻¹r, v = v + c·a.
-    pub fn kick(
-        &self,
-        c: f64,
-        [r, inverse]: [&Array; 2],
-        [v, a]: [&mut Array; 2],
-    ) -> Result<(), DeviceError> {
-        self.run("kick", v.len(), &[v, a, r, inverse], &[KernelArgument::Real(c)])
+    pub fn flip_signs(&self, y: &mut Array) -> Result<(), DeviceError> {
+        self.run("flip_signs", y.len(), &[y], &[])
     }
 
     /// Computes y = a·x for n entries, from one position to another; one of the arrays has the precision of the
@@ -601,56 +523,28 @@ impl Arithmetic {
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// Returns the dot product x·y; this and the following sums include all processes, if `shared_entries` is given.
-    pub fn dot(
-        self: &Arc<Self>,
-        x: &Array,
-        y: &Array,
-        joint: Option<&Arc<SharedEntries>>,
-    ) -> Result<PendingSums, DeviceError> {
-        if std::ptr::eq(x, y) {
-            return self.sums("square", &[x], (&[], &[]), joint);
-        }
-        self.sums("dot", &[x, y], (&[], &[]), joint)
-    }
-
-    /// Returns the weighted product r·D⁻¹r.
-    pub fn weighted(
-        self: &Arc<Self>,
-        r: &Array,
-        d: &Array,
-        joint: Option<&Arc<SharedEntries>>,
-    ) -> Result<PendingSums, DeviceError> {
-        self.sums("weighted", &[r, d], (&[], &[]), joint)
-    }
-
-    /// Computes y = y + a·x and returns y·y.
-    pub fn axpy_dot(
-        self: &Arc<Self>,
-        a: f64,
-        x: &Array,
-        y: &mut Array,
-        joint: Option<&Arc<SharedEntries>>,
-    ) -> Result<PendingSums, DeviceError> {
-        self.sums("axpy_dot", &[x, y], (&[], &[KernelArgument::Real(a)]), joint)
-    }
-
     /// Does a conjugate gradient step: x = x + α·p, r = r − α·q with α = rz / `curvature`, or 0 if the curvature is not
     /// positive. Returns r·r, and r·D⁻¹r for a given diagonal D⁻¹.
     pub fn conjugate(
         self: &Arc<Self>,
         (rz, curvature): (f64, &PendingSums),
-        p: &Array,
-        q: &Array,
+        [p, q]: [&Array; 2],
         d: Option<&Array>,
         [x, r]: [&mut Array; 2],
         joint: Option<&Arc<SharedEntries>>,
     ) -> Result<PendingSums, DeviceError> {
         let before = [KernelArgument::Array(curvature.partials()?)];
         let after = [KernelArgument::Size(curvature.groups as u64), KernelArgument::Real(rz)];
+        let arguments = (&before[..], &after[..]);
         match d {
-            Some(d) => self.sums("conjugate", &[p, q, d, x, r], (&before, &after), joint),
-            None => self.sums("conjugate_plain", &[p, q, x, r], (&before, &after), joint),
+            Some(d) => {
+                let operation = Self::operation("step_scaled", 2, 3, 1)?;
+                self.sums("conjugate", (operation, &[x, r, p, q, d]), arguments, joint)
+            }
+            None => {
+                let operation = Self::operation("step_plain", 2, 2, 1)?;
+                self.sums("conjugate_plain", (operation, &[x, r, p, q]), arguments, joint)
+            }
         }
     }
 }

@@ -22,7 +22,7 @@ pub struct BoundedDevice {
     device: Arc<dyn Device>,
     bound: usize,
     /// The live arrays, with their bytes.
-    held: Mutex<LiveArrays>,
+    live: Mutex<LiveArrays>,
 }
 
 #[derive(Debug, Default)]
@@ -42,17 +42,17 @@ impl LiveArrays {
 impl BoundedDevice {
     /// Limits the arrays created through this value to `bound` bytes.
     pub fn new(device: Arc<dyn Device>, bound: usize) -> Self {
-        Self { device, bound, held: Mutex::default() }
+        Self { device, bound, live: Mutex::default() }
     }
 
     /// Returns the bytes of the live arrays.
     pub fn bytes(&self) -> usize {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).bytes()
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).bytes()
     }
 
     /// Returns the peak number of bytes.
     pub fn most_bytes(&self) -> usize {
-        self.held.lock().unwrap_or_else(PoisonError::into_inner).most
+        self.live.lock().unwrap_or_else(PoisonError::into_inner).most
     }
 }
 
@@ -92,16 +92,16 @@ impl Device for BoundedDevice {
     }
 
     fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError> {
-        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
-        let (wanted, there) = (kind.width().saturating_mul(len), held.bytes());
-        let left = self.bound.saturating_sub(there);
+        let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
+        let (wanted, used) = (kind.width().saturating_mul(len), live.bytes());
+        let left = self.bound.saturating_sub(used);
         if wanted > left {
             let (wanted, left) = (Bytes(wanted as f64), Bytes(left as f64));
             return Err(DeviceError::Full { device: self.name(), wanted, left });
         }
         let array = self.device.zeros(kind, len)?;
-        held.arrays.push((Arc::downgrade(&array.memory), wanted));
-        held.most = held.most.max(there + wanted);
+        live.arrays.push((Arc::downgrade(&array.memory), wanted));
+        live.most = live.most.max(used + wanted);
         Ok(array)
     }
 
@@ -133,12 +133,20 @@ impl Device for BoundedDevice {
         self.device.seconds(from, to)
     }
 
-    fn beside(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
-        self.device.beside(aside, own)
+    fn overlap(
+        &self,
+        aside: RecordedWork<'_>,
+        own: RecordedWork<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        self.device.overlap(aside, own)
     }
 
-    fn ahead(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
-        self.device.ahead(aside, own)
+    fn overlap_urgent(
+        &self,
+        aside: RecordedWork<'_>,
+        own: RecordedWork<'_>,
+    ) -> Result<(), Box<dyn Error>> {
+        self.device.overlap_urgent(aside, own)
     }
 
     fn record(&self, work: RecordedWork<'_>) -> Result<Option<Recording>, DeviceError> {

@@ -4,6 +4,7 @@
 //! Recordings use a second stream (`record`), independent work further ones (`second_stream`). Memory is untyped;
 //! [`Array`] stores the type.
 
+mod agreement;
 mod compile;
 mod connection;
 mod error;
@@ -32,7 +33,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::cuda::CUDA;
 
-use super::interface::{BackendData, OwnerId};
+use super::array::{BackendData, OwnerId};
 use super::{
     Array, Backend, Device, DeviceError, DeviceGroup, ElementKind, Kernel, KernelArgument, Module,
     QueuePosition, RecordedWork, Recording, SelectedTransport, SparseMatrix, StagingBuffer,
@@ -254,7 +255,7 @@ impl Device for Cuda {
 
     fn join(&self, group: &Arc<dyn ProcessGroup>) -> Result<SelectedTransport, TransportError> {
         if let Some(reach) = self.reach.get() {
-            return Ok(SelectedTransport { way: reach.way(), instead: None });
+            return Ok(SelectedTransport { transport: reach.transport(), instead: None });
         }
         let (reach, joined) =
             GpuConnection::connect((&self.stream, &self.arch), &self.pool, group)?;
@@ -368,11 +369,19 @@ impl Device for Cuda {
         Ok(f64::from(time) / 1e3)
     }
 
-    fn beside(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
+    fn overlap(
+        &self,
+        aside: RecordedWork<'_>,
+        own: RecordedWork<'_>,
+    ) -> Result<(), Box<dyn Error>> {
         self.start_beside(&self.beside, aside, own)
     }
 
-    fn ahead(&self, aside: RecordedWork<'_>, own: RecordedWork<'_>) -> Result<(), Box<dyn Error>> {
+    fn overlap_urgent(
+        &self,
+        aside: RecordedWork<'_>,
+        own: RecordedWork<'_>,
+    ) -> Result<(), Box<dyn Error>> {
         self.start_beside(&self.ahead, aside, own)
     }
 

@@ -7,10 +7,13 @@
 //! host              a copy to pinned memory, messages of `Group`, and a copy back, without a `DeviceGroup`
 //! ```
 
-use super::{Array, DeviceError, RecordedWork};
+use super::{Array, DeviceError};
 use std::error::Error;
 use std::fmt;
 use std::ops::Range;
+
+/// Work to be recorded: a function that enqueues it on a device.
+pub type RecordedWork<'a> = &'a mut dyn FnMut() -> Result<(), Box<dyn Error>>;
 
 /// The environment variable that selects a single [`Transport`].
 pub const MESSAGES: &str = "WF_MESSAGES";
@@ -58,7 +61,7 @@ impl fmt::Display for Transport {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelectedTransport {
     /// The transport.
-    pub way: Transport,
+    pub transport: Transport,
     /// The reason against the previous transport.
     pub instead: Option<TransportError>,
 }

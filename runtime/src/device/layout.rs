@@ -5,7 +5,7 @@
 //! these are scattered. Nodes are therefore renumbered ([`VectorLayout::in_strips`]), and multiple components are
 //! stored in tiles ([`in_tiles`]). A [`VectorLayout`] converts between both orders for vectors and index lists. The
 //! last tile has full length. Padding entries, in it or before the interior nodes of cells
-//! ([`VectorLayout::in_strips_apart`]), are 0 and do not affect sums or solvers.
+//! ([`VectorLayout::in_separate_strips`]), are 0 and do not affect sums or solvers.
 
 use crate::space::Space;
 use crate::support::parallel::*;
@@ -92,7 +92,7 @@ impl FieldLayout {
     }
 
     /// Returns whether both placements agree up to their first entry.
-    pub(crate) fn lies_as(&self, other: &Self) -> bool {
+    pub(crate) fn orders_as(&self, other: &Self) -> bool {
         self.agrees(&Self { first: self.first, ..other.clone() })
     }
 
@@ -201,7 +201,7 @@ impl VectorLayout {
 
     /// Like [`in_strips`](Self::in_strips), with the interior nodes of cells after all others. Kernels store interior
     /// entries and add to the others only.
-    pub fn in_strips_apart(self, space: &Space, together: usize) -> Self {
+    pub fn in_separate_strips(self, space: &Space, together: usize) -> Self {
         let element = space.element();
         let dim = element.cell().dim();
         let inside: Vec<bool> = element.nodes().iter().map(|node| node.dim == dim).collect();
@@ -420,10 +420,10 @@ mod tests {
             let on = on(degree, components);
             let (space, unknowns) = (&on.fields[0].space, on.n_dofs());
             let tiles = VectorLayout::tiles(components);
-            let anew = VectorLayout::plain(components).in_strips(space, 1);
+            let strips = VectorLayout::plain(components).in_strips(space, 1);
             let lines = tiles.clone().in_strips(space, degree + 1);
-            let apart = tiles.clone().in_strips_apart(space, degree + 1);
-            for layout in [VectorLayout::plain(components), tiles, anew, lines, apart] {
+            let separate = tiles.clone().in_separate_strips(space, degree + 1);
+            for layout in [VectorLayout::plain(components), tiles, strips, lines, separate] {
                 let mut seen = vec![false; layout.len(unknowns)];
                 for unknown in 0..unknowns {
                     assert!(!std::mem::replace(&mut seen[layout.place(unknown)], true));
@@ -447,14 +447,14 @@ mod tests {
             let on = on(3, components);
             let space = &on.fields[0].space;
             let plain = VectorLayout::plain(components).in_strips(space, 4);
-            let tiles = VectorLayout::tiles(components).in_strips_apart(space, 4);
-            let apart = VectorLayout::plain(components).in_strips_apart(space, 4);
-            assert_eq!((plain.entries_on_borders(), apart.permutes(on.n_dofs())), (None, true));
+            let tiles = VectorLayout::tiles(components).in_separate_strips(space, 4);
+            let separate = VectorLayout::plain(components).in_separate_strips(space, 4);
+            assert_eq!((plain.entries_on_borders(), separate.permutes(on.n_dofs())), (None, true));
             // 16 cells per direction have 49 nodes, 16 · 2 of which are interior.
             let nodes = 49usize.pow(3) - 32usize.pow(3);
-            assert_eq!(apart.entries_on_borders(), Some(nodes * components));
+            assert_eq!(separate.entries_on_borders(), Some(nodes * components));
             let dims: Vec<usize> = space.element().nodes().iter().map(|node| node.dim).collect();
-            for layout in [apart, tiles] {
+            for layout in [separate, tiles] {
                 let end = layout.entries_on_borders().expect("they come last");
                 assert!(end < (nodes + TILE) * components);
                 for cell in space.nodes().chunks(dims.len()) {

@@ -84,8 +84,8 @@ pub fn open() -> Option<MpiEnvironment> {
     let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;
     let world = world();
     let (rank, size, turn) = (world.rank() as usize, world.size() as usize, Mutex::default());
-    let (ends, here) = (world.duplicate(), world.split_shared(rank as i32));
-    let of_host = (here.size() as usize, here.rank() as usize);
+    let (ends, host) = (world.duplicate(), world.split_shared(rank as i32));
+    let of_host = (host.size() as usize, host.rank() as usize);
     let group = Arc::new(MpiProcesses {
         rank,
         size,

@@ -18,7 +18,7 @@ use kernels_gen::dialect::SourceFile;
 use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::opencl::OPENCL;
 
-use super::interface::OwnerId;
+use super::array::OwnerId;
 use super::{
     Array, Backend, Device, DeviceError, ElementKind, Kernel, KernelArgument, Module, QueuePosition,
 };

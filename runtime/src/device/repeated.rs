@@ -7,7 +7,7 @@ use std::error::Error;
 pub(crate) struct RepeatedWork {
     /// The number of runs before recording.
     worth: usize,
-    way: RepeatMode,
+    mode: RepeatMode,
 }
 
 enum RepeatMode {
@@ -21,13 +21,13 @@ enum RepeatMode {
 impl RepeatedWork {
     /// Creates work that is recorded after `worth` runs.
     pub(crate) fn worth(worth: usize) -> Self {
-        Self { worth, way: RepeatMode::KernelByKernel(0) }
+        Self { worth, mode: RepeatMode::KernelByKernel(0) }
     }
 
     /// Discards the recording: the work has changed.
     pub(crate) fn forget(&mut self) {
-        if !matches!(self.way, RepeatMode::Unrecordable) {
-            self.way = RepeatMode::KernelByKernel(0);
+        if !matches!(self.mode, RepeatMode::Unrecordable) {
+            self.mode = RepeatMode::KernelByKernel(0);
         }
     }
 
@@ -37,15 +37,15 @@ impl RepeatedWork {
         device: &dyn Device,
         mut work: impl FnMut() -> Result<(), E>,
     ) -> Result<(), E> {
-        if let RepeatMode::KernelByKernel(runs) = &mut self.way {
+        if let RepeatMode::KernelByKernel(runs) = &mut self.mode {
             if *runs < self.worth {
                 *runs += 1;
                 return work();
             }
             let recording = device.record(&mut || Ok(work()?))?;
-            self.way = recording.map_or(RepeatMode::Unrecordable, RepeatMode::Recorded);
+            self.mode = recording.map_or(RepeatMode::Unrecordable, RepeatMode::Recorded);
         }
-        match &self.way {
+        match &self.mode {
             RepeatMode::Recorded(recording) => Ok(device.replay(recording)?),
             _ => work(),
         }

@@ -81,7 +81,7 @@ impl<'a> EssentialConditions<'a> {
     pub(super) fn new(on: &'a Discretisation, field: &'a Field) -> Result<Self, ElementError> {
         let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
         let constraints: &Constraints = &field.constraints;
-        let oblique = constraints.oblique().iter().map(|own| (own.node, own.given)).collect();
+        let oblique = constraints.oblique().iter().map(|own| (own.node, own.normals)).collect();
         let points = match constraints.oblique() {
             [] => Vec::new(),
             _ => field.space.element().points(),

@@ -102,7 +102,7 @@ pub fn measure() -> Result<Rates, JitError> {
             let arguments = [Argument::read(&x), Argument::write(&mut y)];
             let parts: Vec<_> = (0..threads).map(|t| t * work..(t + 1) * work).collect();
             let kernel = module.kernel(name);
-            kernel.and_then(|kernel| kernel.bind(arguments)?.run_apart(&parts))?;
+            kernel.and_then(|kernel| kernel.bind(arguments)?.run_disjoint(&parts))?;
             least = least.min(start.elapsed().as_secs_f64());
         }
         Ok(least)

@@ -1,7 +1,6 @@
 //! Assembled matrix of an operator, in compressed sparse rows.
 
-use crate::algebra::coupling::Csc;
-pub use crate::algebra::csr::Csr;
+pub use crate::algebra::sparse::Csr;
 use crate::algebra::vector::Precision;
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, OperatorError};
@@ -29,42 +28,7 @@ impl Csr {
     fn of_products(operator: &Operator) -> Result<Self, OperatorError> {
         let dense = || OperatorError::new("the matrix of this operator is too dense, or too large");
         let coupling = NonlinearSystem::coupling(operator).ok_or_else(dense)?;
-        Ok(Self::of_columns(&coupling.matrix(operator, &operator.vector())?))
-    }
-
-    /// Converts to compressed columns, without zero entries.
-    pub fn by_columns(&self) -> Csc {
-        let n = self.size();
-        let there = || self.values.iter().zip(&self.columns).filter(|(value, _)| **value != 0.0);
-        let mut starts = vec![0; n + 1];
-        there().for_each(|(_, &column)| starts[column as usize + 1] += 1);
-        (0..n).for_each(|i| starts[i + 1] += starts[i]);
-        let (mut next, count) = (starts.clone(), starts[n]);
-        let (mut rows, mut values) = (vec![0; count], vec![0.0; count]);
-        for row in 0..n {
-            for (column, value) in self.row(row).filter(|(_, value)| *value != 0.0) {
-                (rows[next[column]], values[next[column]]) = (row as u32, value);
-                next[column] += 1;
-            }
-        }
-        Csc { starts, rows, values }
-    }
-
-    /// Converts from compressed columns.
-    fn of_columns(matrix: &Csc) -> Self {
-        let n = matrix.starts.len() - 1;
-        let mut starts = vec![0; n + 1];
-        matrix.rows.iter().for_each(|&row| starts[row as usize + 1] += 1);
-        (0..n).for_each(|i| starts[i + 1] += starts[i]);
-        let (mut next, count) = (starts.clone(), matrix.rows.len());
-        let (mut columns, mut values) = (vec![0; count], vec![0.0; count]);
-        for column in 0..n {
-            for (row, value) in matrix.column(column) {
-                (columns[next[row]], values[next[row]]) = (column as u32, value);
-                next[row] += 1;
-            }
-        }
-        Self { starts, columns, values }
+        Ok(Self::from(&coupling.matrix(operator, &operator.vector())?))
     }
 
     /// Assembles the Jacobian at the last linearisation, without exact zeros. Rows and columns of constrained degrees
@@ -105,6 +69,6 @@ impl Csr {
             }
         }
         matrix.drop_zeros();
-        operator.closed(matrix)
+        operator.condensed(matrix)
     }
 }

@@ -116,10 +116,10 @@ impl Batches {
                 batches.cells.push(cell);
                 batches.locals.extend(local);
                 if batches.open() == lanes {
-                    batches.close();
+                    batches.end_chunk();
                 }
             }
-            batches.close();
+            batches.end_chunk();
             batches.parts.push(start..batches.len());
         }
         batches
@@ -150,7 +150,7 @@ impl Batches {
     }
 
     /// Completes a batch from these cells, if there are any, and pads it to W by repeating the last one.
-    fn close(&mut self) {
+    fn end_chunk(&mut self) {
         let (open, end) = (self.open(), (self.len() + 1) * self.lanes);
         if open == 0 {
             return;

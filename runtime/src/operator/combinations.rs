@@ -1,8 +1,8 @@
-//! Operators with conditions on combinations of degrees of freedom: oblique conditions ([`super::oblique`]) and affine
-//! constraints ([`super::affine`]). Kernels are unaware of them; vectors are pre- and post-processed.
+//! Operators with conditions on combinations of degrees of freedom: oblique conditions ([`super::constraints`]) and affine
+//! constraints. Kernels are unaware of them; vectors are pre- and post-processed.
 
-use super::engine::{AffineTreatment, ConstrainedRows, ObliqueTreatment};
-use super::{Operator, affine};
+use super::Operator;
+use super::constraints::{ConstrainedRows, affine};
 use crate::algebra::coupling::Coupling;
 use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
@@ -12,16 +12,23 @@ use crate::space::discretisation::Discretisation;
 use kernels_gen::plan::Task;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-/// Data of oblique conditions ([`super::oblique`]) and affine constraints ([`super::affine`]).
+/// Data of oblique conditions and affine constraints.
 pub(super) struct CombinedConditions {
-    pub(super) is_oblique: bool,
-    pub(super) is_affine: bool,
     /// D of oblique conditions at the last linearisation.
     pub(super) diagonal: Option<Vector>,
     /// Work vector that satisfies the conditions.
-    pub(super) held: Mutex<Vector>,
+    copy: Mutex<Vector>,
     /// Pattern of the columns that the diagonal needs with affine constraints.
     pub(super) columns: OnceLock<Coupling>,
+}
+
+/// Kind of a vector, which determines the conditions that it satisfies.
+#[derive(Clone, Copy)]
+pub(super) enum VectorKind {
+    /// A state, with the values of affine constraints.
+    State,
+    /// A direction, with homogeneous conditions.
+    Direction,
 }
 
 /// An operator without its affine constraints.
@@ -39,12 +46,10 @@ impl LinearOperator for UnconstrainedOperator<'_> {
 
 impl Operator {
     pub(super) fn combine(&self) -> Option<CombinedConditions> {
-        let (is_oblique, is_affine) = (self.engine.is_oblique(), !self.blocks.on.affine.is_empty());
-        (is_oblique || is_affine).then(|| CombinedConditions {
-            is_oblique,
-            is_affine,
+        let is_oblique = self.engine.constraints().is_oblique();
+        (is_oblique || !self.blocks.on.affine.is_empty()).then(|| CombinedConditions {
             diagonal: is_oblique.then(|| self.vector()),
-            held: Mutex::new(self.vector()),
+            copy: Mutex::new(self.vector()),
             columns: OnceLock::new(),
         })
     }
@@ -59,7 +64,7 @@ impl Operator {
         &mut self,
         affine: AffineConstraints,
     ) -> Result<Arc<Discretisation>, DeviceError> {
-        self.engine.constrain(&affine)?;
+        self.engine.constraints_mut().set_affine(&affine)?;
         let affine = Arc::new(affine);
         self.blocks.on = Arc::new(Discretisation { affine, ..(*self.blocks.on).clone() });
         self.combined = self.combine();
@@ -67,43 +72,40 @@ impl Operator {
         Ok(Arc::clone(&self.blocks.on))
     }
 
-    /// Applies the conditions to a copy of x, a state if `values` is true, otherwise a direction.
-    pub(super) fn held<'a>(
+    /// Applies the conditions to a copy of x.
+    pub(super) fn constrained_copy<'a>(
         &self,
         combined: &'a CombinedConditions,
         x: &Vector,
-        values: bool,
+        kind: VectorKind,
     ) -> Result<MutexGuard<'a, Vector>, OperatorError> {
         self.fits(x)?;
-        let mut held = combined.held.lock().unwrap_or_else(PoisonError::into_inner);
-        held.copy_from(x);
-        if combined.is_oblique && !values {
-            self.engine.hold(ObliqueTreatment::Homogeneous, &mut held)?;
+        let mut copy = combined.copy.lock().unwrap_or_else(PoisonError::into_inner);
+        copy.copy_from(x);
+        match kind {
+            VectorKind::State => self.engine.constraints().distribute(&mut copy)?,
+            VectorKind::Direction => self.engine.constraints().homogenise(&mut copy)?,
         }
-        if combined.is_affine {
-            let what = if values { AffineTreatment::Values } else { AffineTreatment::Direction };
-            self.engine.close(what, &mut held)?;
-        }
-        Ok(held)
+        Ok(copy)
     }
 
     /// Computes the diagonal with all conditions.
-    pub(super) fn closed_diagonal(
+    pub(super) fn condensed_diagonal(
         &self,
         combined: &CombinedConditions,
         diagonal: &mut Vector,
     ) -> Result<(), OperatorError> {
         self.pass(Task::Diagonal, self.linearised(), ConstrainedRows::One, diagonal)?;
-        if combined.is_affine {
+        if !self.blocks.on.affine.is_empty() {
             let on = &self.blocks.on;
             let columns = combined.columns.get_or_init(|| affine::columns(on, self.symmetric));
             let columns = columns.matrix(&UnconstrainedOperator(self), diagonal)?;
             let mut entries = diagonal.to_vec();
-            affine::close_diagonal(&on.affine, &columns, self.symmetric, &mut entries);
+            affine::condense_diagonal(&on.affine, &columns, self.symmetric, &mut entries);
             diagonal.set(&entries);
         }
-        if combined.is_oblique {
-            self.engine.hold(ObliqueTreatment::Even, diagonal)?;
+        if self.engine.constraints().is_oblique() {
+            self.engine.constraints().average(diagonal)?;
         }
         Ok(())
     }
@@ -117,12 +119,12 @@ impl Operator {
     /// A device failure, a vector of another device.
     pub fn impose_rate(&mut self, values: &[f64], rate: &mut Vector) -> Result<(), OperatorError> {
         self.fits(rate)?;
-        self.engine.set_conditions(values)?;
-        self.engine.impose(rate)?;
+        self.engine.constraints_mut().set_values(values)?;
+        self.engine.constraints().impose(rate)?;
         if !self.blocks.on.affine.is_empty() {
             let mut constants = rate.like();
-            self.engine.close(AffineTreatment::Values, &mut constants)?;
-            self.engine.close(AffineTreatment::Values, rate)?;
+            self.engine.constraints().distribute(&mut constants)?;
+            self.engine.constraints().distribute(rate)?;
             rate.axpy(-1.0, &constants);
         }
         rate.agree();

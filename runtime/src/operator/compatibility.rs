@@ -13,24 +13,24 @@ impl Operator {
     /// A vector of another length, precision, location or system.
     pub fn fits(&self, vector: &Vector) -> Result<(), OperatorError> {
         let (len, precision) = (vector.len(), crate::algebra::vector::name(vector.precision()));
-        let there = vector.array().map(|(arithmetic, _)| arithmetic);
-        let here = match (there, self.arithmetic()) {
-            (Some(there), Some(own)) => Arc::ptr_eq(there, own),
-            (there, own) => there.is_none() && own.is_none(),
+        let other = vector.array().map(|(arithmetic, _)| arithmetic);
+        let is_local = match (other, self.arithmetic()) {
+            (Some(other), Some(own)) => Arc::ptr_eq(other, own),
+            (other, own) => other.is_none() && own.is_none(),
         };
-        if here && len == self.n() && vector.precision() == self.precision() {
+        if is_local && len == self.n() && vector.precision() == self.precision() {
             return self.numbered_alike(vector);
         }
         let n = self.n();
         Err(OperatorError::new(match self.arithmetic() {
             None => format!(
                 "a vector of {len} entries in {precision}{} does not fit an operator of {n} unknowns in {}",
-                if here { "" } else { " on a device" },
+                if is_local { "" } else { " on a device" },
                 crate::algebra::vector::name(self.precision()),
             ),
             Some(own) => format!(
                 "a vector of {len} entries {} does not fit an operator of {n} unknowns on {}",
-                if here { "there" } else { "of another system, or elsewhere," },
+                if is_local { "there" } else { "of another system, or elsewhere," },
                 own.device().name(),
             ),
         }))

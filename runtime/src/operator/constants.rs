@@ -13,7 +13,8 @@
 
 use super::Operator;
 use super::blocks::PassInputs;
-use super::engine::{AffineTreatment, ConstrainedRows, ObliqueTreatment};
+use super::combinations::VectorKind;
+use super::constraints::{ConstrainedRows, PassResult};
 use crate::algebra::vector::Vector;
 use crate::operator::functional::weights;
 use crate::solve::{ConstantEntries, LinearOperator as _, NullSpace, OperatorError};
@@ -38,13 +39,13 @@ pub(crate) type Imbalance = (Vec<(usize, [f64; 2])>, f64);
 struct ConstantWeights {
     own: Vector,
     /// Cᵀ w, with affine constraints.
-    closed: Option<Vector>,
+    condensed: Option<Vector>,
     volume: f64,
 }
 
 impl ConstantWeights {
     fn of_rows(&self) -> &Vector {
-        self.closed.as_ref().unwrap_or(&self.own)
+        self.condensed.as_ref().unwrap_or(&self.own)
     }
 }
 
@@ -95,16 +96,12 @@ impl Operator {
             Ok(())
         };
         let Some(combined) = &self.combined else { return at(u, r) };
-        if combined.is_affine {
-            at(&*self.held(combined, u, true)?, r)?;
-            self.engine.close(AffineTreatment::Transposed(ConstrainedRows::Zero), r)?;
-        } else {
+        if self.blocks.on.affine.is_empty() {
             at(u, r)?;
+        } else {
+            at(&*self.constrained_copy(combined, u, VectorKind::State)?, r)?;
         }
-        match combined.is_oblique {
-            true => self.engine.hold(ObliqueTreatment::Homogeneous, r),
-            false => Ok(()),
-        }
+        Ok(self.engine.constraints().condense(PassResult::Residual, r)?)
     }
 
     fn weights_of<'a>(
@@ -129,19 +126,19 @@ impl Operator {
             }
             let mut own = constant.ones.like();
             own.set(&entries);
-            let closed = match on.affine.is_empty() {
+            let condensed = match on.affine.is_empty() {
                 true => None,
                 false => {
-                    let mut closed = own.clone();
-                    self.engine
-                        .close(AffineTreatment::Transposed(ConstrainedRows::Zero), &mut closed)?;
-                    Some(closed)
+                    let mut condensed = own.clone();
+                    let constraints = self.engine.constraints();
+                    constraints.condense(PassResult::Functional, &mut condensed)?;
+                    Some(condensed)
                 }
             };
             let mut all_ones = constant.ones.like();
             all_ones.fill(1.0);
             let volume = own.dot(&all_ones);
-            all.push(ConstantWeights { own, closed, volume });
+            all.push(ConstantWeights { own, condensed, volume });
         }
         Ok(constants.weights.get_or_init(|| all))
     }
@@ -198,7 +195,7 @@ impl Operator {
             let found = weights.own.dot(u) / weights.volume;
             u.axpy(mean - found, &constant.ones);
         }
-        self.engine.close(AffineTreatment::Values, u)
+        Ok(self.engine.constraints().distribute(u)?)
     }
 
     /// Returns for each field with a mean-value constraint: its index, the sum eᵀ R(u) of its residual rows, and the

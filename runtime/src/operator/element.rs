@@ -48,9 +48,9 @@ impl Operator {
         mut each: impl FnMut(Range<usize>, &[f64]),
     ) -> Result<(), OperatorError> {
         let why = "element matrices are made of kernels that run on the processor";
-        let module = self.engine.module().ok_or_else(|| OperatorError::new(why))?;
+        let module = self.module.as_deref().ok_or_else(|| OperatorError::new(why))?;
         let runs = self.blocks.pass(Task::Action, PassInputs::default()).runs();
-        let kernels = runs.map(|run| self.apart(module, run));
+        let kernels = runs.map(|run| self.cellwise(module, run));
         let mut kernels: Vec<CellwiseKernel<'_>> = kernels.collect::<Result<_, _>>()?;
         let fields = self.blocks.on.fields.iter();
         let n: usize =
@@ -59,8 +59,8 @@ impl Operator {
         for (number, chunk) in self.blocks.on.partition.chunks().iter().enumerate() {
             matrices.clear();
             matrices.resize(chunk.cells.len() * n * n, 0.0);
-            for apart in &mut kernels {
-                self.columns(apart, number, n, &mut matrices)?;
+            for cellwise in &mut kernels {
+                self.columns(cellwise, number, n, &mut matrices)?;
             }
             each(chunk.cells.clone(), &matrices);
         }
@@ -70,13 +70,13 @@ impl Operator {
     /// Computes the columns of a chunk's element matrices, for the cells of one kernel.
     fn columns(
         &self,
-        apart: &mut CellwiseKernel<'_>,
+        cellwise: &mut CellwiseKernel<'_>,
         number: usize,
         n: usize,
         matrices: &mut [f64],
     ) -> Result<(), OperatorError> {
         let cells = self.blocks.on.partition.chunks()[number].cells.clone();
-        let batches = &apart.run.block.batches;
+        let batches = &cellwise.run.block.batches;
         let mut own: Vec<usize> = batches
             .of_chunk(number)
             .flat_map(|batch| {
@@ -86,18 +86,18 @@ impl Operator {
             .collect();
         // Facets of one cell share its matrix.
         own.dedup();
-        for trial in 0..apart.parts.len() {
-            for place in 0..apart.parts[trial].n {
-                for part in &mut apart.parts {
+        for trial in 0..cellwise.parts.len() {
+            for place in 0..cellwise.parts[trial].n {
+                for part in &mut cellwise.parts {
                     part.y[cells.start * part.n..cells.end * part.n].fill(0.0);
                 }
-                apart.parts[trial].unit(&cells, place, 1.0);
-                apart.act(number)?;
-                apart.parts[trial].unit(&cells, place, 0.0);
-                let column = apart.parts[trial].first + apart.parts[trial].order[place];
+                cellwise.parts[trial].unit(&cells, place, 1.0);
+                cellwise.act(number)?;
+                cellwise.parts[trial].unit(&cells, place, 0.0);
+                let column = cellwise.parts[trial].first + cellwise.parts[trial].order[place];
                 for &cell in &own {
                     let matrix = &mut matrices[(cell - cells.start) * n * n..][..n * n];
-                    for part in &apart.parts {
+                    for part in &cellwise.parts {
                         let from = &part.y[cell * part.n..][..part.n];
                         for (&i, &value) in part.order.iter().zip(from) {
                             matrix[column * n + part.first + i] += value;
@@ -110,7 +110,7 @@ impl Operator {
     }
 
     /// Prepares a kernel with cell-separate vectors.
-    fn apart<'o>(
+    fn cellwise<'o>(
         &'o self,
         module: &'o Module,
         run: KernelRun<'o>,
@@ -217,8 +217,8 @@ impl CellwiseKernel<'_> {
             }
             Role::Coordinates => coordinates.as_ref().map(|x| Argument::read(x)),
             role => match run.read(role)? {
-                ArgumentValue::Array(array) => array.here().map(HostTable::read),
-                ArgumentValue::Unknowns(..) | ArgumentValue::WholeVector(_) => None,
+                ArgumentValue::Array(array) => array.host().map(HostTable::read),
+                ArgumentValue::FieldDofs(..) | ArgumentValue::WholeVector(_) => None,
             },
         })?;
         let loaded = module.kernel(&run.work.kernel.name).map_err(refused)?;

@@ -5,7 +5,7 @@
 //! downloaded range by range.
 
 use super::blocks::{AssignedKernel, kept};
-use super::engine::EngineArray;
+use super::memory::MemoryArray;
 use super::{BuildError, CellClass, CellSubset, Operator};
 use crate::algebra::vector::Vector;
 use crate::operator::batch::Batches;
@@ -110,7 +110,7 @@ impl Operator {
                     continue;
                 }
                 let (batches, array) = self.stored(work, batches, state)?;
-                let values = self.engine.numbers(&array).map_err(BuildError::from)?;
+                let values = self.engine.memory().read_reals(&array).map_err(BuildError::from)?;
                 let stored = KernelOutput::new(work, asked.places[*integral].len(), values);
                 let length = asked.numbers * stored.points;
                 numbers.resize(range.len() * length, 0.0);
@@ -152,7 +152,7 @@ impl Operator {
         let batches = Batches::listed(work.abi.lanes, PART, facets);
         let (batches, array) = self.stored(work, batches, state)?;
         let count = asked.places[integral].len();
-        let stored = KernelOutput::new(work, count, self.engine.numbers(&array)?);
+        let stored = KernelOutput::new(work, count, self.engine.memory().read_reals(&array)?);
         let length = asked.numbers * stored.points;
         let mut numbers = vec![0.0; length * lanes(&batches).count()];
         for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
@@ -167,7 +167,7 @@ impl Operator {
         work: &AssignedKernel,
         batches: Batches,
         state: &Vector,
-    ) -> Result<(Arc<Batches>, EngineArray), BuildError> {
+    ) -> Result<(Arc<Batches>, MemoryArray), BuildError> {
         let done = self.blocks.flux(&*self.engine, work, batches, state)?;
         self.finish()?;
         Ok(done)

@@ -10,92 +10,90 @@
 //! With several processes, each has the matrix of its own cells; interface rows are summed after the product, like cell
 //! contributions.
 
-pub(super) mod acoo;
-pub(super) mod lists;
-pub(super) mod slices;
+mod acoo;
+mod device;
+mod host;
+mod kernels;
+mod lists;
 mod sparsity;
+mod stored;
 
-use super::blocks::{AssignedKernel, CellBlock, PassInputs};
-use super::engine::{self, EngineArray};
+use super::blocks::{AssignedKernel, KernelRun, PassInputs};
+use super::constraints::ConstrainedRows;
+use super::memory::{EntryList, Memory, MemoryArray};
 use super::{BuildError, Operator};
-use crate::algebra::csr::{self, Csr};
+use crate::algebra::sparse::{Csr, NOWHERE, RowBuilder, Slices, row_in_slices};
 use crate::algebra::vector::Vector;
+use crate::device::DeviceError;
 use crate::device::acoo::ElementPositions;
-use crate::device::{DeviceError, EntrySelection, SparseMatrix};
+use crate::device::cpu::{BatchWrites, Schedule};
 use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::batch::Batches;
-use crate::solve::OperatorError;
+use crate::solve::{LinearOperator, OperatorError};
 use crate::support::memory::{InsufficientMemory, MemoryBudget};
+use kernels::MatrixKernels;
 use kernels_gen::abi::Role;
 use kernels_gen::dialect::c::rows::ROWS;
 use kernels_gen::dialect::c::slices::SLICE;
 use kernels_gen::plan::Task;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use lists::SummationLists;
-use slices::{SlicePositions, SlicedMatrix};
-use sparsity::{NOWHERE, Sparsity};
+use sparsity::Sparsity;
 use std::collections::BTreeMap;
-use std::sync::Mutex;
+use std::sync::Arc;
+use stored::{EntryOrder, StoredMatrix};
+
+/// Bytes of an index.
+const INDEX: f64 = 4.0;
 
 /// Assembly algorithm.
-pub(super) enum AssemblyTables {
-    /// Positions of the entries of each kernel.
-    Positions(BTreeMap<usize, EngineArray>),
+enum AssemblyTables {
+    /// Positions of the entries of each kernel, and the schedule of a host's chunks that add to them.
+    Positions(BTreeMap<usize, MemoryArray>, Option<Schedule>),
     /// Summation lists of each kernel's stored elements.
     Sums(BTreeMap<usize, SummationLists>),
     /// Kernels in storage order, and the position of each of their elements.
     Merged(Vec<usize>, ElementPositions),
 }
 
-/// A sparse matrix with its assembly algorithm.
+/// A sparse matrix with its assembly algorithm. On a subdomain, products are the contribution of this process.
 pub(super) struct AssembledMatrix {
-    ways: AssemblyTables,
+    assembly: AssemblyTables,
     /// Diagonal entries of constrained degrees of freedom, if they are not among the elements.
-    fixed: Option<UnitEntries>,
-    /// Length of vectors.
+    fixed: Option<EntryList>,
+    /// Length of vectors, padding included.
     len: usize,
     /// Number of entries.
     count: usize,
-    pub(super) lies: StorageFormat,
+    stored: StoredMatrix,
+    kernels: Box<dyn MatrixKernels>,
 }
 
-/// Entries that are 1 in every assembly.
-pub(super) enum UnitEntries {
-    Host(Vec<u32>),
-    Device(EntrySelection),
-}
+impl LinearOperator for AssembledMatrix {
+    fn size(&self) -> usize {
+        self.stored.n_dofs
+    }
 
-/// Storage format of a matrix.
-pub(super) enum StorageFormat {
-    /// Compressed sparse rows.
-    Rows(CompressedRows),
-    /// Slices of rows, for adjacent device threads on adjacent rows.
-    Slices(SlicedMatrix),
-}
-
-/// A matrix in compressed sparse rows.
-pub(super) struct CompressedRows {
-    /// Offset of each row, and the end of the last.
-    pub(super) starts: EngineArray,
-    /// Positions of columns in vectors.
-    pub(super) columns: EngineArray,
-    pub(super) entries: EngineArray,
-    /// Vendor library handle, if it multiplies.
-    pub(super) vendor: Option<VendorMatrix>,
-}
-
-impl StorageFormat {
-    /// Returns the entries.
-    fn entries_mut(&mut self) -> &mut EngineArray {
-        match self {
-            Self::Rows(rows) => &mut rows.entries,
-            Self::Slices(slices) => &mut slices.entries,
-        }
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        Ok(self.kernels.multiply(&self.stored, x, y)?)
     }
 }
 
-/// A matrix handle of the vendor's library.
-pub(super) type VendorMatrix = Mutex<Box<dyn SparseMatrix>>;
+/// Returns the computations for a memory.
+fn kernels_of(memory: &dyn Memory) -> Box<dyn MatrixKernels> {
+    match memory.arithmetic() {
+        None => Box::new(host::HostMatrixKernels),
+        Some(arithmetic) => Box::new(device::DeviceMatrixKernels::new(Arc::clone(arithmetic))),
+    }
+}
+
+/// A kernel of element matrices.
+struct ElementKernel<'a> {
+    /// Index among the kernels of the operator.
+    number: usize,
+    matrix: CellMatrix,
+    batches: &'a Batches,
+}
 
 /// Size of a matrix.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -137,16 +135,16 @@ impl Operator {
                     Representation::Stored => Task::StoredProduct,
                     _ => Task::MatrixProduct,
                 };
-                self.wants(how.tasks())?;
+                self.require(how.tasks())?;
                 if how == Representation::Stored {
                     let bytes = self.stored_elements() as f64 * self.real();
-                    self.has_room("the element matrices", bytes)?;
-                    self.blocks.make_room_for_matrices(&*self.engine, None)?;
+                    self.check_memory("the element matrices", bytes)?;
+                    self.blocks.allocate_matrices(self.engine.memory(), None)?;
                 }
                 Some(JacobianStorage::Elements(product))
             }
             Representation::Assembled(assembly) => {
-                self.wants(how.tasks())?;
+                self.require(how.tasks())?;
                 Some(JacobianStorage::Matrix(Box::new(self.matrix_of(assembly)?)))
             }
         };
@@ -169,7 +167,7 @@ impl Operator {
     }
 
     /// Checks that some bytes fit into the memory budget.
-    fn has_room(&self, what: &str, bytes: f64) -> Result<(), BuildError> {
+    fn check_memory(&self, what: &str, bytes: f64) -> Result<(), BuildError> {
         let n = self.blocks.on.n_dofs();
         let what = || format!("{what} of {n} unknowns");
         let Some(arithmetic) = self.arithmetic() else {
@@ -186,7 +184,7 @@ impl Operator {
         }
     }
 
-    fn wants(&self, tasks: &[Task]) -> Result<(), BuildError> {
+    fn require(&self, tasks: &[Task]) -> Result<(), BuildError> {
         match tasks.iter().find(|&&task| !self.has(task)) {
             Some(task) => Err(BuildError::NoKernels { task: task.word() }),
             None => Ok(()),
@@ -194,114 +192,166 @@ impl Operator {
     }
 
     fn matrix_of(&mut self, assembly: Assembly) -> Result<AssembledMatrix, BuildError> {
-        let (on, engine) = (&self.blocks.on, &*self.engine);
-        let works: Vec<(usize, &AssignedKernel, &CellBlock)> = self.blocks.matrix_works().collect();
-        let stored = works.iter().all(|(_, work, _)| stores(work));
+        let stored = self.blocks.matrix_works().all(|(_, work, _)| stores(work));
         if stored == matches!(assembly, Assembly::Pattern | Assembly::Coloured) {
             return Err(BuildError::OtherAssembly { assembly });
         }
-        let matrix = |work: &AssignedKernel| work.kernel.matrix.clone().unwrap_or_default();
-        let matrices: Vec<CellMatrix> = works.iter().map(|(_, work, _)| matrix(work)).collect();
-        let batches = works.iter().map(|(_, _, block)| &*block.batches);
-        let parts: Vec<(&CellMatrix, &Batches)> = matrices.iter().zip(batches).collect();
-        let layout = self.arithmetic().map(|arithmetic| arithmetic.layout());
-        let len = layout.map_or(on.n_dofs(), |layout| layout.len(on.n_dofs()));
-        let place = |dof: usize| layout.map_or(dof, |layout| layout.place(dof));
         let elements = self.stored_elements();
         if elements >= NOWHERE as usize {
             return Err(BuildError::TooManyNumbers { numbers: elements });
         }
-        let index = 4.0;
         if assembly == Assembly::Acoo {
-            let mut order: Vec<usize> = (0..works.len()).collect();
-            let stored = |i: usize| works[i].2.batches.len() * matrices[i].entries;
-            order.sort_by_key(|&i| std::cmp::Reverse(stored(i)));
-            let parts: Vec<_> = order.iter().map(|&i| parts[i]).collect();
-            let elements = acoo::elements(on, &parts, place);
-            // Elements, one link and row index per element-matrix row, and two numbers per matrix row; the number of
-            // entries is not yet known.
-            let real = self.precision().bytes();
-            let tables = elements.on_devices().bytes(len, real);
-            let bytes = elements.count * real + 4 * (2 * elements.dofs.len() + 2 * len) + tables;
-            self.has_room("assembling the matrix", bytes as f64)?;
-            let order = order.into_iter().map(|i| works[i].0).collect();
-            let none = |length: usize| engine.indices(vec![0; length], 1, 1);
-            let (starts, columns, entries) = (none(1)?, none(0)?, engine.zeros(0)?);
-            let lies =
-                StorageFormat::Rows(CompressedRows { starts, columns, entries, vendor: None });
-            self.engine.prepare_elements(&elements, len)?;
-            let ways = AssemblyTables::Merged(order, elements);
-            return Ok(AssembledMatrix { ways, fixed: None, len, count: 0, lies });
+            return self.merged_matrix();
         }
-        let mut sparsity = Sparsity::new(on, &parts, len, place)
+        let matrix = self.matrix_with_pattern(stored)?;
+        if stored {
+            self.blocks.allocate_matrices(self.engine.memory(), None)?;
+        }
+        Ok(matrix)
+    }
+
+    fn element_kernels(&self) -> Vec<ElementKernel<'_>> {
+        let works = self.blocks.matrix_works();
+        works
+            .map(|(number, work, block)| {
+                let matrix = work.kernel.matrix.clone().unwrap_or_default();
+                ElementKernel { number, matrix, batches: &block.batches }
+            })
+            .collect()
+    }
+
+    /// Returns the length of vectors, padding included.
+    fn vector_len(&self) -> usize {
+        let n = self.n();
+        self.arithmetic().map_or(n, |arithmetic| arithmetic.layout().len(n))
+    }
+
+    /// Returns the position of a degree of freedom in vectors.
+    fn positions(&self) -> impl Fn(usize) -> usize + Sync + '_ {
+        let layout = self.arithmetic().map(|arithmetic| arithmetic.layout());
+        move |dof| layout.map_or(dof, |layout| layout.place(dof))
+    }
+
+    /// Prepares a matrix that is merged from stored elements, without a pattern.
+    fn merged_matrix(&self) -> Result<AssembledMatrix, BuildError> {
+        let (memory, len, mut kernels) =
+            (self.engine.memory(), self.vector_len(), self.element_kernels());
+        let stored = |kernel: &ElementKernel<'_>| kernel.batches.len() * kernel.matrix.entries;
+        kernels.sort_by_key(|kernel| std::cmp::Reverse(stored(kernel)));
+        let parts: Vec<_> = kernels.iter().map(|kernel| (&kernel.matrix, kernel.batches)).collect();
+        let elements = acoo::elements(&self.blocks.on, &parts, self.positions());
+        // Elements, one link and row index per element-matrix row, and two numbers per matrix row; the number of
+        // entries is not yet known.
+        let real = self.precision().bytes();
+        let tables = elements.on_devices().bytes(len, real);
+        let bytes = elements.count * real + 4 * (2 * elements.dofs.len() + 2 * len) + tables;
+        self.check_memory("assembling the matrix", bytes as f64)?;
+        let order = kernels.iter().map(|kernel| kernel.number).collect();
+        let mut kernels = kernels_of(memory);
+        kernels.prepare_merge(&elements, len)?;
+        let stored = StoredMatrix::empty(memory, self.n())?;
+        let assembly = AssemblyTables::Merged(order, elements);
+        Ok(AssembledMatrix { assembly, fixed: None, len, count: 0, stored, kernels })
+    }
+
+    /// Prepares a matrix with a pattern, summed from stored elements if `stored` is true.
+    fn matrix_with_pattern(&self, stored: bool) -> Result<AssembledMatrix, BuildError> {
+        let (on, memory, kernels) = (&self.blocks.on, self.engine.memory(), self.element_kernels());
+        let parts: Vec<_> = kernels.iter().map(|kernel| (&kernel.matrix, kernel.batches)).collect();
+        let (len, position) = (self.vector_len(), self.positions());
+        let mut sparsity = Sparsity::new(on, &parts, len, &position)
             .map_err(|entries| BuildError::TooManyEntries { entries })?;
-        let n = sparsity.entries();
-        let slices = layout.and_then(|_| SlicePositions::new(&sparsity.starts));
-        if let Some(sliced) = &slices {
-            sparsity.lie(on, SLICE as u32, |dof| sliced.place(place(dof), 0));
+        let count = sparsity.entries();
+        let slices = self.arithmetic().and_then(|_| Slices::new(&sparsity.starts));
+        if let Some(slices) = &slices {
+            sparsity.move_rows(on, SLICE as u32, |dof| slices.place(position(dof), 0));
         }
-        // Number of summed entries.
-        let sums = slices.as_ref().map_or(n, |sliced| sliced.count);
-        let stores = if stored { self.real() } else { 0.0 };
-        // Offsets of the summation lists, for each kernel.
-        let lists = if stored { index * (works.len() * (sums + 1)) as f64 } else { 0.0 };
-        let indices = match &slices {
-            Some(sliced) => sliced.index_bytes() as f64,
-            None => index * (n + len + 1) as f64,
-        };
+        // Number of entries, padding included.
+        let entries = slices.as_ref().map_or(count, |slices| slices.count);
         let fixed = sparsity.fixed(on);
-        let given = fixed.len() as f64 * index;
-        let own = sums as f64 * self.real() + indices + lists + given;
-        self.has_room(
-            "the matrix and what assembles it",
-            elements as f64 * (index + stores) + own,
-        )?;
-        let places = works.iter().zip(&matrices).map(|(&(number, _, block), matrix)| {
-            let places = sparsity.places(on, matrix, &block.batches);
-            (number, places, (matrix.entries, block.batches.lanes()))
-        });
-        let ways = if stored {
-            let lists = places.map(|(number, places, _)| {
-                Ok((number, SummationLists::new(engine, sums, &places)?))
-            });
-            AssemblyTables::Sums(lists.collect::<Result<_, DeviceError>>()?)
-        } else {
-            let tables = places.map(|(number, places, (entries, lanes))| {
-                Ok((number, engine.indices(places, entries, lanes)?))
-            });
-            AssemblyTables::Positions(tables.collect::<Result<_, DeviceError>>()?)
+        let indices = match &slices {
+            Some(slices) => slices.index_bytes() as f64,
+            None => INDEX * (count + len + 1) as f64,
         };
-        let fixed = Some(engine.fixed(fixed, sums)?);
-        let lies = match slices {
-            Some(sliced) => {
-                let columns = sliced.columns(&sparsity.starts, &sparsity.columns);
-                StorageFormat::Slices(SlicedMatrix {
-                    starts: engine.indices(sliced.starts(), 1, 1)?,
-                    columns: engine.indices(columns, 1, 1)?,
-                    entries: engine.zeros(sums)?,
-                })
-            }
-            None => {
-                let mut starts: Vec<u32> =
-                    sparsity.starts.iter().map(|&start| start as u32).collect();
-                // Padding: a group of threads processes `ROWS` rows.
-                starts.resize(len.next_multiple_of(ROWS) + 1, n as u32);
-                let starts = engine.indices(starts, 1, 1)?;
-                let columns = engine.indices(sparsity.columns, 1, 1)?;
-                let entries = engine.zeros(n)?;
-                let vendor = engine.vendor(&starts, &columns, &entries, len)?;
-                StorageFormat::Rows(CompressedRows { starts, columns, entries, vendor })
-            }
+        // Elements, and the offsets of the summation lists, for each kernel.
+        let (element, lists) = match stored {
+            true => (self.real(), INDEX * (kernels.len() * (entries + 1)) as f64),
+            false => (0.0, 0.0),
         };
-        if let AssemblyTables::Positions(places) = &ways {
-            let runs = self.blocks.matrix_runs(None);
-            let runs: Vec<_> =
-                runs.filter_map(|(number, run)| Some((run, places.get(&number)?))).collect();
-            self.engine.prepare_entries(&runs, sums)?;
+        let own = entries as f64 * self.real() + indices + lists + fixed.len() as f64 * INDEX;
+        let elements = self.stored_elements() as f64 * (INDEX + element);
+        self.check_memory("the matrix and what assembles it", elements + own)?;
+        let positions =
+            |kernel: &ElementKernel<'_>| sparsity.places(on, &kernel.matrix, kernel.batches);
+        let assembly = if stored {
+            let lists = |kernel| SummationLists::new(memory, entries, &positions(kernel));
+            let all = kernels.iter().map(|kernel| Ok((kernel.number, lists(kernel)?)));
+            AssemblyTables::Sums(all.collect::<Result<_, DeviceError>>()?)
         } else {
-            self.blocks.make_room_for_matrices(&*self.engine, None)?;
+            let table = |kernel: &ElementKernel<'_>| {
+                let (own, lanes) = (kernel.matrix.entries, kernel.batches.lanes());
+                memory.indices(positions(kernel), own, lanes)
+            };
+            let all = kernels.iter().map(|kernel| Ok((kernel.number, table(kernel)?)));
+            let all = all.collect::<Result<_, DeviceError>>()?;
+            let schedule = self.schedule_entries(&all, entries)?;
+            AssemblyTables::Positions(all, schedule)
+        };
+        let fixed = Some(memory.list(fixed, entries)?);
+        let kernels = kernels_of(memory);
+        let stored = self.allocate(&*kernels, sparsity, slices)?;
+        Ok(AssembledMatrix { assembly, fixed, len, count, stored, kernels })
+    }
+
+    /// Allocates a matrix with a pattern.
+    fn allocate(
+        &self,
+        kernels: &dyn MatrixKernels,
+        sparsity: Sparsity,
+        slices: Option<Slices>,
+    ) -> Result<StoredMatrix, BuildError> {
+        let (memory, n_dofs, len) = (self.engine.memory(), self.n(), self.vector_len());
+        if let Some(slices) = slices {
+            let columns = slices.columns(&sparsity.starts, &sparsity.columns);
+            return Ok(StoredMatrix {
+                order: EntryOrder::Slices,
+                n_dofs,
+                entries: memory.zeros(slices.count)?,
+                columns: memory.indices(columns, 1, 1)?,
+                starts: memory.indices(slices.into_starts(), 1, 1)?,
+                vendor: None,
+            });
         }
-        Ok(AssembledMatrix { ways, fixed, len, count: n, lies })
+        let count = sparsity.entries();
+        let mut starts: Vec<u32> = sparsity.starts.iter().map(|&start| start as u32).collect();
+        // Padding: a group of threads processes `ROWS` rows.
+        starts.resize(len.next_multiple_of(ROWS) + 1, count as u32);
+        let starts = memory.indices(starts, 1, 1)?;
+        let columns = memory.indices(sparsity.columns, 1, 1)?;
+        let entries = memory.zeros(count)?;
+        let vendor = kernels.vendor([&starts, &columns, &entries], len)?;
+        Ok(StoredMatrix { order: EntryOrder::Rows, n_dofs, starts, columns, entries, vendor })
+    }
+
+    /// Proves that concurrent chunks of the host add to different entries of a matrix with `n` entries.
+    fn schedule_entries(
+        &self,
+        positions: &BTreeMap<usize, MemoryArray>,
+        n: usize,
+    ) -> Result<Option<Schedule>, BuildError> {
+        if self.is_on_device() {
+            return Ok(None);
+        }
+        let mut writes = Vec::new();
+        for (number, work, block) in self.blocks.matrix_works() {
+            let abi = &work.abi;
+            let at = |role: Role| abi.arguments.iter().position(|argument| argument.role == role);
+            let (Some(map), Some(array)) = (at(Role::Entries), at(Role::Matrix)) else { continue };
+            let Some(positions) = positions.get(&number) else { continue };
+            let (indices, parts) = (positions.host_indices()?, block.batches.parts());
+            writes.push(BatchWrites { abi, map, array, indices, parts, first: 0 });
+        }
+        Ok(Some(Schedule::new(&self.blocks.on.partition, n, Vec::new(), &writes)?))
     }
 
     /// Computes the element matrices at the linearisation state, and assembles them.
@@ -314,78 +364,65 @@ impl Operator {
 
     fn assemble_in(&mut self, represented: &mut JacobianStorage) -> Result<(), OperatorError> {
         let (engine, state) = (&*self.engine, self.state.as_ref());
-        match represented {
+        let matrix = match represented {
             JacobianStorage::Elements(Task::StoredProduct) => {
-                self.blocks.make_matrices(engine, state)
+                return self.blocks.make_matrices(engine, state);
             }
-            JacobianStorage::Elements(_) => Ok(()),
-            JacobianStorage::Matrix(matrix) => {
-                let AssembledMatrix { ways, fixed, len, count, lies } = &mut **matrix;
-                match ways {
-                    AssemblyTables::Merged(order, elements) => {
-                        let Some(&first) = order.first() else { return Ok(()) };
-                        // Frees the old matrix first.
-                        let none = engine.indices(vec![0], 1, 1)?;
-                        let columns = engine.indices(Vec::new(), 1, 1)?;
-                        let entries = engine.zeros(0)?;
-                        *lies = StorageFormat::Rows(CompressedRows {
-                            starts: none,
-                            columns,
-                            entries,
-                            vendor: None,
-                        });
-                        let room = Some((first, elements.count));
-                        self.blocks.make_room_for_matrices(engine, room)?;
-                        self.blocks.make_matrices(engine, state)?;
-                        let Some(cells) = self.blocks.take_matrices(first) else { return Ok(()) };
-                        let others = order.iter().zip(&elements.works).skip(1);
-                        let others = others.filter_map(|(&number, work)| {
-                            Some((work.first, self.blocks.take_matrices(number)?))
-                        });
-                        let others = others.collect();
-                        let made = engine.merge_elements(elements, cells, others, *len)?;
-                        let [starts, columns, entries] = made;
-                        let vendor = engine.vendor(&starts, &columns, &entries, *len)?;
-                        *count = entries.len();
-                        *lies = StorageFormat::Rows(CompressedRows {
-                            starts,
-                            columns,
-                            entries,
-                            vendor,
-                        });
-                    }
-                    AssemblyTables::Positions(places) => {
-                        let runs = self.blocks.matrix_runs(state);
-                        let runs: Vec<_> = runs
-                            .filter_map(|(number, run)| Some((run, places.get(&number)?)))
-                            .collect();
-                        engine.add_entries(&runs, lies.entries_mut())?;
-                    }
-                    AssemblyTables::Sums(lists) => {
-                        self.blocks.make_matrices(engine, state)?;
-                        let stored = self.blocks.matrix_runs(state).filter_map(|(number, run)| {
-                            Some((
-                                run.block.array(Role::CellMatrix, run.work.kernel.geometry)?,
-                                lists.get(&number)?,
-                            ))
-                        });
-                        let stored: Vec<_> = stored.collect();
-                        engine.sum_entries(&stored, lies.entries_mut())?;
-                    }
-                }
-                match fixed {
-                    Some(fixed) => engine.set_entries(fixed, 1.0, lies.entries_mut()),
-                    None => Ok(()),
-                }
+            JacobianStorage::Elements(_) => return Ok(()),
+            JacobianStorage::Matrix(matrix) => &mut **matrix,
+        };
+        match &matrix.assembly {
+            AssemblyTables::Merged(..) => return self.merge(matrix),
+            AssemblyTables::Positions(positions, schedule) => {
+                let runs: Vec<(KernelRun<'_>, &MemoryArray)> = self
+                    .blocks
+                    .matrix_runs(state)
+                    .filter_map(|(number, run)| Some((run, positions.get(&number)?)))
+                    .collect();
+                engine.add_entries(&runs, schedule.as_ref(), &mut matrix.stored.entries)?;
+            }
+            AssemblyTables::Sums(lists) => {
+                self.blocks.make_matrices(engine, state)?;
+                let stored = self.blocks.matrix_runs(state).filter_map(|(number, run)| {
+                    let elements = run.block.array(Role::CellMatrix, run.work.kernel.geometry)?;
+                    Some((elements, lists.get(&number)?))
+                });
+                let stored: Vec<_> = stored.collect();
+                matrix.kernels.sum(&stored, &mut matrix.stored.entries)?;
             }
         }
+        if let Some(fixed) = &matrix.fixed {
+            engine.memory().fill_listed(fixed, 1.0, &mut matrix.stored.entries)?;
+        }
+        Ok(())
+    }
+
+    /// Merges the elements at the linearisation state into a matrix.
+    fn merge(&mut self, matrix: &mut AssembledMatrix) -> Result<(), OperatorError> {
+        let AssembledMatrix { assembly, len, count, stored, kernels, .. } = matrix;
+        let AssemblyTables::Merged(order, elements) = assembly else { return Ok(()) };
+        let Some(&first) = order.first() else { return Ok(()) };
+        let (engine, memory) = (&*self.engine, self.engine.memory());
+        // Frees the old matrix first.
+        *stored = StoredMatrix::empty(memory, stored.n_dofs)?;
+        self.blocks.allocate_matrices(memory, Some((first, elements.count)))?;
+        self.blocks.make_matrices(engine, self.state.as_ref())?;
+        let Some(cells) = self.blocks.take_matrices(first) else { return Ok(()) };
+        let others = order.iter().zip(&elements.works).skip(1);
+        let others = others
+            .filter_map(|(&number, work)| Some((work.first, self.blocks.take_matrices(number)?)));
+        let [starts, columns, entries] = kernels.merge(elements, cells, others.collect(), *len)?;
+        stored.vendor = kernels.vendor([&starts, &columns, &entries], *len)?;
+        *count = entries.len();
+        (stored.starts, stored.columns, stored.entries) = (starts, columns, entries);
+        Ok(())
     }
 
     /// Computes y = J x in the current representation; rows of constrained degrees of freedom are those of x.
     pub(super) fn act(
         &self,
         x: &Vector,
-        rows: engine::ConstrainedRows<'_>,
+        rows: ConstrainedRows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         let inputs = PassInputs { direction: Some(x), ..self.linearised() };
@@ -395,7 +432,7 @@ impl Operator {
             Some(JacobianStorage::Matrix(matrix)) => {
                 self.fits(x)?;
                 self.fits(y)?;
-                self.engine.multiply(matrix, x, y)?;
+                matrix.apply(x, y)?;
                 // Sums the contributions of all processes to interface rows.
                 y.add_up();
                 Ok(())
@@ -421,36 +458,30 @@ impl Operator {
     /// A device failure.
     pub fn assembled(&self) -> Result<Option<Csr>, OperatorError> {
         let Some(JacobianStorage::Matrix(matrix)) = &self.represented else { return Ok(None) };
-        let place = self.arithmetic().map(|arithmetic| arithmetic.layout());
-        let place = |dof: usize| place.map_or(dof, |layout| layout.place(dof));
-        let (starts, columns, values) = match &matrix.lies {
-            StorageFormat::Rows(CompressedRows { starts, columns, entries, .. })
-            | StorageFormat::Slices(SlicedMatrix { starts, columns, entries }) => (
-                self.engine.integers(starts)?,
-                self.engine.integers(columns)?,
-                self.engine.numbers(entries)?,
-            ),
-        };
+        let (position, memory, stored) = (self.positions(), self.engine.memory(), &matrix.stored);
+        let (starts, columns, values) = (
+            memory.read_indices(&stored.starts)?,
+            memory.read_indices(&stored.columns)?,
+            memory.read_reals(&stored.entries)?,
+        );
         let mut dofs = vec![NOWHERE; matrix.len];
-        let n = self.blocks.on.n_dofs();
-        (0..n).for_each(|dof| dofs[place(dof)] = dof as u32);
-        let fill = |dof: usize, row: &mut Vec<(u32, f64)>, rows: &mut csr::RowBuilder| {
-            let own = place(dof);
+        let n = self.n();
+        (0..n).for_each(|dof| dofs[position(dof)] = dof as u32);
+        let fill = |dof: usize, row: &mut Vec<(u32, f64)>, rows: &mut RowBuilder| {
+            let own = position(dof);
             row.clear();
-            match &matrix.lies {
-                StorageFormat::Rows(_) => {
+            match stored.order {
+                EntryOrder::Rows => {
                     let range = starts[own] as usize..starts[own + 1] as usize;
                     let columns = columns[range.clone()].iter().copied();
                     row.extend(columns.zip(values[range].iter().copied()));
                 }
-                StorageFormat::Slices(_) => {
-                    row.extend(slices::row(&starts, &columns, &values, own))
-                }
+                EntryOrder::Slices => row.extend(row_in_slices(&starts, &columns, &values, own)),
             }
             row.iter_mut().for_each(|(column, _)| *column = dofs[*column as usize]);
             row.sort_unstable_by_key(|(column, _)| *column);
             row.iter().for_each(|&(column, value)| rows.push(column, value));
         };
-        self.closed(Csr::by_rows(n, Vec::new, fill)).map(Some)
+        self.condensed(Csr::by_rows((n, n), Vec::new, fill)).map(Some)
     }
 }

@@ -1,7 +1,7 @@
 //! Parts of an operator's cells, for benchmarks: their batches, and products restricted to them.
 
 use super::blocks::{AssignedKernel, CellBlock, PassInputs};
-use super::engine::ConstrainedRows;
+use super::constraints::ConstrainedRows;
 use super::{CellClass, CellSubset, Operator};
 use crate::algebra::vector::Vector;
 use crate::solve::OperatorError;

@@ -4,7 +4,7 @@
 //! its layout. Batches are cheap compared with tables: they are rebuilt and compared entry by entry. Sharing thus
 //! depends on contents only. Tables that depend on conditions are never cached.
 
-use super::engine::EngineArray;
+use super::memory::MemoryArray;
 use super::tables::TableKind;
 use super::{CellClass, CellSubset};
 use crate::algebra::vector::Precision;
@@ -29,7 +29,7 @@ pub struct TableCache {
     /// Part of each cell in the first operator.
     parts: Option<Arc<[CellSubset]>>,
     /// Nodal data arrays, by identity of their values.
-    data: Vec<(Arc<Vec<f64>>, Arc<EngineArray>)>,
+    data: Vec<(Arc<Vec<f64>>, Arc<MemoryArray>)>,
     /// Vector arithmetic of the first operator on a device.
     arithmetic: Option<Arc<Arithmetic>>,
     racks: Vec<BatchTables>,
@@ -48,7 +48,7 @@ struct CacheScope {
 struct BatchTables {
     batches: Arc<Batches>,
     slots: Vec<Slots>,
-    tables: Vec<(TableKey, Arc<EngineArray>)>,
+    tables: Vec<(TableKey, Arc<MemoryArray>)>,
 }
 
 /// Cache key of a table, within its batches.
@@ -230,8 +230,8 @@ impl TableCache {
     pub(super) fn data<E>(
         &mut self,
         numbers: &Arc<Vec<f64>>,
-        make: impl FnOnce(&[f64]) -> Result<EngineArray, E>,
-    ) -> Result<Arc<EngineArray>, E> {
+        make: impl FnOnce(&[f64]) -> Result<MemoryArray, E>,
+    ) -> Result<Arc<MemoryArray>, E> {
         if let Some((_, known)) = self.data.iter().find(|(own, _)| Arc::ptr_eq(own, numbers)) {
             return Ok(Arc::clone(known));
         }
@@ -259,13 +259,13 @@ impl TableCache {
     }
 
     /// Returns a cached table of some batches.
-    pub(super) fn table(&self, rack: usize, made: &TableKey) -> Option<Arc<EngineArray>> {
+    pub(super) fn table(&self, rack: usize, made: &TableKey) -> Option<Arc<MemoryArray>> {
         let tables = &self.racks.get(rack)?.tables;
         tables.iter().find(|(known, _)| known.is(made)).map(|(_, table)| Arc::clone(table))
     }
 
     /// Stores a table of some batches.
-    pub(super) fn keep_table(&mut self, rack: usize, made: TableKey, table: &Arc<EngineArray>) {
+    pub(super) fn keep_table(&mut self, rack: usize, made: TableKey, table: &Arc<MemoryArray>) {
         if let Some(rack) = self.racks.get_mut(rack) {
             rack.tables.push((made, Arc::clone(table)));
         }

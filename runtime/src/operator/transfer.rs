@@ -6,7 +6,7 @@
 
 use super::Operator;
 use super::blocks::PassInputs;
-use super::engine::ConstrainedRows;
+use super::constraints::ConstrainedRows;
 use crate::algebra::vector::Vector;
 use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::OperatorError;
@@ -29,7 +29,7 @@ impl Operator {
         self.holds(coarse)?;
         self.is_finer(fine)?;
         let inputs = PassInputs { direction: Some(coarse), ..PassInputs::default() };
-        self.engine.spread(self.blocks.pass(Task::Prolong, inputs), fine)?;
+        self.engine.prolong(self.blocks.pass(Task::Prolong, inputs), fine)?;
         // Exactly one process has written each degree of freedom.
         match naming {
             Some(naming) => fine.agree_by(naming),
@@ -52,14 +52,14 @@ impl Operator {
 
     /// Checks that a vector belongs to the coarser space, of this operator or of one with the same layout.
     fn holds(&self, vector: &Vector) -> Result<(), OperatorError> {
-        let there = vector.array().map(|(arithmetic, _)| arithmetic);
-        let alike = match (there, self.arithmetic()) {
-            (Some(there), Some(own)) => {
-                Arc::ptr_eq(there.device(), own.device())
-                    && own.layout().begins_as(there.layout())
-                    && there.layout().begins_as(own.layout())
+        let other = vector.array().map(|(arithmetic, _)| arithmetic);
+        let alike = match (other, self.arithmetic()) {
+            (Some(other), Some(own)) => {
+                Arc::ptr_eq(other.device(), own.device())
+                    && own.layout().begins_as(other.layout())
+                    && other.layout().begins_as(own.layout())
             }
-            (there, own) => there.is_none() && own.is_none(),
+            (other, own) => other.is_none() && own.is_none(),
         };
         let own = (self.n(), self.precision());
         match alike && (vector.len(), vector.precision()) == own {

@@ -91,7 +91,7 @@ impl Compatibility {
             }
             operator.linearise(u)?;
             let mut turned = u.clone();
-            turned.turn();
+            turned.flip_signs();
             let terms = response(operator, &turned)?;
             sums[1] += terms.restricted_to(context.on.dofs_of(*field)).sum_of_sizes();
         }

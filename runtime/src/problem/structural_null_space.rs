@@ -399,7 +399,7 @@ impl ConnectedParts {
         // A combination is taken to fix each component with a share in it.
         let combined = field.constraints.oblique().iter();
         let shares = |given: &[[f64; 3]; 3]| given[of.component][of.component] > SHARE;
-        let combined = combined.filter(|own| shares(&own.given)).map(|own| own.node);
+        let combined = combined.filter(|own| shares(&own.normals)).map(|own| own.node);
         let combined: BTreeSet<u32> = combined.collect();
         for (part, holds) in self.held_by_affine(on, of).into_iter().enumerate() {
             if holds && !held[part] {

@@ -108,7 +108,7 @@ impl SchurMass {
             let next = 1.0 / (2.0 * sigma - rho);
             let factors = (next * rho, 2.0 * next / half);
             let from = (step == 1).then_some(&*b);
-            x.chebyshev(factors, d, left, from, q, &self.inverse);
+            x.chebyshev_step(factors, d, left, from, q, &self.inverse);
             rho = next;
         }
         z.convert_from(x);

@@ -35,7 +35,7 @@ const APART: f64 = 1e16;
 /// Returns the entries of a vector that a step has changed.
 fn moved(u: &Vector, delta: &Vector) -> Vector {
     let mut entries = u.clone();
-    entries.vanish_with(delta);
+    entries.mask_by(delta);
     entries
 }
 
@@ -253,7 +253,7 @@ pub(super) fn noise(
     let epsilon = epsilon(u.precision());
     let step = epsilon.sqrt();
     let (mut trial, mut turned, mut difference) = (u.clone(), u.clone(), u.like());
-    turned.turn();
+    turned.flip_signs();
     trial.axpy(step, &turned);
     system.residual(&trial, &mut difference)?;
     difference.axpy(-1.0, r);

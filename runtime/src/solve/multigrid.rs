@@ -343,7 +343,7 @@ impl MultigridLevel {
         for k in 2..=steps {
             a.apply(d, q)?;
             let from = (k == 2).then_some(&*b);
-            x.chebyshev(smoother.factors(k, self.largest), d, r, from, q, &self.inverse);
+            x.chebyshev_step(smoother.factors(k, self.largest), d, r, from, q, &self.inverse);
         }
         a.apply(d, q)?;
         if steps == 1 {
@@ -362,10 +362,10 @@ impl MultigridLevel {
         let (a, WorkVectors { b, x, r, d, q }) = (self.system.jacobian(), work);
         a.apply(x, q)?;
         let first = (0.0, 4.0 / (3.0 * self.largest));
-        x.chebyshev(first, d, r, Some(b), q, &self.inverse);
+        x.chebyshev_step(first, d, r, Some(b), q, &self.inverse);
         for k in 2..=steps {
             a.apply(d, q)?;
-            x.chebyshev(smoother.factors(k, self.largest), d, r, None, q, &self.inverse);
+            x.chebyshev_step(smoother.factors(k, self.largest), d, r, None, q, &self.inverse);
         }
         Ok(())
     }

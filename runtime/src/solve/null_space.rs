@@ -7,7 +7,7 @@
 //! All rows of such a system are solved. A matrix to be factorised is pinned, J + α e_i e_iᵀ, at a degree of freedom i
 //! of the field. For eᵀ b = 0 the i-th entry of its solution is 0, and the solution solves J x = b.
 
-use crate::algebra::csr::{Csc, Csr};
+use crate::algebra::sparse::{Csc, Csr};
 use crate::algebra::vector::Vector;
 
 /// Degrees of freedom of a constant: an arithmetic progression without some members.
@@ -139,10 +139,10 @@ pub fn pinned(matrix: Csc, pins: &[usize]) -> Csc {
 /// Returns J + α e_i e_iᵀ for a matrix by rows, and α of each pin.
 pub fn pinned_rows(matrix: &Csr, pins: &[usize]) -> (Csr, Vec<f64>) {
     let alphas = pins.iter().map(|&i| pin(matrix.row(i).map(|(_, value)| value))).collect();
-    let Csr { starts, columns, values } = matrix;
+    let Csr { starts, columns, values, .. } = matrix;
     let columns = Csc { starts: starts.clone(), rows: columns.clone(), values: values.clone() };
     let Csc { starts, rows, values } = pinned(columns, pins);
-    (Csr { starts, columns: rows, values }, alphas)
+    (Csr::square(starts, rows, values), alphas)
 }
 
 #[cfg(test)]

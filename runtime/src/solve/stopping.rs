@@ -110,7 +110,7 @@ impl StoppingCriterion {
 /// Estimates the rounding error of b − A x by the formula of the module documentation.
 fn noise(a: &dyn LinearOperator, x: &Vector) -> Result<f64, OperatorError> {
     let (mut turned_x, mut y) = (x.clone(), x.like());
-    turned_x.turn();
+    turned_x.flip_signs();
     a.apply(&turned_x, &mut y)?;
     Ok(epsilon(x.precision()) * y.norm())
 }

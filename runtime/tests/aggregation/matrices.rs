@@ -1,6 +1,6 @@
 //! Test matrices for aggregation: grids and simplices → [`Csr`], with nodes and constrained degrees of freedom.
 
-use runtime::algebra::csr::Csr;
+use runtime::algebra::sparse::Csr;
 
 /// Returns pseudo-random numbers between −1 and 1.
 pub(crate) fn noise(n: usize, seed: u64) -> Vec<f64> {
@@ -38,7 +38,7 @@ impl Sum {
             }
             starts.push(columns.len());
         }
-        Csr { starts, columns, values }
+        Csr::square(starts, columns, values)
     }
 }
 

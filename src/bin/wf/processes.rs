@@ -148,7 +148,7 @@ impl Processes {
         let Some(device) = self.settle(own, console)? else { return Ok(None) };
         if self.are_several() {
             let (way, instead) = match device.join(&self.group) {
-                Ok(joined) => (joined.way, joined.instead),
+                Ok(joined) => (joined.transport, joined.instead),
                 Err(apart) => (Transport::Host, Some(apart)),
             };
             if let Some(apart) = instead {

@@ -26,9 +26,9 @@ pub(super) fn aggregate(graph: &StrengthGraph, free: &[bool]) -> (Vec<u32>, usiz
     }
     let first = of.clone();
     for node in nodes().filter(|&node| first[node] == NONE) {
-        let there = graph.around(node).filter(|(at, _)| first[*at] != NONE);
+        let grouped = graph.around(node).filter(|(at, _)| first[*at] != NONE);
         // Ties go to the first.
-        let best = there.fold(None, |best: Option<(usize, f64)>, next| match best {
+        let best = grouped.fold(None, |best: Option<(usize, f64)>, next| match best {
             Some(best) if best.1 >= next.1 => Some(best),
             _ => Some(next),
         });

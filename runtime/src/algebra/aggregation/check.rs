@@ -1,7 +1,6 @@
 //! Validation of a matrix and its near-null vectors before aggregation.
 
-use super::sparse::narrow;
-use crate::algebra::csr::Csr;
+use crate::algebra::sparse::Csr;
 use crate::support::parallel::*;
 
 /// Tolerance of a_ij = a_ji, relative to √(a_ii a_jj): kernels sum in different orders.
@@ -69,6 +68,13 @@ pub enum AggregationError {
     },
 }
 
+/// Checks that 32-bit indices can address the degrees of freedom.
+pub(super) fn narrow(unknowns: usize) -> Result<u32, AggregationError> {
+    // The largest index marks an absent position.
+    let number = u32::try_from(unknowns).ok().filter(|&unknowns| unknowns < u32::MAX);
+    number.ok_or(AggregationError::Wide { unknowns })
+}
+
 /// Checks that a matrix is symmetric with a positive diagonal.
 pub(super) fn check(
     matrix: &Csr,
@@ -100,8 +106,8 @@ fn first(
 
 fn ascending(matrix: &Csr, row: usize) -> Option<AggregationError> {
     let (start, end) = (matrix.starts[row], matrix.starts[row + 1]);
-    let there = matrix.columns.len().min(matrix.values.len());
-    let columns = (start <= end && end <= there).then(|| &matrix.columns[start..end]);
+    let count = matrix.columns.len().min(matrix.values.len());
+    let columns = (start <= end && end <= count).then(|| &matrix.columns[start..end]);
     let good = columns.is_some_and(|columns| {
         columns.windows(2).all(|pair| pair[0] < pair[1])
             && columns.last().is_none_or(|&last| (last as usize) < matrix.size())

@@ -13,7 +13,7 @@
 //! row.
 
 use super::{Aggregation, AggregationLevel, CoarsestSolver};
-use crate::algebra::csr::{Csr, dot};
+use crate::algebra::sparse::{Csr, dot};
 use crate::support::parallel::*;
 
 /// Number of rows per task.
@@ -75,7 +75,7 @@ fn down(of: &Aggregation, level: usize, work: &mut [WorkVectors]) {
     }
     down(of, level + 1, rest);
     if let Some(coarse) = rest.first() {
-        prolongator.add(&coarse.x, &mut own.x);
+        prolongator.add_product(&coarse.x, &mut own.x);
     }
     own.r.copy_from_slice(&own.b);
     subtract(matrix, &own.x, &mut own.r);

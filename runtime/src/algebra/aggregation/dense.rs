@@ -7,7 +7,7 @@
 //! A pivot at the rounding-error level of a_jj is dropped, 1/d_j = 0: L⁻ᵀ D⁺ L⁻¹ is symmetric and positive
 //! semi-definite, and solves consistent systems (a problem that is free up to constants).
 
-use crate::algebra::csr::Csr;
+use crate::algebra::sparse::Csr;
 
 /// Rounding-error level of a diagonal entry, in multiples of n ε.
 const ROUNDING: f64 = 16.0;
@@ -110,7 +110,7 @@ mod tests {
             }
             starts.push(columns.len());
         }
-        Csr { starts, columns, values }
+        Csr::square(starts, columns, values)
     }
 
     #[test]

@@ -38,9 +38,9 @@ fn vector(
     of: impl Fn(usize, usize) -> f64,
 ) -> Vec<f64> {
     let unknowns = (0..nodes).flat_map(|node| (0..components).map(move |at| (node, at)));
-    let held = |unknown: usize| fixed.get(unknown).is_some_and(|fixed| *fixed);
+    let is_fixed = |unknown: usize| fixed.get(unknown).is_some_and(|fixed| *fixed);
     unknowns
         .enumerate()
-        .map(|(unknown, (node, at))| if held(unknown) { 0.0 } else { of(node, at) })
+        .map(|(unknown, (node, at))| if is_fixed(unknown) { 0.0 } else { of(node, at) })
         .collect()
 }

@@ -8,9 +8,9 @@
 //! lumped to the diagonal, so that A_F b = A b. P then follows the direction of smooth errors, and coarse matrices
 //! remain sparse. Otherwise A_F = A.
 
-use super::sparse::{RectangularMatrix, by_rows};
 use super::strength::StrengthGraph;
-use crate::algebra::csr::Csr;
+use crate::algebra::sparse::Csr;
+use crate::algebra::sparse::products::accumulate;
 
 /// ω.
 const OMEGA: f64 = 4.0 / 3.0;
@@ -18,15 +18,15 @@ const OMEGA: f64 = 4.0 / 3.0;
 /// Computes P; `filter` contains the graph and b if weak connections are dropped.
 pub(super) fn smoothed(
     matrix: &Csr,
-    t: &RectangularMatrix,
+    t: &Csr,
     (inverse, largest): (&[f64], f64),
     filter: Option<(&StrengthGraph, &[f64])>,
-) -> RectangularMatrix {
-    by_rows(t.rows(), t.width, |i, row| {
+) -> Csr {
+    accumulate(t.size(), t.width, |i, row| {
         let scale = -OMEGA / largest * inverse[i];
-        row.add(1.0, t.row(i));
+        row.add(1.0, t.row_slices(i));
         let Some((graph, b)) = filter else {
-            matrix.row(i).for_each(|(j, value)| row.add(scale * value, t.row(j)));
+            matrix.row(i).for_each(|(j, value)| row.add(scale * value, t.row_slices(j)));
             return;
         };
         let mut strong = graph.strong(i).map(|(at, _)| at).peekable();
@@ -36,11 +36,11 @@ pub(super) fn smoothed(
             if j == i {
                 diagonal += value;
             } else if strong.peek() == Some(&j) {
-                row.add(scale * value, t.row(j));
+                row.add(scale * value, t.row_slices(j));
             } else if b[i] != 0.0 {
                 diagonal += value * b[j] / b[i];
             }
         }
-        row.add(scale * diagonal, t.row(i));
+        row.add(scale * diagonal, t.row_slices(i));
     })
 }

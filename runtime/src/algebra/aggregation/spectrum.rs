@@ -10,8 +10,8 @@
 //! raised by a tenth. The largest row sum of |D⁻¹A| is a rigorous upper bound (Gershgorin), and replaces it if it is
 //! smaller.
 
-use crate::algebra::csr::Csr;
 use crate::algebra::lanczos::largest_of;
+use crate::algebra::sparse::Csr;
 use crate::support::parallel::*;
 use crate::support::random::random_entries;
 
@@ -47,7 +47,7 @@ fn lanczos(matrix: &Csr, inverse: &[f64]) -> Option<f64> {
     let mut z: Vec<f64> = r.iter().zip(inverse).map(|(r, d)| r * d).collect();
     let (mut p, mut q) = (z.clone(), vec![0.0; n]);
     let mut square = dot(&r, &z);
-    let (mut diagonal, mut beside) = (Vec::new(), Vec::new());
+    let (mut diagonal, mut off_diagonal) = (Vec::new(), Vec::new());
     let (mut alpha, mut beta) = (1.0, 0.0);
     for _ in 0..STEPS {
         matrix.apply(&p, &mut q);
@@ -63,8 +63,8 @@ fn lanczos(matrix: &Csr, inverse: &[f64]) -> Option<f64> {
         let next = dot(&r, &z);
         beta = next / square;
         square = next;
-        beside.push(beta.sqrt() / alpha);
+        off_diagonal.push(beta.sqrt() / alpha);
         p.par_iter_mut().zip(&z).each(|(p, z)| *p = z + beta * *p);
     }
-    (!diagonal.is_empty()).then(|| largest_of(&diagonal, &beside))
+    (!diagonal.is_empty()).then(|| largest_of(&diagonal, &off_diagonal))
 }

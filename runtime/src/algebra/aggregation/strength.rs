@@ -4,8 +4,8 @@
 //! i ~ j   if ‖A_ij‖ > θ √(‖A_ii‖ ‖A_jj‖)      in the Frobenius norm; |a_ij| > θ √(a_ii a_jj) for scalar nodes
 //! ```
 
-use super::sparse::{RectangularMatrix, by_rows};
-use crate::algebra::csr::{Csr, RowBuilder};
+use crate::algebra::sparse::products::accumulate;
+use crate::algebra::sparse::{Csr, RowBuilder};
 use crate::support::parallel::*;
 
 /// Degrees of freedom of nodes, numbered consecutively.
@@ -42,7 +42,7 @@ impl NodeDofs {
 /// Strengths of connection.
 pub(super) struct StrengthGraph {
     /// ‖A_ij‖² / (‖A_ii‖ ‖A_jj‖) of each pair of different nodes.
-    pub(super) relative: RectangularMatrix,
+    pub(super) relative: Csr,
     /// θ².
     pub(super) bound: f64,
 }
@@ -51,33 +51,31 @@ impl StrengthGraph {
     /// Builds the graph of a matrix.
     pub(super) fn new(matrix: &Csr, nodes: &NodeDofs, theta: f64) -> Self {
         let n = nodes.len();
-        let squares = by_rows(n, n, |node, row| {
+        let squares = accumulate(n, n, |node, row| {
             for (column, value) in nodes.unknowns(node).flat_map(|i| matrix.row(i)) {
                 row.add(value * value, (&[nodes.of[column]], &[1.0]));
             }
         });
         let own = |node: usize| {
-            let (columns, values) = squares.row(node);
+            let (columns, values) = squares.row_slices(node);
             columns.binary_search(&(node as u32)).map_or(0.0, |at| values[at])
         };
         let norms: Vec<f64> = (0..n).into_par_iter().map(|node| own(node).sqrt()).listed();
         let fill = |node: usize, _: &mut (), row: &mut RowBuilder| {
-            let (columns, values) = squares.row(node);
+            let (columns, values) = squares.row_slices(node);
             for (&other, &value) in columns.iter().zip(values) {
                 if other as usize != node && value > 0.0 {
                     row.push(other, value / (norms[node] * norms[other as usize]));
                 }
             }
         };
-        let Csr { starts, columns, values } = Csr::by_rows(n, || (), fill);
-        let relative = RectangularMatrix { starts, columns, values, width: n };
+        let relative = Csr::by_rows((n, n), || (), fill);
         Self { relative, bound: theta * theta }
     }
 
     /// Iterates over all neighbours of a node, with squared strengths.
     pub(super) fn around(&self, node: usize) -> impl Iterator<Item = (usize, f64)> {
-        let (columns, values) = self.relative.row(node);
-        columns.iter().map(|&other| other as usize).zip(values.iter().copied())
+        self.relative.row(node)
     }
 
     /// Iterates over the strong neighbours of a node.

@@ -9,9 +9,8 @@
 //! node, yield no column.
 
 use super::aggregates::NONE;
-use super::sparse::RectangularMatrix;
 use super::strength::NodeDofs;
-use crate::algebra::csr::{Csr, RowBuilder};
+use crate::algebra::sparse::{Csr, RowBuilder};
 use crate::support::parallel::*;
 
 /// Length of an independent vector after projection, relative to that before.
@@ -19,7 +18,7 @@ const INDEPENDENT: f64 = 1e-8;
 
 /// T, with the data of the coarse level.
 pub(super) struct TentativeProlongator {
-    pub(super) prolongator: RectangularMatrix,
+    pub(super) prolongator: Csr,
     /// Coarse degrees of freedom: each aggregate is a node.
     pub(super) nodes: NodeDofs,
     /// Near-null vectors of the coarse level.
@@ -58,17 +57,12 @@ pub(super) fn tentative(
             }
         }
     };
-    let Csr { starts, columns, values } = Csr::by_rows(rows.len(), || (), fill);
     let of_coarse = |vector: usize| {
         factors.iter().flat_map(|factors| factors.r[vector].iter().copied()).collect()
     };
     let near_null = (0..near_null.len()).map(of_coarse).collect();
-    let width = coarse.of.len();
-    TentativeProlongator {
-        prolongator: RectangularMatrix { starts, columns, values, width },
-        nodes: coarse,
-        near_null,
-    }
+    let prolongator = Csr::by_rows((rows.len(), coarse.of.len()), || (), fill);
+    TentativeProlongator { prolongator, nodes: coarse, near_null }
 }
 
 /// Returns the degrees of freedom of each aggregate.

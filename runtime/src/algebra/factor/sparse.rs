@@ -6,7 +6,7 @@
 //! estimate of ‖A⁻¹‖₁ detects matrices that are singular to working precision.
 
 use super::FactorError;
-use crate::algebra::coupling::Csc;
+use crate::algebra::sparse::Csc;
 use faer::Side;
 use faer::linalg::solvers::Solve as _;
 use faer::mat::MatMut;
@@ -375,7 +375,7 @@ mod tests {
     #[test]
     fn singular_matrices_are_told_with_their_null_vector() {
         let mut analysis = SymbolicAnalysis::default();
-        let mut told = |entry: &dyn Fn(usize, usize) -> f64, definite| {
+        let mut error_of = |entry: &dyn Fn(usize, usize) -> f64, definite| {
             analysis.factorise(&columns(50, entry), definite).err()
         };
         // Neumann's problem in the degrees of freedom from 20, which are free up to a constant.
@@ -387,7 +387,7 @@ mod tests {
             _ => 0.0,
         };
         for definite in [true, false] {
-            let found = told(&free, definite);
+            let found = error_of(&free, definite);
             assert!(
                 matches!(found, Some(FactorError::Singular { unknown: 20.., .. })),
                 "{found:?}"
@@ -395,15 +395,15 @@ mod tests {
         }
         let empty = |i: usize, j: usize| f64::from(u8::from(i == j && i != 31));
         assert_eq!(
-            told(&empty, true),
+            error_of(&empty, true),
             Some(FactorError::Singular { unknown: 31, condition: f64::INFINITY })
         );
         let twice = |i: usize, j: usize| {
             f64::from(u8::from(i == j || (i, j) == (8, 9)))
                 * if j == 9 && i == 9 { 0.0 } else { 1.0 }
         };
-        assert!(matches!(told(&twice, false), Some(FactorError::Singular { .. })));
+        assert!(matches!(error_of(&twice, false), Some(FactorError::Singular { .. })));
         let broken = |i: usize, j: usize| if i == j { f64::NAN } else { 0.0 };
-        assert_eq!(told(&broken, false), Some(FactorError::NotFinite));
+        assert_eq!(error_of(&broken, false), Some(FactorError::NotFinite));
     }
 }

@@ -1,7 +1,7 @@
 //! Stubs of builds without the feature `direct`.
 
 use super::FactorError;
-use crate::algebra::coupling::Csc;
+use crate::algebra::sparse::Csc;
 use std::convert::Infallible;
 
 /// A factorised matrix; never constructed.

@@ -22,7 +22,7 @@ impl Clone for DeviceEntries {
     fn clone(&self) -> Self {
         let mut copy = Self::of(&self.arithmetic, self.array.len());
         copy.joint = self.joint.clone();
-        copy.copy_from(self);
+        Self::compute("copy_from", [&mut copy], [self], &[]);
         copy
     }
 }
@@ -175,59 +175,38 @@ impl DeviceEntries {
         }
         let ends = if value == 0.0 { Vec::new() } else { layout.ends(unknowns, value) };
         self.act(|on, y| {
-            on.fill(y, value)?;
+            on.compute("assign", [y], [], &[value])?;
             ends.iter().try_for_each(|(start, end)| on.overwrite(y, *start, end))
         });
     }
 
-    pub(super) fn copy_from(&mut self, x: &Self) {
-        self.act(|on, y| on.copy(&x.array, y));
-    }
-
-    pub(super) fn scale(&mut self, a: f64) {
-        self.act(|on, y| on.scale(y, a));
-    }
-
-    pub(super) fn axpby(&mut self, a: f64, x: &Self, b: f64) {
-        self.act(|on, y| on.axpby(a, &x.array, b, y));
-    }
-
-    pub(super) fn multiply(&mut self, x: &Self) {
-        self.act(|on, y| on.multiply(&x.array, y));
-    }
-
-    pub(super) fn vanish_with(&mut self, x: &Self) {
-        self.act(|on, y| on.vanish_with(&x.array, y));
-    }
-
-    pub(super) fn invert(&mut self) {
-        self.act(|on, y| on.invert(y));
-    }
-
-    pub(super) fn make_absolute(&mut self) {
-        self.act(|on, y| on.make_absolute(y));
-    }
-
-    pub(super) fn make_positive(&mut self) {
-        self.act(|on, y| on.make_positive(y));
-    }
-
-    pub(super) fn advance(&mut self, beta: f64, r: &Self, d: &Self) {
-        self.act(|on, p| on.advance(beta, &r.array, &d.array, p));
-    }
-
-    /// See [`Arithmetic::chebyshev`].
-    pub(super) fn chebyshev(
-        &mut self,
-        factors: (f64, f64),
-        [d, r]: [&mut Self; 2],
-        from: Option<&Self>,
-        [q, inverse]: [&Self; 2],
+    /// Does an operation of the table: [`Arithmetic::compute`].
+    pub(super) fn compute<const W: usize, const R: usize>(
+        operation: &'static str,
+        written: [&mut Self; W],
+        read: [&Self; R],
+        scalars: &[f64],
     ) {
-        self.act(|on, x| {
-            let (from, read) = (from.map(|from| &from.array), [&q.array, &inverse.array]);
-            on.chebyshev(factors, from, read, [x, &mut d.array, &mut r.array])
-        });
+        let on = written.first().map(|first| Arc::clone(&first.arithmetic));
+        let Some(on) = on else { return };
+        let (written, read) = (written.map(|own| &mut own.array), read.map(|own| &own.array));
+        on.keep(on.check().and_then(|()| on.compute(operation, written, read, scalars)));
+    }
+
+    /// Does a reduction of the table: [`Arithmetic::reduce`].
+    pub(super) fn reduce<const W: usize, const R: usize>(
+        operation: &'static str,
+        written: [&mut Self; W],
+        read: [&Self; R],
+        scalars: &[f64],
+    ) -> PendingProducts {
+        let first = written.first().map(|first| &**first).or(read.first().copied());
+        let first = first.expect("a reduction has operands");
+        let (on, joint) = (Arc::clone(&first.arithmetic), first.joint.clone());
+        let (written, read) = (written.map(|own| &mut own.array), read.map(|own| &own.array));
+        let sums = on.check();
+        let sums = sums.and_then(|()| on.reduce(operation, written, read, scalars, joint.as_ref()));
+        PendingProducts::new(&on, sums)
     }
 
     /// See [`Arithmetic::ramp`].
@@ -235,29 +214,9 @@ impl DeviceEntries {
         self.act(|on, y| on.ramp(y, period));
     }
 
-    /// See [`Arithmetic::turn`].
-    pub(super) fn turn(&mut self) {
-        self.act(|on, y| on.turn(y));
-    }
-
-    /// See [`Arithmetic::chebyshev_first`].
-    pub(super) fn chebyshev_first(&mut self, add: f64, d: &mut Self, [r, inverse]: [&Self; 2]) {
-        self.act(|on, x| on.chebyshev_first(add, [&r.array, &inverse.array], [x, &mut d.array]));
-    }
-
-    /// See [`Arithmetic::drift`].
-    pub(super) fn drift(&mut self, by: (f64, f64), v: &mut Self, [u, a]: [&Self; 2]) {
-        self.act(|on, next| on.drift(by, [&u.array, &a.array], [next, &mut v.array]));
-    }
-
-    /// See [`Arithmetic::leap`].
-    pub(super) fn leap(&mut self, by: (f64, f64), v: &mut Self, [u, r, m]: [&Self; 3]) {
-        self.act(|on, next| on.leap(by, [&u.array, &r.array, &m.array], [next, &mut v.array]));
-    }
-
-    /// See [`Arithmetic::kick`].
-    pub(super) fn kick(&mut self, c: f64, a: &mut Self, [r, inverse]: [&Self; 2]) {
-        self.act(|on, v| on.kick(c, [&r.array, &inverse.array], [v, &mut a.array]));
+    /// See [`Arithmetic::flip_signs`].
+    pub(super) fn flip_signs(&mut self) {
+        self.act(|on, y| on.flip_signs(y));
     }
 
     /// Converts x to its own precision; through the host if the layouts differ.
@@ -273,10 +232,10 @@ impl DeviceEntries {
 
     /// Sets self to a·x for a range of x.
     pub(super) fn take_part(&mut self, a: f64, (x, all): (&Self, usize), part: &Range<usize>) {
-        let (own, there) = (self.arithmetic.layout(), x.arithmetic.layout().field_of(part, all));
-        match there.filter(|there| there.lies_as(own.field(0))) {
-            Some(there) => {
-                let (from, n) = (there.first(), self.array.len());
+        let (own, field) = (self.arithmetic.layout(), x.arithmetic.layout().field_of(part, all));
+        match field.filter(|field| field.orders_as(own.field(0))) {
+            Some(field) => {
+                let (from, n) = (field.first(), self.array.len());
                 self.convert(a, (x, from), 0, n);
             }
             None => {
@@ -288,8 +247,8 @@ impl DeviceEntries {
 
     /// Sets a range of self to a·x.
     pub(super) fn put_part(&mut self, a: f64, x: &Self, (part, all): (&Range<usize>, usize)) {
-        let (own, there) = (self.arithmetic.layout().field_of(part, all), x.arithmetic.layout());
-        match own.filter(|own| own.lies_as(there.field(0))) {
+        let (own, source) = (self.arithmetic.layout().field_of(part, all), x.arithmetic.layout());
+        match own.filter(|own| own.orders_as(source.field(0))) {
             Some(own) => {
                 let (into, n) = (own.first(), x.array.len());
                 self.convert(a, (x, 0), into, n);
@@ -306,8 +265,8 @@ impl DeviceEntries {
     /// Copies a range of x to a zero vector like x.
     pub(super) fn take_alone(&mut self, x: &Self, (part, all): (&Range<usize>, usize)) {
         match x.arithmetic.layout().field_of(part, all) {
-            Some(there) => {
-                let (first, n) = (there.first(), there.len(part.len()));
+            Some(field) => {
+                let (first, n) = (field.first(), field.len(part.len()));
                 self.convert(1.0, (x, first), first, n);
             }
             None => {
@@ -327,29 +286,6 @@ impl DeviceEntries {
         self.act(|_, y| checked.and_then(|()| by.convert(a, (&x.array, from), (y, into), n)));
     }
 
-    pub(super) fn axpy_dot(&mut self, a: f64, x: &Self) -> PendingProducts {
-        let sums = self.arithmetic.check();
-        let joint = self.joint.as_ref();
-        let sums =
-            sums.and_then(|()| self.arithmetic.axpy_dot(a, &x.array, &mut self.array, joint));
-        PendingProducts::new(&self.arithmetic, sums)
-    }
-
-    pub(super) fn dot(&self, x: &Self) -> PendingProducts {
-        let sums = self.arithmetic.check();
-        PendingProducts::new(
-            &self.arithmetic,
-            sums.and_then(|()| self.arithmetic.dot(&self.array, &x.array, self.joint.as_ref())),
-        )
-    }
-
-    pub(super) fn weighted_square(&self, d: &Self) -> PendingProducts {
-        let sums = self.arithmetic.check();
-        let joint = self.joint.as_ref();
-        let sums = sums.and_then(|()| self.arithmetic.weighted(&self.array, &d.array, joint));
-        PendingProducts::new(&self.arithmetic, sums)
-    }
-
     /// See [`Arithmetic::conjugate`].
     pub(super) fn conjugate(
         &mut self,
@@ -365,7 +301,8 @@ impl DeviceEntries {
             let curvature = curvature.sums.as_ref().ok_or(DeviceError::Foreign)?;
             let d = d.map(|d| &d.array);
             let written = [x, &mut r.array];
-            on.conjugate((rz, curvature), &p.array, &q.array, d, written, self.joint.as_ref())
+            let read = [&p.array, &q.array];
+            on.conjugate((rz, curvature), read, d, written, self.joint.as_ref())
         });
         PendingProducts::new(on, sums)
     }

@@ -81,11 +81,7 @@ impl Vector {
         self.sharing.as_ref().map_or(&[], |sharing| sharing.others())
     }
 
-    /// Returns the sum over all processes.
-    pub(super) fn total(&self, sum: f64) -> f64 {
-        self.totals([sum])[0]
-    }
-
+    /// Returns the sums over all processes.
     pub(super) fn totals<const N: usize>(&self, mut sums: [f64; N]) -> [f64; N] {
         if let Some(sharing) = &self.sharing {
             sharing.total(&mut sums);
@@ -193,7 +189,7 @@ mod tests {
             let product = ones.dot(&vector);
             let (mut x, mut r) = (ones.clone(), vector.clone());
             let step = x.step(1.0, &ScalarProduct::known(-1.0), &ones, &mut r, &ones, Some(&ones));
-            (y, agreed, product, (step.square, step.weighted), r.axpy_dot(0.0, &ones))
+            (y, agreed, product, (step.square, step.weighted), r.axpy_dot(0.0, &ones).value())
         });
         let c = 0.1 + 0.2 + 0.4;
         let squares = 1.0 + c * c + 25.0 + 81.0 + 36.0;

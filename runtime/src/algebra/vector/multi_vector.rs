@@ -62,8 +62,7 @@ fn on_host<T: Real>(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> V
     assert!(x.iter().chain(&y).all(|of| of.len() == len), "vectors should have one length");
     let of_chunk = |chunk: usize| -> Vec<f64> {
         let range: Range<usize> = chunk * CHUNK..len.min((chunk + 1) * CHUNK);
-        let dot =
-            |&(i, j): &(usize, usize)| super::blas::dot_apart(x[i], y[j], range.clone(), others);
+        let dot = |&(i, j): &(usize, usize)| super::blas::dot_in(x[i], y[j], range.clone(), others);
         pairs.iter().map(dot).collect()
     };
     let chunks: Vec<Vec<f64>> = (0..len.div_ceil(CHUNK)).into_par_iter().map(of_chunk).listed();

@@ -25,7 +25,7 @@ fn sums_do_not_depend_on_the_number_of_threads() {
                 let (mut u, mut r) = (x.clone(), y.clone());
                 let sums = u.step(0.3, &ScalarProduct::known(1.0), &y, &mut r, &x, Some(&d));
                 u.advance(0.7, &r, Some(&d));
-                let last = u.axpy_dot(0.25, &r);
+                let last = u.axpy_dot(0.25, &r).value();
                 (
                     x.dot(&y).to_bits(),
                     sums.square.to_bits(),
@@ -62,7 +62,7 @@ fn operations_follow_their_formulas() {
     let mut y = vector(&a);
     y.axpby(2.0, &vector(&b), 3.0);
     assert_eq!(y.get(n - 1), 2.0 * b[n - 1] + 3.0 * a[n - 1]);
-    let sum = y.axpy_dot(-1.0, &vector(&a));
+    let sum = y.axpy_dot(-1.0, &vector(&a)).value();
     assert!((sum - y.dot(&y)).abs() < 1e-9);
     y.fill(4.0);
     y.invert();

@@ -15,7 +15,7 @@ pub struct CombinationTables {
     /// The entries of each node in a vector.
     pub dofs: Vec<[u32; WIDTH]>,
     /// N, symmetric with N² = N.
-    pub given: Vec<[[f64; WIDTH]; WIDTH]>,
+    pub normals: Vec<[[f64; WIDTH]; WIDTH]>,
     /// g.
     pub values: Vec<[f64; WIDTH]>,
     /// P_cc / Σ P_cc with P = I − N.
@@ -27,7 +27,7 @@ pub struct CombinationTables {
 pub struct DeviceCombinations {
     nodes: usize,
     dofs: Array,
-    given: Array,
+    normals: Array,
     values: Array,
     weights: Array,
     /// The length of vectors.
@@ -52,7 +52,7 @@ impl DeviceCombinations {
         Ok(Self {
             nodes: of.dofs.len(),
             dofs: arithmetic.device.upload(dofs)?,
-            given: arithmetic.upload(of.given.as_flattened().as_flattened())?,
+            normals: arithmetic.upload(of.normals.as_flattened().as_flattened())?,
             values: arithmetic.upload(of.values.as_flattened())?,
             weights: arithmetic.upload(of.weights.as_flattened())?,
             len,
@@ -111,29 +111,29 @@ impl DeviceCombinations {
     /// # Errors
     ///
     /// For this and all following functions: vectors of another length, or a driver error.
-    pub fn hold(
+    pub fn project(
         &self,
         arithmetic: &Arithmetic,
         y: &mut Array,
         values: bool,
     ) -> Result<(), DeviceError> {
         let a = KernelArgument::Real(if values { 1.0 } else { 0.0 });
-        self.run(arithmetic, "hold_at", &[&self.given, &self.values], &[y], &[a])
+        self.run(arithmetic, "project_at", &[&self.normals, &self.values], &[y], &[a])
     }
 
     /// Computes y ← P y + N (d x).
-    pub fn hold_as(
+    pub fn project_action(
         &self,
         arithmetic: &Arithmetic,
         d: &Array,
         x: &Array,
         y: &mut Array,
     ) -> Result<(), DeviceError> {
-        self.run(arithmetic, "hold_as", &[&self.given], &[y, d, x], &[])
+        self.run(arithmetic, "project_action_at", &[&self.normals], &[y, d, x], &[])
     }
 
     /// Sets all entries of a node to Σ_c w_c |y_c|, or to 1 if this is not positive.
-    pub fn even(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
-        self.run(arithmetic, "even_at", &[&self.weights], &[y], &[])
+    pub fn average(&self, arithmetic: &Arithmetic, y: &mut Array) -> Result<(), DeviceError> {
+        self.run(arithmetic, "average_at", &[&self.weights], &[y], &[])
     }
 }

@@ -9,7 +9,7 @@
 //! last [`CgRecurrence::MOST`] iterations; the host reads it at any time.
 
 use super::{Arithmetic, SharedEntries, SumSelection, SumValues, groups, groups_of};
-use crate::device::interface::{bytes, bytes_mut};
+use crate::device::array::{bytes, bytes_mut};
 use crate::device::{Array, DeviceError, KernelArgument};
 use std::sync::{Arc, PoisonError};
 
@@ -114,7 +114,7 @@ impl CgRecurrence {
     /// Computes p·q with q = A p.
     pub fn product(&self, p: &Array, q: &Array) -> Result<(), DeviceError> {
         let products = given(&self.products)?;
-        self.arithmetic.run_by("dot", self.sized(p.len()), &[p, q], &[products])?;
+        self.arithmetic.run_by("inner_product", self.sized(p.len()), &[p, q], &[products])?;
         self.settle(&self.products, SumSelection::First, [p, q, q])
     }
 

@@ -1,7 +1,7 @@
 //! Asynchronous sums over vectors: group sums on the device, added up on reading.
 
 use super::{Arithmetic, SharedEntries, THREADS};
-use crate::device::interface::bytes_mut;
+use crate::device::array::bytes_mut;
 use crate::device::{Array, DeviceError};
 use std::sync::{Arc, PoisonError};
 

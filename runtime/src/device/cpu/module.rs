@@ -15,118 +15,11 @@ use std::ops::Range;
 
 use crate::support::parallel::*;
 use kernels_gen::abi::KernelAbi;
-use kernels_gen::interpreted::{Fault, InterpretedKernel};
+use kernels_gen::interpreted::InterpretedKernel;
 
 use super::argument::fit;
 use super::interpreted::arrays;
-use super::{Argument, KernelEntry, Library, LinkedKernels, LoadError};
-
-/// Error of a kernel launch.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum LaunchError {
-    /// A kernel that the module does not contain.
-    #[error("the module holds no kernel named `{0}`")]
-    UnknownKernel(String),
-    /// A wrong number of arguments.
-    #[error("the kernel `{kernel}` takes {expected} arguments, not {found}")]
-    WrongCount {
-        /// The kernel.
-        kernel: String,
-        /// The number of arguments in its ABI.
-        expected: usize,
-        /// The number given.
-        found: usize,
-    },
-    /// A wrong element type.
-    #[error("the argument `{argument}` of `{kernel}` holds {expected}, not {found}")]
-    WrongType {
-        /// The kernel.
-        kernel: String,
-        /// The argument.
-        argument: String,
-        /// The type in the ABI.
-        expected: &'static str,
-        /// The type given.
-        found: &'static str,
-    },
-    /// Read-only data for an argument that the kernel writes.
-    #[error("the kernel `{kernel}` writes its argument `{argument}`, which was lent for reading")]
-    ReadOnly {
-        /// The kernel.
-        kernel: String,
-        /// The argument.
-        argument: String,
-    },
-    /// Indices beyond the indexed array.
-    #[error(
-        "the indices `{argument}` of `{kernel}` go up to {expected} elements of `{array}`, not {found}"
-    )]
-    OutOfRange {
-        /// The kernel.
-        kernel: String,
-        /// The index array.
-        argument: String,
-        /// The indexed array.
-        array: String,
-        /// The required number of elements.
-        expected: usize,
-        /// The number of elements.
-        found: usize,
-    },
-    /// Indices that were changed or created on a device.
-    #[error("nobody knows how large the indices `{argument}` of `{kernel}` are; upload them anew")]
-    UnknownIndices {
-        /// The kernel.
-        kernel: String,
-        /// The index array.
-        argument: String,
-    },
-    /// Batches for which an argument has no data.
-    #[error("`{kernel}` was asked for batches {wanted:?}; its arguments hold {batches}")]
-    NoSuchBatches {
-        /// The kernel.
-        kernel: String,
-        /// The batches.
-        wanted: Range<usize>,
-        /// The number of batches.
-        batches: usize,
-    },
-    /// Parts of a launch with overlapping results.
-    #[error("parts of `{kernel}` cannot run at once: they write to the same places")]
-    NotApart {
-        /// The kernel.
-        kernel: String,
-    },
-    /// An array that is written and passed twice.
-    #[error("`{kernel}` writes its argument `{argument}`, which it is given twice")]
-    Aliased {
-        /// The kernel.
-        kernel: String,
-        /// The argument.
-        argument: String,
-    },
-    /// An interpreted kernel with an invalid operation.
-    #[error("the kernel `{kernel}`: {fault}; this is a bug in weakform, please report it")]
-    Fault {
-        /// The kernel.
-        kernel: String,
-        /// The operation.
-        fault: Fault,
-    },
-    /// Fewer elements than the kernel reads in any case.
-    #[error("the argument `{argument}` of `{kernel}` needs {expected} elements, not {found}")]
-    TooShort {
-        /// The kernel.
-        kernel: String,
-        /// The argument.
-        argument: String,
-        /// The minimal number of elements.
-        expected: usize,
-        /// The number given.
-        found: usize,
-    },
-}
+use super::{Argument, KernelEntry, LaunchError, Library, LinkedKernels, LoadError};
 
 /// Code of a kernel.
 #[derive(Clone, Copy, Debug)]
@@ -342,7 +235,7 @@ impl<'a> Launch<'a> {
     pub fn run(&mut self, batches: Range<usize>) -> Result<(), LaunchError> {
         self.holds(&batches)?;
         if self.arguments.iter().any(Argument::is_shared) {
-            return Err(self.not_apart());
+            return Err(self.overlapping());
         }
         // SAFETY: written data is borrowed exclusively by this launch, which this call borrows exclusively.
         unsafe { self.run_beside_others(batches) }
@@ -353,8 +246,8 @@ impl<'a> Launch<'a> {
     ///
     /// # Errors
     ///
-    /// Those of [`Launch::run`]; [`LaunchError::NotApart`] if ranges overlap or the kernel writes elsewhere.
-    pub fn run_apart(&mut self, parts: &[Range<usize>]) -> Result<(), LaunchError> {
+    /// Those of [`Launch::run`]; [`LaunchError::Overlapping`] if ranges overlap or the kernel writes elsewhere.
+    pub fn run_disjoint(&mut self, parts: &[Range<usize>]) -> Result<(), LaunchError> {
         parts.iter().try_for_each(|part| self.holds(part))?;
         let filled = || parts.iter().filter(|part| !part.is_empty());
         let ordered = filled().zip(filled().skip(1)).all(|(a, b)| a.end <= b.start);
@@ -364,7 +257,7 @@ impl<'a> Launch<'a> {
         };
         let own = self.abi.arguments.iter().enumerate().all(rows);
         if !ordered || !own || self.arguments.iter().any(Argument::is_shared) {
-            return Err(self.not_apart());
+            return Err(self.overlapping());
         }
         let launch = &*self;
         // SAFETY: as in `run`; and the parts write disjoint rows of different batches.
@@ -382,8 +275,8 @@ impl<'a> Launch<'a> {
     }
 
     /// Returns the error for parts that cannot run concurrently.
-    pub(super) fn not_apart(&self) -> LaunchError {
-        LaunchError::NotApart { kernel: self.abi.name.clone() }
+    pub(super) fn overlapping(&self) -> LaunchError {
+        LaunchError::Overlapping { kernel: self.abi.name.clone() }
     }
 
     /// Runs batches on this thread, possibly concurrently with others.

@@ -154,7 +154,7 @@ impl Schedule {
     ) -> Result<(), LaunchError> {
         assert_eq!(vector.len(), self.len, "a schedule is for vectors of one length");
         let parts = launches.iter().map(|launch| {
-            let parts = self.parts(vector, launch).ok_or_else(|| launch.not_apart())?;
+            let parts = self.parts(vector, launch).ok_or_else(|| launch.overlapping())?;
             parts.iter().try_for_each(|part| launch.holds(part))?;
             Ok((launch, parts))
         });
@@ -204,8 +204,8 @@ impl Schedule {
             }
             let id = arguments[map].id()?;
             let known = self.proved.iter().find(|proved| {
-                let here = (proved.id, proved.first) == (id, first);
-                here && proved.is_of(through(abi, map, array))
+                let same = (proved.id, proved.first) == (id, first);
+                same && proved.is_of(through(abi, map, array))
                     && parts.is_none_or(|parts| parts == proved.parts)
             })?;
             parts = Some(&known.parts);
@@ -223,7 +223,7 @@ impl Schedule {
         let within = |chunk: &&u32| chunks.contains(&(**chunk as usize));
         let count = |chunk: usize| match chunks.contains(&chunk) {
             true => self.before[chunk].iter().filter(within).count() as u32,
-            // Not run here.
+            // Not run same.
             false => u32::MAX,
         };
         let waiting: Vec<AtomicU32> =

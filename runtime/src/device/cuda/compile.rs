@@ -206,13 +206,13 @@ pub fn resources(source: &SourceFile, arch: &str) -> Result<Vec<ThreadResources>
         let mut options = vec!["--ptxas-options=-v"];
         options.extend(in_order(&part).then_some(IN_ORDER));
         let (_, log) = compile_with(&part.text, arch, &options)?;
-        all.extend(told(&log));
+        all.extend(resources_of(&log));
     }
     Ok(all)
 }
 
 /// Parses `Function properties for NAME`, `N bytes stack frame` and `Used N registers`.
-fn told(log: &str) -> Vec<ThreadResources> {
+fn resources_of(log: &str) -> Vec<ThreadResources> {
     let number = |line: &str, before: &str| -> Option<usize> {
         let text = &line[..line.find(before)?];
         text.trim_end().rsplit(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
@@ -312,6 +312,6 @@ ptxas info    : Used 8 registers";
             registers,
             stack,
         };
-        assert_eq!(told(log), [of("first", 80, 160), of("second", 8, 0)]);
+        assert_eq!(resources_of(log), [of("first", 80, 160), of("second", 8, 0)]);
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::Cuda;
-use super::error::{CudaError, text};
+use super::error::CudaError;
 #[cfg(feature = "mpi")]
 use super::mpi_group::{MpiGroup, UnsentMessages};
 use super::nccl::Nccl;
@@ -24,7 +24,7 @@ use crate::processes::ProcessGroup;
 pub(super) struct GpuConnection {
     by: TransportGroup,
     /// True if all are on one host.
-    near: bool,
+    is_near: bool,
 }
 
 /// The transport.
@@ -33,30 +33,6 @@ enum TransportGroup {
     Nccl(Nccl),
     #[cfg(feature = "mpi")]
     Mpi(MpiGroup),
-}
-
-/// Makes a result collective: the error of any process becomes that of all.
-pub(super) fn agreed<T>(
-    group: &Arc<dyn ProcessGroup>,
-    own: Result<T, String>,
-) -> Result<T, String> {
-    // An error may have an empty message.
-    let said = own.as_ref().err().map_or_else(Vec::new, |error| [b"!", error.as_bytes()].concat());
-    match group.gather(&said).into_iter().find(|error| !error.is_empty()) {
-        Some(error) => Err(String::from_utf8_lossy(&error[1..]).into_owned()),
-        None => own,
-    }
-}
-
-/// Downloads numbers after earlier work on a stream, to check test messages.
-pub(super) fn numbers(
-    stream: &Arc<CudaStream>,
-    memory: &CudaSlice<u8>,
-) -> Result<Vec<f64>, String> {
-    let bytes = stream.clone_dtoh(memory).map_err(text)?;
-    stream.synchronize().map_err(text)?;
-    let numbers = bytes.chunks_exact(8).map(|own| own.try_into().unwrap_or_default());
-    Ok(numbers.map(f64::from_ne_bytes).collect())
 }
 
 /// Returns the requested transport, which must be equal on all processes; `None` if unset.
@@ -69,10 +45,10 @@ fn asked(group: &Arc<dyn ProcessGroup>, own: &[u8]) -> Result<Option<Transport>,
     if word.is_empty() {
         return Ok(None);
     }
-    let way = Transport::ALL.into_iter().find(|way| way.word() == word);
-    way.map_or_else(
+    let transport = Transport::ALL.into_iter().find(|transport| transport.word() == word);
+    transport.map_or_else(
         || Err(TransportError::Unknown { word: word.into_owned() }),
-        |way| Ok(Some(way)),
+        |transport| Ok(Some(transport)),
     )
 }
 
@@ -83,7 +59,7 @@ fn choose<R>(
     nccl: impl FnOnce() -> Result<R, TransportError>,
     mpi: impl FnOnce() -> Result<R, TransportError>,
 ) -> Result<(R, SelectedTransport), TransportError> {
-    let joined = |way, instead| move |made| (made, SelectedTransport { way, instead });
+    let joined = |transport, instead| move |made| (made, SelectedTransport { transport, instead });
     match asked {
         Some(Transport::Host) => Err(TransportError::Asked),
         Some(Transport::Peers) => peers().map(joined(Transport::Peers, None)),
@@ -109,7 +85,7 @@ fn choose<R>(
 }
 
 /// Checks that each process has its own GPU. Otherwise, or if this is unknown, pools do not keep unused memory.
-fn apart(
+fn separate(
     stream: &CudaStream,
     pool: &Pool,
     group: &Arc<dyn ProcessGroup>,
@@ -135,10 +111,10 @@ impl GpuConnection {
         pool: &Pool,
         group: &Arc<dyn ProcessGroup>,
     ) -> Result<(Self, SelectedTransport), TransportError> {
-        let each = apart(stream, pool, group);
+        let each = separate(stream, pool, group);
         let word = std::env::var_os(MESSAGES).unwrap_or_default();
         let asked = asked(group, word.as_encoded_bytes())?;
-        let near = group.of_host().0 == group.size();
+        let is_near = group.of_host().0 == group.size();
         let of_each = || each.clone();
         let peers = || {
             of_each().and_then(|()| Peers::connect(stream, arch, group)).map(TransportGroup::Peers)
@@ -150,11 +126,11 @@ impl GpuConnection {
         #[cfg(not(feature = "mpi"))]
         let mpi = || Err(TransportError::NoMpi);
         let (by, joined) = choose(asked, peers, nccl, mpi)?;
-        Ok((Self { by, near }, joined))
+        Ok((Self { by, is_near }, joined))
     }
 
     /// Returns the selected transport.
-    pub(super) fn way(&self) -> Transport {
+    pub(super) fn transport(&self) -> Transport {
         match self.by {
             TransportGroup::Peers(_) => Transport::Peers,
             TransportGroup::Nccl(_) => Transport::Nccl,
@@ -211,7 +187,7 @@ impl Cuda {
 
 impl DeviceGroup for Cuda {
     fn is_near(&self) -> bool {
-        self.reach.get().is_some_and(|reach| reach.near)
+        self.reach.get().is_some_and(|reach| reach.is_near)
     }
 
     fn latency(&self) -> Option<f64> {
@@ -313,20 +289,6 @@ mod tests {
     use crate::processes::threads::each;
 
     #[test]
-    fn one_that_fails_keeps_all_from_it() {
-        let found = each(3, |group| {
-            let own = group.rank();
-            let one = agreed(&group, if own == 1 { Err("no".to_owned()) } else { Ok(own) });
-            let silent = agreed(&group, if own == 2 { Err(String::new()) } else { Ok(own) });
-            (one, silent, agreed(&group, Ok(own)))
-        });
-        for (own, (one, silent, none)) in found.into_iter().enumerate() {
-            assert_eq!(one, Err("no".to_owned()));
-            assert_eq!((silent, none), (Err(String::new()), Ok(own)));
-        }
-    }
-
-    #[test]
     fn all_are_asked_for_one_way() {
         let of = |words: [&'static str; 2]| {
             let mut found = each(2, |group| asked(&group, words[group.rank()].as_bytes()));
@@ -334,8 +296,8 @@ mod tests {
             found.swap_remove(0)
         };
         assert_eq!(of(["", ""]), Ok(None));
-        for way in Transport::ALL {
-            assert_eq!(of([way.word(); 2]), Ok(Some(way)));
+        for transport in Transport::ALL {
+            assert_eq!(of([transport.word(); 2]), Ok(Some(transport)));
         }
         assert_eq!(of(["mpi", ""]), Err(TransportError::Unlike { other: 1 }));
         assert_eq!(of(["NCCL", "NCCL"]), Err(TransportError::Unknown { word: "NCCL".to_owned() }));
@@ -346,7 +308,7 @@ mod tests {
         use Transport::{Host, Mpi, Nccl, Peers};
         let shared = || Err(TransportError::Shared { first: 0, second: 1 });
         let none = || Err(TransportError::NoPointers { library: "Some MPI".to_owned() });
-        let joined = |way, instead| SelectedTransport { way, instead };
+        let joined = |transport, instead| SelectedTransport { transport, instead };
         let taken = |asked,
                      peers: Result<u8, TransportError>,
                      nccl: Result<u8, TransportError>,
@@ -358,7 +320,7 @@ mod tests {
         // Lack of peer access between hosts is not reported.
         assert_eq!(taken(None, far(), Ok(1), Ok(2)), Ok((1, joined(Nccl, None))));
         assert_eq!(taken(None, far(), shared(), Ok(2)), Ok((2, joined(Mpi, shared().err()))));
-        let by_request = |way| joined(way, Some(TransportError::Asked));
+        let by_request = |transport| joined(transport, Some(TransportError::Asked));
         assert_eq!(taken(Some(Peers), Ok(0), Ok(1), Ok(2)), Ok((0, joined(Peers, None))));
         assert_eq!(taken(Some(Nccl), Ok(0), Ok(1), Ok(2)), Ok((1, by_request(Nccl))));
         assert_eq!(taken(Some(Mpi), Ok(0), Ok(1), Ok(2)), Ok((2, by_request(Mpi))));

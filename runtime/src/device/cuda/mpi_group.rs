@@ -20,7 +20,7 @@ use crate::device::mpi::{takes_device_pointers, version};
 use crate::device::{ElementKind, TransportError};
 use crate::processes::ProcessGroup;
 
-use super::connection::{agreed, numbers};
+use super::agreement::{agreed, numbers};
 use super::error::text;
 use super::shareable_memory::ShareableMemory;
 
@@ -50,7 +50,7 @@ impl MpiBuffers {
     }
 
     /// Enlarges the buffers to at least `bytes`, doubling them, so that abandoned buffers are smaller in total.
-    fn hold(&mut self, bytes: usize) -> Result<(), DriverError> {
+    fn reserve(&mut self, bytes: usize) -> Result<(), DriverError> {
         if self.bytes < bytes {
             *self = Self::new(&Arc::clone(self.out.context()), bytes.next_power_of_two())?;
         }
@@ -148,7 +148,7 @@ impl MpiGroup {
     ) -> Result<(), String> {
         let (bytes, mut own) = (n * kind.width(), self.memory());
         stream.context().bind_to_thread().map_err(text)?;
-        own.hold(bytes).map_err(text)?;
+        own.reserve(bytes).map_err(text)?;
         let (start, _guard) = memory.device_ptr(stream);
         // SAFETY: both have this many bytes (checked by the caller) and live until the copy is done, for which this
         // waits.
@@ -180,7 +180,7 @@ impl MpiGroup {
         let end = neighbours.iter().map(|(_, range)| range.end).max().unwrap_or(0);
         let (bytes, mut memory) = (end * kind.width(), self.memory());
         stream.context().bind_to_thread().map_err(text)?;
-        memory.hold(bytes).map_err(text)?;
+        memory.reserve(bytes).map_err(text)?;
         let (start, _guard) = sent.device_ptr(stream);
         // SAFETY: both have this many bytes; MPI has read earlier messages, because each transfer is completed at once.
         unsafe { copy(stream, start, memory.out.start(), bytes)? };

@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use cudarc::driver::{CudaSlice, CudaStream, DevicePtr};
 use libloading::Library;
 
-use super::connection::agreed;
+use super::agreement::agreed;
 use crate::device::{ElementKind, TransportError};
 use crate::processes::ProcessGroup;
 
@@ -92,7 +92,7 @@ impl NcclFunctions {
     }
 
     /// Checks a return code.
-    fn said(&self, code: c_int) -> Result<(), String> {
+    fn check(&self, code: c_int) -> Result<(), String> {
         if code == 0 {
             return Ok(());
         }
@@ -124,7 +124,7 @@ impl fmt::Debug for Nccl {
 pub fn nccl_version() -> Option<String> {
     let (calls, mut version) = (NcclFunctions::get()?, 0);
     // SAFETY: writes a number.
-    calls.said(unsafe { (calls.version)(&raw mut version) }).ok()?;
+    calls.check(unsafe { (calls.version)(&raw mut version) }).ok()?;
     Some(format!("{}.{}.{}", version / 10_000, version / 100 % 100, version % 100))
 }
 
@@ -149,7 +149,7 @@ impl Nccl {
         let mut name = UniqueId([0; NAME]);
         let named = match group.rank() {
             // SAFETY: writes the id to its place.
-            0 => calls.said(unsafe { (calls.name)(&raw mut name) }).is_ok(),
+            0 => calls.check(unsafe { (calls.name)(&raw mut name) }).is_ok(),
             _ => false,
         };
         let given = name.0.map(|byte| byte as u8);
@@ -163,7 +163,7 @@ impl Nccl {
         let bound = context.bind_to_thread().map_err(|error| error.to_string());
         let made = bound.and_then(|()| {
             // SAFETY: the place for the communicator is local; all processes have just received the id from the first.
-            calls.said(unsafe { (calls.init)(&raw mut comm, size, name, rank) })
+            calls.check(unsafe { (calls.init)(&raw mut comm, size, name, rank) })
         });
         let library = |error| TransportError::Library { error };
         let made = agreed(group, made.map(|()| Self { calls, comm })).map_err(library)?;
@@ -188,7 +188,7 @@ impl Nccl {
         // SAFETY: the memory has n numbers of this kind (checked) and lives until the stream is done; in-place
         // operation is allowed.
         let done = unsafe { (self.calls.sum)(start, start, n, kind, SUM, self.comm, stream) };
-        self.calls.said(done)
+        self.calls.check(done)
     }
 
     /// Exchanges ranges with neighbours; both memories contain the ranges.
@@ -205,7 +205,7 @@ impl Nccl {
             (sent.device_ptr(stream), received.device_ptr(stream));
         let stream: Stream = stream.cu_stream().cast();
         // SAFETY: only affects the processing of the following calls.
-        calls.said(unsafe { (calls.start)() })?;
+        calls.check(unsafe { (calls.start)() })?;
         let mut done = Ok(());
         for (rank, range) in neighbours {
             let (first, n, rank) = ((range.start * width) as u64, range.len(), *rank as c_int);
@@ -218,10 +218,10 @@ impl Nccl {
                     (calls.receive)(come, n, kind, rank, *comm, stream),
                 ]
             };
-            done = codes.into_iter().fold(done, |done, code| done.and(calls.said(code)));
+            done = codes.into_iter().fold(done, |done, code| done.and(calls.check(code)));
         }
         // SAFETY: as for the start.
-        calls.said(unsafe { (calls.end)() })?;
+        calls.check(unsafe { (calls.end)() })?;
         done
     }
 }

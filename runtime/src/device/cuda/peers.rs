@@ -21,8 +21,8 @@ use cudarc::driver::{
 use cudarc::nvrtc::Ptx;
 use kernels_gen::dialect::{Language, SourceFile};
 
+use super::agreement::{agreed, numbers};
 use super::compile::compile_through;
-use super::connection::{agreed, numbers};
 use super::error::text;
 use super::shareable_memory::ShareableMemory;
 use crate::device::jit::Jit;

@@ -30,12 +30,12 @@ impl Pool {
         // SAFETY: the device is open.
         let pool = unsafe { result::device::get_mem_pool(context.cu_device())? };
         let own = Self { context, pool: Some(pool) };
-        own.hold(u64::MAX);
+        own.set_threshold(u64::MAX);
         Ok(own)
     }
 
     /// Sets the number of unused bytes that the pool keeps, if the driver supports it.
-    fn hold(&self, mut bytes: u64) {
+    fn set_threshold(&self, mut bytes: u64) {
         let kept = sys::CUmemPool_attribute::CU_MEMPOOL_ATTR_RELEASE_THRESHOLD;
         if let (Some(pool), Ok(())) = (self.pool, self.context.bind_to_thread()) {
             // SAFETY: the pool belongs to the device, and the attribute is a 64-bit number.
@@ -45,7 +45,7 @@ impl Pool {
 
     /// Stops keeping unused memory, because others share the GPU.
     pub(super) fn share(&self) {
-        self.hold(0);
+        self.set_threshold(0);
         self.give_back();
     }
 

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaContext, CudaGraph, CudaStream, DriverError, result, sy
 
 use super::error::{CudaError, driver};
 use crate::device::RecordedWork;
-use crate::device::interface::BackendData;
+use crate::device::array::BackendData;
 
 /// The capturing stream depends on no other stream and on no legacy stream. Driver calls of any thread during the
 /// capture, such as loading a module, are therefore safe.

@@ -12,7 +12,7 @@ use cudarc::driver::{CudaSlice, CudaStream, DevicePtr, DevicePtrMut};
 
 use super::error::{CudaError, driver};
 use super::record::Recorder;
-use crate::device::interface::{BackendData, OwnerId};
+use crate::device::array::{BackendData, OwnerId};
 use crate::device::{Array, DeviceError, SparseMatrix};
 
 /// Data type of the entries.

@@ -209,10 +209,10 @@ mod tests {
     fn a_compiler_that_never_answers_is_ended_with_all_that_it_started() {
         let folder = tempfile::tempdir().expect("a folder");
         let mut hung = shell("sleep 60 & echo $! > linker; echo begun; exec sleep 60");
-        let (mut told, started) = (false, Instant::now());
+        let (mut reported, started) = (false, Instant::now());
         let bound = Duration::from_millis(400);
-        let output = run(hung.current_dir(folder.path()), bound, || told = true).expect("runs");
-        assert!(output.is_none() && told);
+        let output = run(hung.current_dir(folder.path()), bound, || reported = true).expect("runs");
+        assert!(output.is_none() && reported);
         assert!(started.elapsed() < Duration::from_secs(20));
         let linker = std::fs::read_to_string(folder.path().join("linker")).expect("a number");
         // The process has been killed and ends when scheduled.

@@ -436,9 +436,9 @@ fn many_threads_run_ranges_of_one_launch() {
     let mut launch = module.kernel("axpy").expect("a kernel").bind(arguments).expect("fits");
     let parts: Vec<_> = (0..4).map(|chunk| 16 * chunk..16 * (chunk + 1)).collect();
     let pool = rayon::ThreadPoolBuilder::new().num_threads(4).build().expect("a pool");
-    pool.install(|| launch.run_apart(&parts)).expect("parts that lie apart");
+    pool.install(|| launch.run_disjoint(&parts)).expect("parts that lie apart");
     let overlapping = [0..2, 1..3];
-    let refused = launch.run_apart(&overlapping);
-    assert!(matches!(refused, Err(LaunchError::NotApart { .. })), "{refused:?}");
+    let refused = launch.run_disjoint(&overlapping);
+    assert!(matches!(refused, Err(LaunchError::Overlapping { .. })), "{refused:?}");
     assert!(y.iter().all(|&value| value == 2.0));
 }

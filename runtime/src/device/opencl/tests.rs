@@ -62,10 +62,10 @@ fn a_range_of_batches_is_run() {
     let module = device.load_written(&source(SOURCE)).expect("a module");
     let kernel = module.kernel("axpy").expect("the kernel");
     let x: Vec<f64> = (0..5 * LANES).map(|i| i as f64).collect();
-    let (there, y) = (device.upload(&x).expect("x"), zeros(device, x.len()));
-    device.launch(kernel, 1..4, &[&there, &y]).expect("a launch");
-    device.launch(kernel, 3..4, &[&there, &y]).expect("a launch");
-    device.launch(kernel, 2..2, &[&there, &y]).expect("nothing to do");
+    let (device_x, y) = (device.upload(&x).expect("x"), zeros(device, x.len()));
+    device.launch(kernel, 1..4, &[&device_x, &y]).expect("a launch");
+    device.launch(kernel, 3..4, &[&device_x, &y]).expect("a launch");
+    device.launch(kernel, 2..2, &[&device_x, &y]).expect("nothing to do");
     let times = |i: usize| [0.0, 1.0, 1.0, 2.0, 0.0][i / LANES];
     let want: Vec<f64> = (0..x.len()).map(|i| 2.0 * times(i) * x[i]).collect();
     assert_eq!(device.download(&y).expect("y"), want);

@@ -9,7 +9,7 @@
 //! arrays with one column, or one number per line.
 
 use super::npy::{self, NpyError};
-use crate::algebra::csr::Csr;
+use crate::algebra::sparse::Csr;
 use crate::algebra::vector::norm;
 use crate::support::input::{self, InputError};
 use crate::support::memory::InsufficientMemory;
@@ -299,7 +299,7 @@ fn rows_of(n: usize, mut triples: Vec<(u32, u32, f64)>) -> Csr {
     triples.iter().for_each(|(row, ..)| starts[*row as usize + 1] += 1);
     (0..n).for_each(|row| starts[row + 1] += starts[row]);
     let (columns, values) = triples.into_iter().map(|(_, column, value)| (column, value)).unzip();
-    Csr { starts, columns, values }
+    Csr::square(starts, columns, values)
 }
 
 fn vector(text: &str) -> Result<Vec<f64>, LineDefect> {
@@ -411,8 +411,7 @@ mod tests {
 
     #[test]
     fn residuals_are_relative_to_the_right_hand_side_and_to_all_numbers() {
-        let matrix =
-            Csr { starts: vec![0, 1, 3], columns: vec![0, 0, 1], values: vec![2.0, 1.0, -3.0] };
+        let matrix = Csr::square(vec![0, 1, 3], vec![0, 0, 1], vec![2.0, 1.0, -3.0]);
         let residual = ResidualNorms::new(&matrix, &[1.0, 2.0], &[2.0, -1.0]);
         // b − A x = (0, 4), ‖b‖₂ = √5, ‖A‖_∞ = 4.
         assert_eq!((residual.absolute, residual.worst), (4.0, 1));
@@ -425,7 +424,7 @@ mod tests {
 
     #[test]
     fn residuals_whose_squares_underflow_are_told() {
-        let matrix = Csr { starts: vec![0, 1], columns: vec![0], values: vec![1.0] };
+        let matrix = Csr::square(vec![0, 1], vec![0], vec![1.0]);
         for size in [1e-200, 1.0, 1e200] {
             let residual = ResidualNorms::new(&matrix, &[3.8 * size], &[size]);
             assert!((residual.absolute / size - 2.8).abs() < 1e-15, "{residual:?}");

@@ -2,7 +2,7 @@
 //! columns and entries, and one line per entry, counted from 1. Symmetric matrices are written as lower triangle.
 
 use super::{OutputError, failed};
-use crate::algebra::csr::Csr;
+use crate::algebra::sparse::Csr;
 use crate::support::atomic_file;
 use std::io::{Result, Write};
 use std::path::Path;
@@ -44,7 +44,7 @@ mod tests {
 
     fn text(symmetric: bool) -> String {
         let (starts, columns) = (vec![0, 2, 4], vec![0, 1, 0, 1]);
-        let matrix = Csr { starts, columns, values: vec![2.0, -0.1, -0.1, 1.0 / 3.0] };
+        let matrix = Csr::square(starts, columns, vec![2.0, -0.1, -0.1, 1.0 / 3.0]);
         let mut out = Vec::new();
         fill(&mut out, &matrix, symmetric).expect("a vector takes all");
         String::from_utf8(out).expect("a text")

@@ -131,7 +131,7 @@ impl Batches {
             for length in lengths {
                 let (own, others) = rest.split_at(length);
                 batches.cells.extend_from_slice(own);
-                batches.close();
+                batches.end_chunk();
                 rest = others;
             }
             batches.parts.push(start..batches.len());
@@ -284,9 +284,9 @@ impl SortedSlots {
 fn lengths(cells: &[u32], lanes: usize, fields: &[(&Space, Slots)]) -> Vec<usize> {
     let mut numberings: Vec<(&Space, SlotNumbering)> =
         fields.iter().map(|&(space, slots)| (space, SlotNumbering::new(slots))).collect();
-    let mut fits = |cell: u32, anew: bool| {
+    let mut fits = |cell: u32, restarts: bool| {
         numberings.iter_mut().all(|(space, numbering)| {
-            if anew {
+            if restarts {
                 numbering.begin();
             }
             numbering.fits(space.cell_nodes(cell as usize))

@@ -80,9 +80,9 @@ impl OwnerSums {
             return Ok(None);
         }
         let module = device.load(&sum_of_cells(device.words(), precision))?;
-        let room =
+        let buffer =
             |len: Option<usize>| device.zeros(ElementKind::from(precision), len.unwrap_or(0));
-        let numbers = Mutex::new(most.into_iter().map(room).collect::<Result<_, _>>()?);
+        let numbers = Mutex::new(most.into_iter().map(buffer).collect::<Result<_, _>>()?);
         let groups = fields.iter().enumerate().map(|(number, field)| {
             let part = layout.field(number);
             let first = part.first() / UNKNOWNS;

@@ -1,7 +1,8 @@
 //! Assembly without a pattern: row and column of each stored element, and merging into rows on the host. The device
 //! version is [`crate::device::acoo`].
 
-use super::sparsity::{NOWHERE, each_somewhere, owner};
+use super::sparsity::{each_somewhere, owner};
+use crate::algebra::sparse::NOWHERE;
 use crate::algebra::vector::Real;
 use crate::device::acoo::{ElementPositions, StoredElements};
 use crate::operator::batch::Batches;
@@ -241,12 +242,12 @@ impl<T: Real> ColumnTable<T> {
     fn add(&mut self, column: u32, value: T) {
         let mut slot = (column.wrapping_mul(2_654_435_761) >> self.shift) as usize;
         loop {
-            let (there, sum) = &mut self.slots[slot];
-            if *there == column {
+            let (known, sum) = &mut self.slots[slot];
+            if *known == column {
                 *sum = *sum + value;
                 return;
             }
-            if *there == NOWHERE {
+            if *known == NOWHERE {
                 self.slots[slot] = (column, value);
                 self.taken.push(u64::from(column) << 32 | slot as u64);
                 return;

@@ -1,8 +1,8 @@
 //! Summation lists of matrix entries over stored cell contributions ([`SummationLists`]).
 
 use crate::device::DeviceError;
-use crate::operator::engine::{Engine, EngineArray};
 use crate::operator::matrix::sparsity::each_somewhere;
+use crate::operator::memory::{Memory, MemoryArray};
 use crate::support::parallel::*;
 use kernels_gen::dialect::c::sum::UNKNOWNS;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -13,14 +13,14 @@ const GRAIN: usize = 1 << 12;
 /// Summation lists of all matrix entries over the stored elements of a block.
 pub(in crate::operator) struct SummationLists {
     /// Offset of each entry's list, and the end of the last; padding entries have empty lists.
-    pub(in crate::operator) starts: EngineArray,
+    pub(in crate::operator) starts: MemoryArray,
     /// Indices of stored elements.
-    pub(in crate::operator) elements: EngineArray,
+    pub(in crate::operator) elements: MemoryArray,
 }
 
 impl SummationLists {
     /// Builds the lists of `n` entries from the position of each element.
-    pub(super) fn new(engine: &dyn Engine, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
+    pub(super) fn new(memory: &dyn Memory, n: usize, places: &[u32]) -> Result<Self, DeviceError> {
         let number = |_| AtomicU32::new(0);
         let numbers = |n: usize| (0..n).into_par_iter().with_min_len(GRAIN).map(number).listed();
         let counts = numbers(n.next_multiple_of(UNKNOWNS) + 1);
@@ -56,7 +56,7 @@ impl SummationLists {
                 part[list.start as usize..list.end as usize].sort_unstable();
             }
         });
-        let array = |indices| engine.indices(indices, 1, 1);
+        let array = |indices| memory.indices(indices, 1, 1);
         Ok(Self { starts: array(starts)?, elements: array(elements)? })
     }
 }

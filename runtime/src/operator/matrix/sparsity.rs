@@ -11,16 +11,13 @@
 //!
 //! In compressed rows the base is the offset of the row, and the stride is 1.
 
-use crate::algebra::csr::together;
+use crate::algebra::sparse::{NOWHERE, SparsityPattern, together};
 use crate::operator::batch::Batches;
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use std::sync::atomic::{AtomicU32, Ordering};
-
-/// Marks an absent position.
-pub(crate) const NOWHERE: u32 = u32::MAX;
 
 /// Minimum number of entries per task for little work per entry.
 const GRAIN: usize = 1 << 12;
@@ -35,18 +32,6 @@ pub(crate) fn each_somewhere(places: &[u32], f: &(dyn Fn(usize, u32) + Sync)) {
 
 /// Number of nodes per task.
 const NODES: usize = 4096;
-
-/// Neighbours of each node of a field among those of another, ascending.
-struct NodeNeighbours {
-    starts: Vec<usize>,
-    nodes: Vec<u32>,
-}
-
-impl NodeNeighbours {
-    fn of(&self, node: usize) -> &[u32] {
-        &self.nodes[self.starts[node]..self.starts[node + 1]]
-    }
-}
 
 /// Coupling of the components of two fields, `[test][trial]`.
 struct ComponentCoupling(Vec<Vec<bool>>);
@@ -72,7 +57,8 @@ pub(crate) struct Sparsity {
     fixed: Vec<(u32, u32)>,
     /// `[test field][trial field]`
     coupled: Vec<Vec<ComponentCoupling>>,
-    neighbours: Vec<Vec<NodeNeighbours>>,
+    /// Neighbours of the nodes of a field among those of another, ascending.
+    neighbours: Vec<Vec<SparsityPattern>>,
     /// Base of each row, by degree of freedom.
     bases: Vec<u32>,
     stride: u32,
@@ -135,7 +121,7 @@ impl Sparsity {
                 batches.cells().iter().for_each(|&cell| inside[cell as usize] = true);
             }
         }
-        let neighbours: Vec<Vec<NodeNeighbours>> = (0..fields)
+        let neighbours: Vec<Vec<SparsityPattern>> = (0..fields)
             .map(|f| {
                 let around = around(on, f);
                 (0..fields).map(|g| neighbours(on, (f, g), &around, &cells[f][g])).collect()
@@ -154,7 +140,7 @@ impl Sparsity {
             let f = firsts.partition_point(|&first| first <= dof) - 1;
             let components = spaces[f].components();
             let (node, c) = ((dof - firsts[f]) / components, (dof - firsts[f]) % components);
-            let of = |g: usize| neighbours[f][g].of(node).len() * coupled[f][g].count(c);
+            let of = |g: usize| neighbours[f][g].row(node).len() * coupled[f][g].count(c);
             let length: usize = (0..fields).map(of).sum();
             // Rows of constrained DoFs always have a diagonal entry, for the identity.
             if is_fixed[dof] { length.max(1) } else { length }
@@ -209,7 +195,7 @@ impl Sparsity {
                 );
                 let (mut at, mut diagonal) = (0, None);
                 for g in 0..components.len() {
-                    for &other in self.neighbours[f][g].of(node) {
+                    for &other in self.neighbours[f][g].row(node) {
                         let first = self.firsts[g] + other as usize * components[g];
                         for (d, _) in
                             self.coupled[f][g].0[c].iter().enumerate().filter(|(_, on)| **on)
@@ -243,7 +229,7 @@ impl Sparsity {
     }
 
     /// Moves the rows: entry k of a degree of freedom's row is at `base(dof)` + stride · k.
-    pub(crate) fn lie(
+    pub(crate) fn move_rows(
         &mut self,
         on: &Discretisation,
         stride: u32,
@@ -331,7 +317,7 @@ impl Sparsity {
         numbers.clear();
         numbers.resize(tests.len() * trials.len(), 0);
         for (i, &test) in tests.iter().enumerate() {
-            let around = self.neighbours[f][g].of(test as usize);
+            let around = self.neighbours[f][g].row(test as usize);
             for (j, trial) in trials.iter().enumerate() {
                 // Nodes of a cell are neighbours.
                 let number = around.partition_point(|node| node < trial);
@@ -360,7 +346,7 @@ impl Sparsity {
                 }
                 let before: usize = (0..g)
                     .map(|h| {
-                        self.neighbours[f][h].of(test as usize).len() * self.coupled[f][h].count(c)
+                        self.neighbours[f][h].row(test as usize).len() * self.coupled[f][h].count(c)
                     })
                     .sum();
                 let number = numbers[j * tests.len() + i] as usize;
@@ -371,13 +357,8 @@ impl Sparsity {
     }
 }
 
-/// Cells around each node of a field.
-struct NodeCells {
-    starts: Vec<usize>,
-    cells: Vec<u32>,
-}
-
-fn around(on: &Discretisation, field: usize) -> NodeCells {
+/// Returns the cells around each node of a field, ascending.
+fn around(on: &Discretisation, field: usize) -> SparsityPattern {
     let space = &on.fields[field].space;
     let (n, own, grain) = (space.n_nodes(), space.nodes_per_cell(), 1 << 14);
     let each = || space.nodes().par_iter().with_min_len(grain).enumerate();
@@ -414,20 +395,20 @@ fn around(on: &Discretisation, field: usize) -> NodeCells {
             part[starts[node] - before..starts[node + 1] - before].sort_unstable();
         }
     });
-    NodeCells { starts, cells }
+    SparsityPattern { starts, columns: cells }
 }
 
 /// Returns the neighbours of the nodes of field f among those of field g, within some cells.
 fn neighbours(
     on: &Discretisation,
     (f, g): (usize, usize),
-    around: &NodeCells,
+    around: &SparsityPattern,
     inside: &[bool],
-) -> NodeNeighbours {
+) -> SparsityPattern {
     let (n, others) = (on.fields[f].space.n_nodes(), &on.fields[g].space);
-    let of = |node: usize| &around.cells[around.starts[node]..around.starts[node + 1]];
+    let of = |node: usize| around.row(node);
     if inside.is_empty() {
-        return NodeNeighbours { starts: vec![0; n + 1], nodes: Vec::new() };
+        return SparsityPattern { starts: vec![0; n + 1], columns: Vec::new() };
     }
     let blocks: Vec<(Vec<usize>, Vec<u32>)> = (0..n.div_ceil(NODES))
         .into_par_iter()
@@ -462,6 +443,6 @@ fn neighbours(
         starts.extend(ends.iter().map(|end| before + end));
         before += own.len();
     }
-    let nodes = together(before, blocks.into_iter().map(|(_, own)| own).collect());
-    NodeNeighbours { starts, nodes }
+    let columns = together(before, blocks.into_iter().map(|(_, own)| own).collect());
+    SparsityPattern { starts, columns }
 }

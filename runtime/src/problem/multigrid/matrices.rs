@@ -4,8 +4,8 @@
 //! Rows of the finest matrix follow the device layout, those of coarser ones the order of aggregates. The coarsest
 //! level multiplies by its dense inverse: a cycle transfers nothing to the host.
 
-use crate::algebra::aggregation::{self, Aggregation, CoarsestSolver, RectangularMatrix};
-use crate::algebra::csr::{self, Csr};
+use crate::algebra::aggregation::{self, Aggregation, CoarsestSolver};
+use crate::algebra::sparse::{Csr, RowBuilder};
 use crate::algebra::vector::Vector;
 use crate::device::{Arithmetic, Array, DeviceError, Module, NONE, VectorLayout};
 use crate::solve::{
@@ -34,33 +34,14 @@ impl SparseKernels {
     }
 }
 
-/// Row starts, columns and values of a matrix on the host.
-#[derive(Clone, Copy)]
-struct HostMatrix<'a> {
-    starts: &'a [usize],
-    columns: &'a [u32],
-    values: &'a [f64],
+/// Returns A, P and Pᵀ of a level.
+fn matrices_of(level: &aggregation::AggregationLevel) -> [&Csr; 3] {
+    [&level.matrix, &level.prolongator, &level.restrictor]
 }
 
-impl<'a> HostMatrix<'a> {
-    fn square(a: &'a Csr) -> Self {
-        Self { starts: &a.starts, columns: &a.columns, values: &a.values }
-    }
-
-    fn transfer(p: &'a RectangularMatrix) -> Self {
-        Self { starts: &p.starts, columns: &p.columns, values: &p.values }
-    }
-
-    /// Returns A, P and Pᵀ of a level.
-    fn all_of(level: &'a aggregation::AggregationLevel) -> [Self; 3] {
-        let [p, r] = [&level.prolongator, &level.restrictor].map(Self::transfer);
-        [Self::square(&level.matrix), p, r]
-    }
-
-    /// Returns the bytes that it takes on a device.
-    fn bytes(&self, real: usize) -> usize {
-        4 * self.starts.len() + (4 + real) * self.columns.len()
-    }
+/// Returns the bytes that a matrix takes on a device.
+fn bytes_on_device(matrix: &Csr, real: usize) -> usize {
+    4 * matrix.starts.len() + (4 + real) * matrix.columns.len()
 }
 
 /// A sparse matrix on a device.
@@ -78,10 +59,10 @@ impl DeviceMatrix {
     /// Uploads a matrix with rows and columns in given layouts, or in their own order.
     fn new(
         products: &Arc<SparseKernels>,
-        here: HostMatrix<'_>,
+        matrix: &Csr,
         (rows, columns): (Option<&VectorLayout>, Option<&VectorLayout>),
     ) -> Result<Self, DeviceError> {
-        let n = here.starts.len() - 1;
+        let n = matrix.size();
         let places = rows.map_or(n, |layout| layout.len(n));
         let mut order = vec![NONE; places];
         (0..n).for_each(|row| order[rows.map_or(row, |layout| layout.place(row))] = row as u32);
@@ -89,15 +70,16 @@ impl DeviceMatrix {
             Some(layout) => layout.place(column as usize) as u32,
             None => column,
         };
-        let fill = |place: usize, _: &mut (), own: &mut csr::RowBuilder| {
+        let fill = |place: usize, _: &mut (), own: &mut RowBuilder| {
             if order[place] != NONE {
                 let row = order[place] as usize;
-                let range = here.starts[row]..here.starts[row + 1];
-                let entries = here.columns[range.clone()].iter().zip(&here.values[range]);
+                let (columns, values) = matrix.row_slices(row);
+                let entries = columns.iter().zip(values);
                 entries.for_each(|(&column, &value)| own.push(lies(column), value));
             }
         };
-        let Csr { starts, columns, values } = Csr::by_rows(places, || (), fill);
+        let placed = Csr::by_rows((places, matrix.width), || (), fill);
+        let Csr { starts, columns, values, .. } = placed;
         let mut starts: Vec<u32> = starts.into_iter().map(|start| start as u32).collect();
         let gaps = starts.windows(2).any(|ends| ends[0] == ends[1]);
         // Padding: a group of threads processes `ROWS` rows.
@@ -200,9 +182,8 @@ fn inverse(
     let columns: Vec<Vec<f64>> = (0..n).into_par_iter().map(column).listed();
     let values: Vec<f64> = (0..n).flat_map(|i| columns.iter().map(move |own| own[i])).collect();
     let starts: Vec<usize> = (0..=n).map(|i| i * n).collect();
-    let numbers: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
-    let here = HostMatrix { starts: &starts, columns: &numbers, values: &values };
-    DeviceMatrix::new(products, here, (layout, layout))
+    let columns: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
+    DeviceMatrix::new(products, &Csr::square(starts, columns, values), (layout, layout))
 }
 
 /// Computes the inverse in the layout of a device vector; `None` for a host vector.
@@ -225,9 +206,9 @@ pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>,
         return Ok(None);
     };
     let real = arithmetic.precision().bytes();
-    let all: Vec<[HostMatrix<'_>; 3]> = made.levels().iter().map(HostMatrix::all_of).collect();
+    let all: Vec<[&Csr; 3]> = made.levels().iter().map(matrices_of).collect();
     let each = || all.iter().flatten();
-    let bytes: usize = each().map(|own| own.bytes(real)).sum();
+    let bytes: usize = each().map(|own| bytes_on_device(own, real)).sum();
     let room = arithmetic.device().free_bytes().is_none_or(|free| free > bytes as f64);
     if !room || each().any(|own| u32::try_from(own.columns.len()).is_err()) {
         return Ok(None);

@@ -230,7 +230,7 @@ fn rows(
     }
     for oblique in own.constraints.oblique() {
         let node = oblique.node as usize;
-        let given = oblique.given.into_iter();
+        let given = oblique.normals.into_iter();
         let given = given.filter(|row| row.iter().any(|entry| entry.abs() > NEW));
         rows[part_of[node] as usize].extend(given.map(|weights| row(node, weights)));
     }
@@ -261,8 +261,8 @@ fn weak(on: &Discretisation, field: usize, parts: &ConnectedParts) -> Vec<f64> {
     let trace = |given: &[[f64; 3]; 3]| (0..3).map(|c| given[c][c]).sum::<f64>();
     let walls: BTreeMap<u32, &[[f64; 3]; 3]> = oblique
         .iter()
-        .filter(|own| trace(&own.given) < 1.5)
-        .map(|own| (own.node, &own.given))
+        .filter(|own| trace(&own.normals) < 1.5)
+        .map(|own| (own.node, &own.normals))
         .collect();
     if !walls.is_empty() {
         for (cell, &part) in parts.of.iter().enumerate() {

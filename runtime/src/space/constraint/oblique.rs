@@ -16,7 +16,7 @@ pub struct ObliqueCondition {
     /// The node.
     pub node: u32,
     /// N.
-    pub given: [[f64; 3]; 3],
+    pub normals: [[f64; 3]; 3],
     /// N u.
     pub value: [f64; 3],
 }
@@ -82,16 +82,16 @@ impl NodeConditions {
             true => 0.0,
             false => self.basis.iter().map(|own| own[i] * own[j]).sum(),
         };
-        let given = std::array::from_fn(|i| std::array::from_fn(|j| entry(i, j)));
+        let normals = std::array::from_fn(|i| std::array::from_fn(|j| entry(i, j)));
         let value = std::array::from_fn(|c| if fixed[c] { 0.0 } else { self.value[c] });
-        Some(ObliqueCondition { node, given, value })
+        Some(ObliqueCondition { node, normals, value })
     }
 }
 
 impl ObliqueCondition {
     /// Returns N u.
     pub fn part(&self, u: &[f64; 3]) -> [f64; 3] {
-        self.given.map(|row| dot(&row, u))
+        self.normals.map(|row| dot(&row, u))
     }
 }
 

@@ -8,6 +8,7 @@
 //! rank 0 buffers one piece only.
 
 use super::Csr;
+use super::pattern::transposed;
 use crate::processes::{Parcel, ProcessGroup, any};
 use crate::support::memory::{InsufficientMemory, MemoryBudget};
 
@@ -43,16 +44,16 @@ impl Csr {
             .into_iter()
             .map(|bytes| bytes.try_into().map_or(0, u64::from_le_bytes) as usize)
             .collect();
-        let (speaks, all) = (group.rank() == 0, counts.iter().sum::<usize>());
-        let room = match speaks {
+        let (is_root, all) = (group.rank() == 0, counts.iter().sum::<usize>());
+        let budget = match is_root {
             true => MemoryBudget::check(
                 || format!("the matrix at the first process, of {all} entries of all"),
                 BYTES * all as f64,
             ),
             false => Ok(()),
         };
-        if any(group, room.is_err()) {
-            return room.map(|()| None);
+        if any(group, budget.is_err()) {
+            return budget.map(|()| None);
         }
         let own = |row: usize| {
             self.row(row).map(move |(column, value)| MatrixEntry {
@@ -63,7 +64,7 @@ impl Csr {
         };
         let mut own = (0..self.size()).flat_map(own);
         let mut entries = Vec::new();
-        if speaks {
+        if is_root {
             entries.reserve_exact(all);
             entries.extend(own.by_ref());
         }
@@ -74,18 +75,18 @@ impl Csr {
                 if group.rank() == rank {
                     let sent = own.by_ref().take(length).flat_map(MatrixEntry::numbers).collect();
                     parcels.push(Parcel { with: 0, sent, received: Vec::new() });
-                } else if speaks {
+                } else if is_root {
                     let received = vec![0.0; 3 * length];
                     parcels.push(Parcel { with: rank, sent: Vec::new(), received });
                 }
                 group.exchange(&mut parcels, &mut || ());
-                if speaks {
+                if is_root {
                     let received = parcels.iter().flat_map(|parcel| parcel.received.chunks(3));
                     entries.extend(received.map(MatrixEntry::of_numbers));
                 }
             }
         }
-        Ok(speaks.then(|| summed(n, entries)))
+        Ok(is_root.then(|| summed(n, entries)))
     }
 }
 
@@ -101,18 +102,10 @@ impl MatrixEntry {
 
 /// Builds a matrix of n rows; duplicate entries are summed in order.
 fn summed(n: usize, entries: Vec<MatrixEntry>) -> Csr {
-    let mut starts = vec![0usize; n + 1];
-    entries.iter().for_each(|entry| starts[entry.row as usize + 1] += 1);
-    (0..n).for_each(|row| starts[row + 1] += starts[row]);
-    let mut next = starts.clone();
-    let (mut columns, mut values) = (vec![0u32; entries.len()], vec![0.0; entries.len()]);
-    for MatrixEntry { row, column, value } in &entries {
-        let at = &mut next[*row as usize];
-        (columns[*at], values[*at]) = (*column, *value);
-        *at += 1;
-    }
+    let by_row = entries.iter().map(|entry| (entry.column, entry.row as usize, entry.value));
+    let (starts, columns, values) = transposed(n, by_row);
     drop(entries);
-    Csr::by_rows(n, Vec::new, |row, of_row: &mut Vec<(u32, f64)>, rows| {
+    Csr::by_rows((n, n), Vec::new, |row, of_row: &mut Vec<(u32, f64)>, rows| {
         let range = starts[row]..starts[row + 1];
         of_row.clear();
         of_row.extend(columns[range.clone()].iter().copied().zip(values[range].iter().copied()));
@@ -144,13 +137,9 @@ mod tests {
                     (vec![0, 3, 3, 4], vec![0, 1, 2, 2], vec![0.5, 4.0, -2.0, 0.25], vec![2, 1, 0])
                 }
             };
-            Csr { starts, columns, values }.gathered(&places, 4, &*group)
+            Csr::square(starts, columns, values).gathered(&places, 4, &*group)
         });
-        let whole = Csr {
-            starts: vec![0, 1, 1, 3, 3],
-            columns: vec![0, 1, 2],
-            values: vec![3.25, 4.0, 1.5],
-        };
+        let whole = Csr::square(vec![0, 1, 1, 3, 3], vec![0, 1, 2], vec![3.25, 4.0, 1.5]);
         assert_eq!(found, [Ok(Some(whole)), Ok(None), Ok(None)]);
     }
 }

@@ -1,4 +1,4 @@
-//! Sliced matrix format of devices ([`SlicedMatrix`]).
+//! Sliced order of the entries of sparse matrices, for devices ([`Slices`]).
 //!
 //! ```text
 //! position of entry k of row i = 32 · (lengths of earlier slices) + 32 · k + i mod 32
@@ -6,8 +6,7 @@
 //!
 //! The length of a slice is that of its longest row.
 
-use crate::operator::engine::EngineArray;
-use crate::operator::matrix::sparsity::NOWHERE;
+use super::pattern::NOWHERE;
 use crate::support::parallel::*;
 use kernels_gen::dialect::c::slices::{SLICE, SLICES};
 use kernels_gen::dialect::c::sum::UNKNOWNS;
@@ -18,26 +17,17 @@ const PADDING: f64 = 1.5;
 /// Minimum number of slices per task.
 const GRAIN: usize = 64;
 
-/// A matrix in slices.
-pub(in crate::operator) struct SlicedMatrix {
-    /// Offset of each slice, and the end of the last, padded for all thread groups of a product.
-    pub(in crate::operator) starts: EngineArray,
-    /// Positions of columns in vectors; the largest index for padding.
-    pub(in crate::operator) columns: EngineArray,
-    pub(in crate::operator) entries: EngineArray,
-}
-
 /// Position of rows in slices.
-pub(super) struct SlicePositions {
+pub(crate) struct Slices {
     /// Offset of each slice, and the end of the last.
     starts: Vec<u32>,
     /// Number of entries in all slices, padded for the last thread group.
-    pub(super) count: usize,
+    pub(crate) count: usize,
 }
 
-impl SlicePositions {
+impl Slices {
     /// Computes the slices of compressed rows; `None` if padding would exceed the limit.
-    pub(super) fn new(rows: &[usize]) -> Option<Self> {
+    pub(crate) fn new(rows: &[usize]) -> Option<Self> {
         let (n, all) = (rows.len() - 1, rows[rows.len() - 1]);
         let longest = |slice: usize| {
             let own = &rows[slice * SLICE..=n.min((slice + 1) * SLICE)];
@@ -47,8 +37,8 @@ impl SlicePositions {
         let lengths: Vec<usize> =
             (0..slices).into_par_iter().with_min_len(GRAIN).map(longest).listed();
         let count: usize = SLICE * lengths.iter().sum::<usize>();
-        let room = count.next_multiple_of(UNKNOWNS);
-        if count as f64 > PADDING * all as f64 || room >= NOWHERE as usize {
+        let padded = count.next_multiple_of(UNKNOWNS);
+        if count as f64 > PADDING * all as f64 || padded >= NOWHERE as usize {
             return None;
         }
         let mut starts = Vec::with_capacity(slices.next_multiple_of(SLICES) + 1);
@@ -59,21 +49,21 @@ impl SlicePositions {
             end
         }));
         starts.resize(slices.next_multiple_of(SLICES) + 1, end);
-        Some(Self { starts, count: room })
+        Some(Self { starts, count: padded })
     }
 
     /// Returns the offset of each slice.
-    pub(super) fn starts(&self) -> Vec<u32> {
-        self.starts.clone()
+    pub(crate) fn into_starts(self) -> Vec<u32> {
+        self.starts
     }
 
     /// Returns the bytes of the indices.
-    pub(super) fn index_bytes(&self) -> usize {
+    pub(crate) fn index_bytes(&self) -> usize {
         4 * (self.starts.len() + self.count)
     }
 
     /// Converts the columns of compressed rows to slices.
-    pub(super) fn columns(&self, rows: &[usize], columns: &[u32]) -> Vec<u32> {
+    pub(crate) fn columns(&self, rows: &[usize], columns: &[u32]) -> Vec<u32> {
         let n = rows.len() - 1;
         let mut own = vec![NOWHERE; self.count];
         let mut parts = Vec::with_capacity(self.starts.len());
@@ -95,13 +85,13 @@ impl SlicePositions {
     }
 
     /// Returns the position of entry k of a row.
-    pub(super) fn place(&self, row: usize, k: usize) -> u32 {
+    pub(crate) fn place(&self, row: usize, k: usize) -> u32 {
         self.starts[row / SLICE] + (SLICE * k + row % SLICE) as u32
     }
 }
 
 /// Iterates over columns and values of a row in slices.
-pub(super) fn row<'a>(
+pub(crate) fn row_in_slices<'a>(
     starts: &'a [u32],
     columns: &'a [u32],
     values: &'a [f64],
@@ -124,16 +114,17 @@ mod tests {
         let mut rows = vec![0];
         (0..90).for_each(|row| rows.push(rows[row] + length(row)));
         let columns: Vec<u32> = (0..rows[90]).map(|k| (7 * k % 90) as u32).collect();
-        let sliced = SlicePositions::new(&rows).expect("little of it is empty");
+        let sliced = Slices::new(&rows).expect("little of it is empty");
         assert_eq!(sliced.count % UNKNOWNS, 0);
-        let (starts, own) = (sliced.starts(), sliced.columns(&rows, &columns));
+        let own = sliced.columns(&rows, &columns);
+        let starts = sliced.starts.clone();
         assert_eq!((starts.len() - 1) % SLICES, 0);
         let mut values = vec![f64::NAN; sliced.count];
         for i in 0..90 {
             (0..length(i)).for_each(|k| values[sliced.place(i, k) as usize] = (rows[i] + k) as f64);
         }
         for i in 0..90 {
-            let found: Vec<(u32, f64)> = row(&starts, &own, &values, i).collect();
+            let found: Vec<(u32, f64)> = row_in_slices(&starts, &own, &values, i).collect();
             let wanted: Vec<(u32, f64)> =
                 (rows[i]..rows[i + 1]).map(|k| (columns[k], k as f64)).collect();
             assert_eq!(found, wanted, "row {i}");
@@ -141,6 +132,6 @@ mod tests {
         // One long row among short ones.
         let mut rows = vec![0, 100];
         (1..64).for_each(|row| rows.push(rows[row] + 1));
-        assert!(SlicePositions::new(&rows).is_none());
+        assert!(Slices::new(&rows).is_none());
     }
 }

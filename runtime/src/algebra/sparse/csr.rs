@@ -1,7 +1,6 @@
-//! Sparse matrices in compressed rows or columns.
+//! Sparse matrices in compressed rows ([`Csr`]) or columns ([`Csc`]).
 
-mod gather;
-
+use super::pattern::{SparsityPattern, together, transposed};
 use crate::algebra::vector::Real;
 use crate::support::parallel::*;
 use std::sync::{Mutex, PoisonError};
@@ -19,7 +18,7 @@ pub struct Csc {
 
 impl Csc {
     /// Iterates over rows and entries of a column.
-    pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> {
+    pub fn column(&self, j: usize) -> impl Iterator<Item = (usize, f64)> + Clone {
         let range = self.starts[j]..self.starts[j + 1];
         let rows = self.rows[range.clone()].iter().map(|&row| row as usize);
         rows.zip(self.values[range].iter().copied())
@@ -45,20 +44,6 @@ impl RowBuilder {
     }
 }
 
-/// Concatenates lists with `n` elements in total.
-pub(crate) fn together<T: Copy + Default + Send>(n: usize, parts: Vec<Vec<T>>) -> Vec<T> {
-    let mut all = vec![T::default(); n];
-    let mut places = Vec::with_capacity(parts.len());
-    let mut rest = &mut all[..];
-    for part in parts {
-        let (place, behind) = rest.split_at_mut(part.len());
-        places.push((part, place));
-        rest = behind;
-    }
-    places.into_par_iter().each(|(part, place)| place.copy_from_slice(&part));
-    all
-}
-
 /// A sparse matrix in compressed rows; columns ascend within each.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Csr {
@@ -68,9 +53,17 @@ pub struct Csr {
     pub columns: Vec<u32>,
     /// Entries.
     pub values: Vec<f64>,
+    /// Number of columns.
+    pub width: usize,
 }
 
 impl Csr {
+    /// Creates a square matrix.
+    pub fn square(starts: Vec<usize>, columns: Vec<u32>, values: Vec<f64>) -> Self {
+        let width = starts.len() - 1;
+        Self { starts, columns, values, width }
+    }
+
     /// Returns the number of rows.
     pub fn size(&self) -> usize {
         self.starts.len() - 1
@@ -83,10 +76,43 @@ impl Csr {
         columns.zip(self.values[range].iter().copied())
     }
 
-    /// Builds a matrix of n rows in parallel; `fill` pushes the entries of a row. `own` creates the workspace of a
+    /// Returns the columns and entries of a row as slices.
+    pub fn row_slices(&self, i: usize) -> (&[u32], &[f64]) {
+        let range = self.starts[i]..self.starts[i + 1];
+        (&self.columns[range.clone()], &self.values[range])
+    }
+
+    /// Iterates over rows, columns and entries.
+    fn entries(&self) -> impl Iterator<Item = (u32, usize, f64)> + Clone {
+        (0..self.size()).flat_map(move |i| {
+            let (columns, values) = self.row_slices(i);
+            columns.iter().zip(values).map(move |(&j, &value)| (i as u32, j as usize, value))
+        })
+    }
+
+    /// Returns Aᵀ.
+    pub fn transposed(&self) -> Self {
+        let (starts, columns, values) = transposed(self.width, self.entries());
+        Self { starts, columns, values, width: self.size() }
+    }
+
+    /// Converts a square matrix to compressed columns, without zero entries.
+    pub fn by_columns(&self) -> Csc {
+        let entries = self.entries().filter(|(.., value)| *value != 0.0);
+        let (starts, rows, values) = transposed(self.width, entries);
+        Csc { starts, rows, values }
+    }
+
+    /// Returns the bytes of its arrays.
+    pub fn bytes(&self) -> usize {
+        let entry = size_of::<u32>() + size_of::<f64>();
+        self.starts.len() * size_of::<usize>() + self.columns.len() * entry
+    }
+
+    /// Builds a matrix of n rows and `width` columns in parallel; `fill` pushes the entries of a row. `own` creates the workspace of a
     /// thread, on which no row may depend.
     pub(crate) fn by_rows<T: Send>(
-        n: usize,
+        (n, width): (usize, usize),
         own: impl Fn() -> T + Sync,
         fill: impl Fn(usize, &mut T, &mut RowBuilder) + Sync,
     ) -> Self {
@@ -112,35 +138,25 @@ impl Csr {
             before += part.columns.len();
         }
         let (columns, values) = parts.into_iter().map(|part| (part.columns, part.values)).unzip();
-        Self { starts, columns: together(before, columns), values: together(before, values) }
+        Self { starts, columns: together(before, columns), values: together(before, values), width }
     }
 
     /// Returns (A + Aᵀ)/2 of a square matrix.
     pub fn symmetric_part(&self) -> Self {
-        let n = self.size();
-        let mut starts = vec![0; n + 1];
-        self.columns.iter().for_each(|&column| starts[column as usize + 1] += 1);
-        (0..n).for_each(|i| starts[i + 1] += starts[i]);
-        let mut next = starts.clone();
-        let mut turned = vec![(0, 0.0); self.columns.len()];
-        for i in 0..n {
-            for (j, value) in self.row(i) {
-                turned[next[j]] = (i as u32, value);
-                next[j] += 1;
-            }
-        }
-        let mut own = Self { starts: vec![0], columns: Vec::new(), values: Vec::new() };
-        for i in 0..n {
+        let turned = self.transposed();
+        let mut own = Self::square(vec![0], Vec::new(), Vec::new());
+        own.width = self.width;
+        for i in 0..self.size() {
             // Merge of two ascending lists.
-            let mut rows = turned[starts[i]..starts[i + 1]].iter().copied().peekable();
+            let mut rows = turned.row(i).peekable();
             for (j, value) in self.row(i) {
-                while let Some((k, other)) = rows.next_if(|(k, _)| (*k as usize) < j) {
-                    own.push(k, 0.5 * other);
+                while let Some((k, other)) = rows.next_if(|(k, _)| *k < j) {
+                    own.push(k as u32, 0.5 * other);
                 }
-                let other = rows.next_if(|(k, _)| *k as usize == j).map_or(0.0, |(_, other)| other);
+                let other = rows.next_if(|(k, _)| *k == j).map_or(0.0, |(_, other)| other);
                 own.push(j as u32, 0.5 * (value + other));
             }
-            rows.for_each(|(k, other)| own.push(k, 0.5 * other));
+            rows.for_each(|(k, other)| own.push(k as u32, 0.5 * other));
             own.starts.push(own.columns.len());
         }
         own
@@ -153,22 +169,8 @@ impl Csr {
 
     /// Creates a zero matrix with the pattern of cells.
     pub(crate) fn pattern(n: usize, cells: &[Vec<u32>]) -> Self {
-        let mut counts = vec![0usize; n + 1];
-        for &dof in cells.iter().flatten() {
-            counts[dof as usize + 1] += 1;
-        }
-        for i in 0..n {
-            counts[i + 1] += counts[i];
-        }
-        let mut touching = vec![0u32; counts[n]];
-        let mut next = counts.clone();
-        for (cell, dofs) in cells.iter().enumerate() {
-            for &dof in dofs {
-                touching[next[dof as usize]] = cell as u32;
-                next[dof as usize] += 1;
-            }
-        }
-        let around = |dof: usize| &touching[counts[dof]..counts[dof + 1]];
+        let touching = SparsityPattern::inverse(n, cells.iter().map(Vec::as_slice));
+        let around = |dof: usize| touching.row(dof);
         const DOFS: usize = 4096;
         let rows: Vec<Vec<Vec<u32>>> = (0..n.div_ceil(DOFS))
             .into_par_iter()
@@ -201,7 +203,8 @@ impl Csr {
             starts.push(total);
         }
         let columns: Vec<u32> = rows.into_iter().flatten().flatten().collect();
-        Self { starts, values: vec![0.0; columns.len()], columns }
+        let values = vec![0.0; columns.len()];
+        Self { starts, columns, values, width: n }
     }
 
     /// Adds an element matrix, `entries[j · n + i]` at (i, j), except in fixed rows and columns.
@@ -244,14 +247,31 @@ impl Csr {
 
     /// Computes y = A x in parallel.
     pub fn apply(&self, x: &[f64], y: &mut [f64]) {
-        let rows = |(block, y): (usize, &mut [f64])| {
+        self.each_row(x, y, |product, y| *y = product);
+    }
+
+    /// Computes y = y + A x in parallel.
+    pub fn add_product(&self, x: &[f64], y: &mut [f64]) {
+        self.each_row(x, y, |product, y| *y += product);
+    }
+
+    fn each_row(&self, x: &[f64], y: &mut [f64], put: impl Fn(f64, &mut f64) + Sync) {
+        y.par_chunks_mut(ROWS).enumerate().each(|(chunk, y)| {
             for (i, y) in y.iter_mut().enumerate() {
-                let row = block * ROWS + i;
-                let range = self.starts[row]..self.starts[row + 1];
-                *y = dot(&self.columns[range.clone()], &self.values[range], x);
+                let (columns, values) = self.row_slices(chunk * ROWS + i);
+                put(dot(columns, values, x), y);
             }
-        };
-        y.par_chunks_mut(ROWS).enumerate().each(rows);
+        });
+    }
+}
+
+impl From<&Csc> for Csr {
+    fn from(matrix: &Csc) -> Self {
+        let width = matrix.starts.len() - 1;
+        let columns =
+            (0..width).flat_map(|j| matrix.column(j).map(move |(i, value)| (j as u32, i, value)));
+        let (starts, columns, values) = transposed(width, columns);
+        Self { starts, columns, values, width }
     }
 }
 

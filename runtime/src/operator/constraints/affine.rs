@@ -16,7 +16,8 @@
 //! in the columns of those j that share a cell with i. The columns are read off by products with 0/1 vectors, many at
 //! once ([`Coupling`]).
 
-use crate::algebra::coupling::{Coupling, Csc};
+use crate::algebra::coupling::Coupling;
+use crate::algebra::sparse::Csc;
 use crate::algebra::vector::Real;
 use crate::device::EntryLists;
 use crate::space::constraint::affine::{AffineConstraints, TermLists};
@@ -29,20 +30,20 @@ const GRAIN: usize = 1 << 12;
 /// Sparse rows of affine constraints.
 pub(super) struct ConstraintRows {
     /// C for increments: constrained degrees of freedom are 0 there.
-    pub(super) direction: EntryLists,
+    pub(super) homogeneous: EntryLists,
     /// C and g, with the values of constrained degrees of freedom; `None` if no constraint depends on one.
-    pub(super) fixed: Option<EntryLists>,
+    pub(super) with_fixed: Option<EntryLists>,
     /// Cᵀ.
     pub(super) transposed: EntryLists,
     /// Dependent degrees of freedom.
-    pub(super) given: Vec<u32>,
+    pub(super) dependent: Vec<u32>,
 }
 
 impl ConstraintRows {
     /// Creates the rows of a discretisation; `place` maps degrees of freedom to positions in a vector.
     pub(super) fn new(affine: &AffineConstraints, place: impl Fn(usize) -> usize) -> Self {
         let placed = |dofs: &[u32]| dofs.iter().map(|&dof| place(dof as usize) as u32).collect();
-        let given: Vec<u32> = placed(affine.unknowns());
+        let dependent: Vec<u32> = placed(affine.unknowns());
         let lists = |dofs: Vec<u32>, terms: &[&TermLists], values: Vec<f64>| {
             let mut lists = EntryLists { dofs, starts: vec![0], values, ..EntryLists::default() };
             for row in 0..lists.dofs.len() {
@@ -56,20 +57,20 @@ impl ConstraintRows {
         };
         let (read, rows) = affine.transposed();
         let values = affine.values().to_vec();
-        let fixed = (!affine.fixed().entries.is_empty())
-            .then(|| lists(given.clone(), &[affine.terms(), affine.fixed()], values.clone()));
+        let with_fixed = (!affine.fixed().entries.is_empty())
+            .then(|| lists(dependent.clone(), &[affine.terms(), affine.fixed()], values.clone()));
         let none = vec![0.0; read.len()];
         Self {
-            direction: lists(given.clone(), &[affine.terms()], values),
-            fixed,
+            homogeneous: lists(dependent.clone(), &[affine.terms()], values),
+            with_fixed,
             transposed: lists(placed(&read), &[&rows], none),
-            given,
+            dependent,
         }
     }
 
     /// Returns C and g.
-    pub(super) fn valued(&self) -> &EntryLists {
-        self.fixed.as_ref().unwrap_or(&self.direction)
+    pub(super) fn inhomogeneous(&self) -> &EntryLists {
+        self.with_fixed.as_ref().unwrap_or(&self.homogeneous)
     }
 }
 
@@ -96,16 +97,16 @@ pub(super) fn sum<T: Real>(lists: &EntryLists, keep: f64, a: f64, y: &mut [T]) {
 }
 
 /// Returns the pattern of the columns needed for the diagonal.
-pub(super) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
+pub(in crate::operator) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
     let affine = &on.affine;
     let mut wanted = vec![false; on.n_dofs()];
     affine.unknowns().iter().for_each(|&unknown| wanted[unknown as usize] = true);
     if symmetric {
         return Coupling::of_columns(on, &wanted);
     }
-    let given = Coupling::of_columns(on, &wanted);
+    let dependent = Coupling::of_columns(on, &wanted);
     for (row, &unknown) in affine.unknowns().iter().enumerate() {
-        let coupled = given.coupled_with(unknown as usize);
+        let coupled = dependent.coupled_with(unknown as usize);
         let read = affine.terms().of(row).iter().map(|(term, _)| *term);
         read.filter(|term| coupled.binary_search(term).is_ok())
             .for_each(|term| wanted[term as usize] = true);
@@ -114,7 +115,7 @@ pub(super) fn columns(on: &Discretisation, symmetric: bool) -> Coupling {
 }
 
 /// Turns the diagonal of A into that of Cᵀ A C, with 1 in dependent rows; `columns` are those of [`columns`].
-pub(super) fn close_diagonal(
+pub(in crate::operator) fn condense_diagonal(
     affine: &AffineConstraints,
     columns: &Csc,
     symmetric: bool,

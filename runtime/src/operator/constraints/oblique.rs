@@ -18,7 +18,7 @@ pub(super) struct ObliqueConditions(pub(super) CombinationTables);
 
 /// Collects the oblique conditions of a discretisation; `place` maps degrees of freedom to positions in a vector.
 /// Individually constrained ones are excluded.
-pub(super) fn combinations(
+pub(in crate::operator) fn combinations(
     on: &Discretisation,
     place: impl Fn(usize) -> usize,
 ) -> CombinationTables {
@@ -29,10 +29,10 @@ pub(super) fn combinations(
             let first = own.node as usize * components;
             let free = |c: usize| c < components && !field.constraints.is_constrained(first + c);
             let dof = |c: usize| if free(c) { place(start + first + c) as u32 } else { NONE };
-            let left = |c: usize| if free(c) { 1.0 - own.given[c][c] } else { 0.0 };
+            let left = |c: usize| if free(c) { 1.0 - own.normals[c][c] } else { 0.0 };
             let sum: f64 = (0..WIDTH).map(left).sum();
             tables.dofs.push(std::array::from_fn(dof));
-            tables.given.push(own.given);
+            tables.normals.push(own.normals);
             tables.values.push(own.value);
             tables.weights.push(std::array::from_fn(|c| left(c) / sum));
         }
@@ -42,24 +42,25 @@ pub(super) fn combinations(
 
 impl ObliqueConditions {
     /// Computes y ← P y, plus g if `values` is true.
-    pub(super) fn hold<T: Real>(&self, y: &mut [T], values: bool) {
-        for ((dofs, given), value) in self.0.dofs.iter().zip(&self.0.given).zip(&self.0.values) {
+    pub(super) fn project<T: Real>(&self, y: &mut [T], values: bool) {
+        for ((dofs, normals), value) in self.0.dofs.iter().zip(&self.0.normals).zip(&self.0.values)
+        {
             let own = at(y, dofs);
             let left = std::array::from_fn(|c| own[c] - if values { value[c] } else { 0.0 });
-            take(y, dofs, given, left);
+            take(y, dofs, normals, left);
         }
     }
 
     /// Computes y ← P y + N (d x).
-    pub(super) fn hold_as<T: Real>(&self, y: &mut [T], d: &[T], x: &[T]) {
-        for (dofs, given) in self.0.dofs.iter().zip(&self.0.given) {
+    pub(super) fn project_action<T: Real>(&self, y: &mut [T], d: &[T], x: &[T]) {
+        for (dofs, normals) in self.0.dofs.iter().zip(&self.0.normals) {
             let (own, d, x) = (at(y, dofs), at(d, dofs), at(x, dofs));
-            take(y, dofs, given, std::array::from_fn(|c| own[c] - d[c] * x[c]));
+            take(y, dofs, normals, std::array::from_fn(|c| own[c] - d[c] * x[c]));
         }
     }
 
     /// Replaces the entries of a node by their mean over the unconstrained directions.
-    pub(super) fn even<T: Real>(&self, y: &mut [T]) {
+    pub(super) fn average<T: Real>(&self, y: &mut [T]) {
         for (dofs, weights) in self.0.dofs.iter().zip(&self.0.weights) {
             let own = at(y, dofs);
             let mean: f64 = own.iter().zip(weights).map(|(y, weight)| weight * y.abs()).sum();
@@ -76,8 +77,13 @@ fn at<T: Real>(y: &[T], dofs: &[u32; WIDTH]) -> [f64; WIDTH] {
 }
 
 /// Computes y ← y − N z at a node.
-fn take<T: Real>(y: &mut [T], dofs: &[u32; WIDTH], given: &[[f64; WIDTH]; WIDTH], z: [f64; WIDTH]) {
-    for (&dof, row) in dofs.iter().zip(given).filter(|(dof, _)| **dof != NONE) {
+fn take<T: Real>(
+    y: &mut [T],
+    dofs: &[u32; WIDTH],
+    normals: &[[f64; WIDTH]; WIDTH],
+    z: [f64; WIDTH],
+) {
+    for (&dof, row) in dofs.iter().zip(normals).filter(|(dof, _)| **dof != NONE) {
         let part: f64 = row.iter().zip(&z).map(|(n, z)| n * z).sum();
         let own: f64 = y[dof as usize].into();
         y[dof as usize] = T::from_f64(own - part);

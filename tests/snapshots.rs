@@ -159,3 +159,43 @@ fn sources_for_threads() {
         compare(folder, texts);
     }
 }
+
+/// Returns the number of lines of `new` that are not lines of `old`.
+fn changed_lines(old: &str, new: &str) -> usize {
+    let mut counts = BTreeMap::<&str, isize>::new();
+    new.lines().for_each(|line| *counts.entry(line).or_default() += 1);
+    old.lines().for_each(|line| *counts.entry(line).or_default() -= 1);
+    counts.into_values().map(|count| count.max(0).unsigned_abs()).sum()
+}
+
+/// Labels count values through sections: an operation that is added to a coefficient leaves the labels of other sections.
+#[test]
+fn a_changed_coefficient_changes_few_lines() {
+    use Cell::{Hexahedron, Quadrilateral, Tetrahedron};
+    let changes = [
+        ("poisson", "2 * dot(x, x)", "2 * dot(x, x) + dot(x, x)^2", Quadrilateral, 1),
+        ("nonlinear_diffusion", "1 + s^2", "1 + s^2 + s^4", Hexahedron, 2),
+        ("elasticity", "2 * mu * eps", "2 * mu * (1 + mu) * eps", Tetrahedron, 2),
+    ];
+    for (name, coefficient, other, cell, degree) in changes {
+        let path = root().join("tests/forms").join(name).with_extension("wf");
+        let text = fs::read_to_string(path).expect("a form of the corpus");
+        let changed = text.replace(coefficient, other);
+        assert_ne!(changed, text, "{name} has the coefficient {coefficient}");
+        let programs = [text, changed].map(|text| {
+            let (program, found) = compile(&Source::new(name, text));
+            program.unwrap_or_else(|| panic!("{name}: {found:?}"))
+        });
+        let emission = Emission::new(cell, degree).task(Task::Residual).isa(Isa::Avx2);
+        let emissions = [
+            emission.clone(),
+            emission.clone().language(Language::Cuda),
+            emission.stage(Stage::Legalise),
+        ];
+        for emission in emissions {
+            let texts = [0, 1].map(|i| emit_program(&programs[i], &emission).expect("a kernel"));
+            let count = changed_lines(&texts[0], &texts[1]);
+            assert!((1..=30).contains(&count), "{name}: {count} changed lines: {}", texts[1]);
+        }
+    }
+}

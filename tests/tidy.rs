@@ -6,6 +6,8 @@
 mod code;
 #[path = "tidy/exports.rs"]
 mod exports;
+#[path = "tidy/functions.rs"]
+mod functions;
 #[path = "tidy/imports.rs"]
 mod imports;
 #[path = "tidy/prose.rs"]
@@ -19,6 +21,20 @@ use fem_dsl::codes::Code as DiagnosticCode;
 
 /// Maximal length of a file; most have less than half of it.
 const LONGEST: usize = 700;
+
+/// Maximal length of a function; most fit on a screen.
+const LONGEST_FUNCTION: usize = 100;
+
+/// Functions that are still longer. Shorten one, and remove it here.
+const LONG_FUNCTIONS: &[(&str, &str)] = &[
+    ("runtime/src/operator/matrix.rs", "matrix_of"),
+    ("runtime/src/problem/eigen.rs", "modes"),
+    ("runtime/src/solve/lobpcg.rs", "lobpcg"),
+    ("runtime/src/solve/newton.rs", "step"),
+    ("src/bin/wf/attribution.rs", "run"),
+    ("src/bin/wf/plan/table.rs", "text"),
+    ("src/bin/wf/run.rs", "one"),
+];
 
 /// The root modules of the crate `fem-mesh`, bottom up: each imports only earlier ones.
 const MESH: &[&str] = &["support", "processes", "mesh"];
@@ -178,6 +194,24 @@ fn imports_go_one_way() {
         complaints.extend(imports::cycles(&own).iter().map(|cycle| format!("{root}: {cycle}")));
     }
     report("folders of a crate import in no circle", &complaints);
+}
+
+#[test]
+fn functions_are_short() {
+    let (mut complaints, mut long) = (Vec::new(), LONG_FUNCTIONS.to_vec());
+    for file in files() {
+        for function in functions::long_functions(&file.text, LONGEST_FUNCTION) {
+            let functions::LongFunction { name, line, lines } = function;
+            let known = long.iter().position(|&own| own == (file.path.as_str(), name.as_str()));
+            match known {
+                Some(at) => drop(long.remove(at)),
+                None => complaints.push(format!("{}:{line} {name} has {lines} lines", file.path)),
+            }
+        }
+    }
+    let short = long.iter().map(|(path, name)| format!("{path}: {name} is short now, take it off"));
+    complaints.extend(short);
+    report("a function has at most 100 lines, except a match with an arm a line", &complaints);
 }
 
 #[test]

@@ -14,13 +14,15 @@
 mod build;
 mod copy;
 mod expr;
+mod exprs;
 mod fold;
 mod print;
 mod shape;
 mod verify;
 
-pub use build::{BuildError, Exprs, Origin};
+pub use build::BuildError;
 pub use expr::{Expr, MatrixFunction, Terminal};
+pub use exprs::{Exprs, Origin};
 pub use shape::{Shape, Type};
 pub(crate) use verify::expect_form;
 pub use verify::verify_form;

@@ -5,7 +5,7 @@
 //! ```text
 //! cells            f0 − s,  s = f0* − div f1*        so that ∫ φ·(f0 − s) + ∇φ : f1 = ∮ φ·(f1* n)  at u*
 //! facets of a tag  f0_tag − f0_tag*,  f1_tag − f1_tag*
-//! the boundary     − f1* n                           where conditions do not hold all of u on all of it
+//! the boundary     − f1* n                           where conditions do not constrain all of u
 //! ```
 //!
 //! The integral over the whole boundary is correct also if conditions cover a part of it: rows of constrained DoFs are
@@ -63,7 +63,7 @@ impl TerminalValues {
 }
 
 /// Modifies a form so that `solution`, one function per field, solves it with the data `aux`. The latter has one
-/// function for each of the form's auxiliary data, constant for data on cells and at points. `held` is true for each
+/// function for each of the form's auxiliary data, constant for data on cells and at points. `constrained` is true for each
 /// field with conditions on the whole boundary.
 ///
 /// # Errors
@@ -73,7 +73,7 @@ pub fn manufacture(
     form: &Form,
     solution: &[CoordinateFunction],
     aux: &[CoordinateFunction],
-    held: &[bool],
+    constrained: &[bool],
 ) -> Result<ManufacturedForm, BuildError> {
     let mut scratch = Form { exprs: Exprs::new(), integrals: Vec::new(), ..form.clone() };
     let values = values(&mut scratch, solution, aux)?;
@@ -83,7 +83,7 @@ pub fn manufacture(
         for (number, row) in integral.rows.iter().enumerate() {
             let starred = starred(&mut scratch, form, &values, *row)?;
             let subtracted = if integral.region == Region::Cells {
-                if let Some(flux) = starred.f1.filter(|_| !held[row.field]) {
+                if let Some(flux) = starred.f1.filter(|_| !constrained[row.field]) {
                     let normal = Shape::vector(form.dim);
                     let normal = scratch.exprs.terminal(Terminal::Normal, normal);
                     let flux = scratch.exprs.dot(flux, normal)?;

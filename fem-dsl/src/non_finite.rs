@@ -32,7 +32,7 @@ pub fn non_finite_origin(
     form: &Form,
     source: &Source,
     region: &Region,
-    given: &PointInput,
+    inputs: &PointInput,
 ) -> Option<NonFiniteOrigin> {
     let form = differentiate(form);
     let integral = form.integrals.iter().find(|integral| integral.region == *region)?;
@@ -42,22 +42,23 @@ pub fn non_finite_origin(
     [integral.energy.into_iter().collect(), roots(&integral.rows), roots(&integral.action)]
         .iter()
         .find_map(|roots: &Vec<ExprId>| {
-            let values = tensors(&form.exprs, roots, |terminal| components(&form, terminal, given));
+            let values =
+                tensors(&form.exprs, roots, |terminal| components(&form, terminal, inputs));
             let found = roots.iter().find_map(|&root| first(&form, &values, root))?;
-            Some(told(&form, source, &values, found))
+            Some(origin(&form, source, &values, found))
         })
 }
 
 /// Returns the components of a terminal; directions are 1, so that coefficients are visible.
-fn components(form: &Form, terminal: Terminal, given: &PointInput) -> Vec<f64> {
+fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> {
     let sum = |(field, order), gradient: bool| -> Vec<f64> {
         let Some(rate) = form.rate(field, order) else { return Vec::new() };
         let (u, r) = match gradient {
             false => (Terminal::Field(field), Terminal::Aux(rate.aux)),
             true => (Terminal::FieldGradient(field), Terminal::AuxGradient(rate.aux)),
         };
-        let s = given.get(&Input::Param(rate.param, 0)).copied().unwrap_or(0.0);
-        let [u, r] = [u, r].map(|terminal| components(form, terminal, given));
+        let s = inputs.get(&Input::Param(rate.param, 0)).copied().unwrap_or(0.0);
+        let [u, r] = [u, r].map(|terminal| components(form, terminal, inputs));
         u.iter().zip(r).map(|(u, r)| s * u + r).collect()
     };
     match terminal {
@@ -91,7 +92,7 @@ fn components(form: &Form, terminal: Terminal, given: &PointInput) -> Vec<f64> {
         | Terminal::Direction(_)
         | Terminal::DirectionGradient(_) => None,
     };
-    let value = |flat| input(flat).map_or(1.0, |input| given.get(&input).copied().unwrap_or(0.0));
+    let value = |flat| input(flat).map_or(1.0, |input| inputs.get(&input).copied().unwrap_or(0.0));
     (0..count).map(value).collect()
 }
 
@@ -138,7 +139,7 @@ fn first(form: &Form, values: &TensorValues, root: ExprId) -> Option<ExprId> {
     }
 }
 
-fn told(form: &Form, source: &Source, values: &TensorValues, found: ExprId) -> NonFiniteOrigin {
+fn origin(form: &Form, source: &Source, values: &TensorValues, found: ExprId) -> NonFiniteOrigin {
     let origin = form.exprs.origin(found);
     let written = |id: ExprId| match (form.names.get(&id), form.exprs.expr(id)) {
         (Some(name), _) => Some(name.clone()),

@@ -12,6 +12,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Source;
 
 mod build;
+mod builder;
 mod expect;
 mod expression;
 mod items;

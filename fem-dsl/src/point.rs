@@ -34,6 +34,7 @@ pub(crate) mod scalars;
 mod shifted;
 mod stationary;
 mod switches;
+mod traverse;
 mod verify;
 
 pub(crate) use affine::is_affine;
@@ -44,11 +45,11 @@ pub use eval::{Batch, eval};
 pub use local::{eliminated, is_read, is_symmetric_without};
 pub use lower::point;
 pub(crate) use optimise::finished;
-pub use optimise::reachable;
 pub(crate) use scalarise::scalarise;
 pub use shifted::shifted;
 pub use stationary::{masses_follow, stationary};
 pub use switches::{factor_of_switches, switches};
+pub use traverse::reachable;
 pub use verify::verify_point;
 
 pub use crate::terms::{

@@ -436,14 +436,14 @@ impl Support {
     }
 }
 
-/// Two fields whose spaces are not inf-sup stable: of a saddle point, with as many unknowns in the one that has no term with
-/// itself (a pressure) as the other (a velocity) can hold.
+/// Two fields of a saddle point whose spaces are not inf-sup stable: the field without a term with itself (a pressure) has
+/// too many degrees of freedom for the other (a velocity) to control.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnstablePair {
     /// The field without a term with itself.
     pub field: String,
     /// The field that should control it.
-    pub held_by: String,
+    pub partner: String,
     /// The degrees of both.
     pub degrees: [i64; 2],
     /// A stable space for the first.
@@ -452,11 +452,11 @@ pub struct UnstablePair {
 
 impl fmt::Display for UnstablePair {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (Self { field, held_by, .. }, [degree, other]) = (self, self.degrees);
+        let (Self { field, partner, .. }, [degree, other]) = (self, self.degrees);
         write!(
             f,
-            "`{field}` and `{held_by}` are not inf-sup stable (the Ladyzhenskaya–Babuška–Brezzi condition): `{field}` has \
-             no term with itself, and its degree {degree} is not below the degree {other} of `{held_by}`"
+            "`{field}` and `{partner}` are not inf-sup stable (the Ladyzhenskaya–Babuška–Brezzi condition): `{field}` has \
+             no term with itself, and its degree {degree} is not below the degree {other} of `{partner}`"
         )
     }
 }
@@ -464,10 +464,10 @@ impl fmt::Display for UnstablePair {
 impl UnstablePair {
     /// Returns the suggested correction.
     pub fn remedy(&self) -> String {
-        let Self { field, held_by, suited, .. } = self;
+        let Self { field, partner, suited, .. } = self;
         format!(
             "let `{field}` live {suited} (Taylor and Hood's elements), or give the form a term in `{field}` and its test \
-             function that makes up for it beside `{held_by}`"
+             function that makes up for it beside `{partner}`"
         )
     }
 }
@@ -507,8 +507,8 @@ pub fn unstable(form: &PointForm, k: usize) -> Option<UnstablePair> {
                 }
                 Degree::Fixed(degree) => format!("in `H1({})`", degree - 1),
             };
-            let (field, held_by) = (field.name.clone(), other.name.clone());
-            return Some(UnstablePair { field, held_by, degrees, suited });
+            let (field, partner) = (field.name.clone(), other.name.clone());
+            return Some(UnstablePair { field, partner, degrees, suited });
         }
     }
     None

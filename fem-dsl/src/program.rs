@@ -521,15 +521,15 @@ fn missing_time(problem: &ast::Problem, form: &Form, content: &Content) -> Optio
 fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Problem, BuildError> {
     let (mut aux, mut manufactured) = (content.aux, None);
     if let Some(Solutions { fields, aux: data }) = &content.manufactured {
-        let held = |field: usize| {
+        let constrained = |field: usize| {
             content.dirichlet.iter().any(|condition| {
                 condition.field == field
                     && condition.trace == Trace::Whole
                     && condition.support == Support::Boundary
             })
         };
-        let held: Vec<bool> = (0..form.fields.len()).map(held).collect();
-        let made = manufacture(form, fields, data, &held)?;
+        let constrained: Vec<bool> = (0..form.fields.len()).map(constrained).collect();
+        let made = manufacture(form, fields, data, &constrained)?;
         let source = |(aux, value)| Data { aux, tags: None, value: ValueSource::Formula(value) };
         aux.extend(made.sources.into_iter().map(source));
         manufactured = Some(made.form);

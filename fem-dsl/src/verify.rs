@@ -20,7 +20,7 @@ pub enum Phase {
 #[error("this is a defect of the compiler, please report it: {0}")]
 pub struct VerifyError(pub String);
 
-/// Returns an error with this message if `holds` is false.
-pub(crate) fn ensure(holds: bool, message: impl FnOnce() -> String) -> Result<(), VerifyError> {
-    if holds { Ok(()) } else { Err(VerifyError(message())) }
+/// Returns an error with this message if `is_true` is false.
+pub(crate) fn ensure(is_true: bool, message: impl FnOnce() -> String) -> Result<(), VerifyError> {
+    if is_true { Ok(()) } else { Err(VerifyError(message())) }
 }

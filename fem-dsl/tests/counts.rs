@@ -153,7 +153,7 @@ fn sizes(text: &str) -> [usize; 3] {
 
 /// Twice the terms take twice the work at each stage: an energy of a thousand terms took three quarters of a minute.
 #[test]
-fn what_is_made_of_a_form_grows_with_its_terms() {
+fn operations_grow_with_the_terms_of_a_form() {
     let energy = |count: usize| {
         let term =
             |i: usize| format!("{i} * (u^2 + {i} * u) * exp(-{i}e-3 * u) * dot(grad(u), grad(u))");

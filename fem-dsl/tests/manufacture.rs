@@ -39,7 +39,7 @@ fn close(found: &[f64], wanted: &[f64]) {
 }
 
 #[test]
-fn sources_are_those_of_hand() {
+fn sources_equal_those_by_hand() {
     let [x, y, _] = X;
     // −∇·((1 + u²)∇u) + c u for u = sin x · e^y, with u_x = cos x e^y, u_y = u, Δu = 0.
     let made = problem(
@@ -86,7 +86,7 @@ fn residual(made: &Problem, integral: usize, u: &[f64]) -> Vec<f64> {
 }
 
 #[test]
-fn the_flux_is_subtracted_where_no_condition_holds_all_of_a_field() {
+fn the_flux_is_subtracted_where_a_field_is_not_constrained() {
     let [x, y, _] = X;
     let text = |condition: &str| {
         format!(
@@ -136,7 +136,7 @@ fn data_is_part_of_the_source() {
 }
 
 #[test]
-fn three_ways_have_one_source() {
+fn three_notations_have_one_source() {
     let ways = [
         "f0[u] = u^3; f1[u] = grad(u);",
         "test v for u; residual = dot(grad(u), grad(v)) + u^3 * v;",
@@ -161,7 +161,7 @@ fn three_ways_have_one_source() {
 }
 
 #[test]
-fn what_solves_already_needs_no_source() {
+fn exact_solutions_need_no_source() {
     let made = problem(
         "form a { field u: scalar; f1[u] = grad(u); }
          problem p solves a { mesh = ball(dim: 2); manufactured u = x[0] - 2 * x[1]; dirichlet u; }",

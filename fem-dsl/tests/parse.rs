@@ -190,7 +190,7 @@ fn items_of_a_problem() {
 }
 
 #[test]
-fn broken_items_keep_what_they_declare() {
+fn broken_items_keep_their_declarations() {
     let (file, diagnostics) = read(
         "form a {\n field u scalar;\n let kappa = ;\n param c = 1\n f0[u] = * 2;\n f1[u] = kappa * grad(u);\n}",
     );
@@ -342,7 +342,7 @@ fn mutated_forms_are_harmless() {
 /// In comments and strings, which may contain any other character, an invisible one is an error; one in white space is
 /// an error as well.
 #[test]
-fn what_cannot_be_seen_is_an_error_in_comments_and_strings_too() {
+fn invisible_characters_are_errors_in_comments_and_strings_too() {
     for unseen in
         ['\0', '\u{b}', '\u{c}', '\u{1b}', '\u{7f}', '\u{85}', '\u{2028}', '\u{202e}', '\u{2066}']
     {

@@ -164,7 +164,7 @@ fn mistakes_in_overrides_show_the_override() {
 }
 
 #[test]
-fn what_is_missing_is_asked_for() {
+fn missing_items_are_reported() {
     let program = program(HEAT);
     let none = Overrides::default();
     assert_eq!(codes(&program.mesh("bare", &none).expect_err("no mesh")), [Code::MissingSetting]);
@@ -237,7 +237,7 @@ fn adaptive_steps_have_limits_and_defaults() {
 
 /// A parameter that only `adapt` reads is used.
 #[test]
-fn what_adaptive_steps_read_is_used() {
+fn settings_of_adaptive_steps_are_used() {
     let program = program(
         "form a { field u: scalar; param share = 0.4; f0[u] = u; }
          problem q solves a { mesh = ball(); adapt(fraction: share); }",
@@ -246,7 +246,7 @@ fn what_adaptive_steps_read_is_used() {
 }
 
 #[test]
-fn what_is_left_open_is_said_at_the_problem() {
+fn undetermined_fields_are_reported_at_the_problem() {
     let program = program(
         "form a { field u: vector; f1[u] = grad(u); }
          problem free solves a { mesh = ball(dim: 2); }",
@@ -466,7 +466,7 @@ fn all_unknown_tags_come_out_of_one_check() {
 }
 
 #[test]
-fn a_faulty_problem_or_form_beside_the_wanted_one_is_no_failure() {
+fn faults_in_other_problems_and_forms_are_no_failure() {
     let text = "
         form poisson { field u: scalar; f1[u] = grad(u); }
         form broken { field u: scalar; f1[u] = u; param unused = 1; }

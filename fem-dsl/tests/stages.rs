@@ -135,7 +135,7 @@ fn rows_of_an_energy_are_its_derivative() {
 
 /// The three notations of one physics yield one PointForm.
 #[test]
-fn three_ways_give_one_point_form() {
+fn three_notations_give_one_point_form() {
     let text = "
         form a { field u: scalar; f0[u] = u^3; f1[u] = grad(u); }
         form b { field u: scalar; test v for u; residual = dot(grad(u), grad(v)) + u^3 * v; }

@@ -24,7 +24,7 @@ use syn::Error;
 /// Returns a module for each form with the warnings of its text, or one `compile_error!` for each mistake.
 pub(crate) fn expand(tokens: TokenStream) -> TokenStream {
     let Settings { wanted, facade, mistakes, rest } = settings(tokens);
-    let made = made(&wanted, &mistakes, rest);
+    let made = expand_requests(&wanted, &mistakes, rest);
     match facade {
         Some(path) => renamed(made, &path),
         None => made,
@@ -57,7 +57,7 @@ fn renamed(tokens: TokenStream, path: &TokenStream) -> TokenStream {
     all
 }
 
-fn made(wanted: &[KernelRequest], mistakes: &[Error], rest: TokenStream) -> TokenStream {
+fn expand_requests(wanted: &[KernelRequest], mistakes: &[Error], rest: TokenStream) -> TokenStream {
     let layout = layout(rest);
     let source = Source::new("weak_form!", layout.text());
     let (program, mut diagnostics) = compile(&source);

@@ -97,7 +97,7 @@ pub(crate) fn layout(tokens: TokenStream) -> Layout {
 }
 
 /// Returns whether there is an operator outside of any brackets.
-fn holds_operator(group: &Group) -> bool {
+fn has_operator(group: &Group) -> bool {
     let operator =
         |token| matches!(token, TokenTree::Punct(punct) if "+-*/^<>=!&|".contains(punct.as_char()));
     group.stream().into_iter().any(operator)
@@ -226,7 +226,7 @@ impl Writer {
             Delimiter::Bracket => ("[", "]"),
             Delimiter::Brace => ("{", "}"),
             // A variable with an operator is one operand, regardless of its surroundings.
-            Delimiter::None if holds_operator(group) => ("(", ")"),
+            Delimiter::None if has_operator(group) => ("(", ")"),
             Delimiter::None => return frame(group.stream(), None),
         };
         let frame = frame(group.stream(), Some((close, group.span_close())));

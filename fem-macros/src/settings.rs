@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn mistakes_say_what_was_expected() {
+    fn mistakes_name_the_expected_setting() {
         for (text, message) in [
             ("#![ahead(hex(2))]", "unknown attribute `ahead`"),
             ("#![ahead_of_time]", "expected cells with degrees"),

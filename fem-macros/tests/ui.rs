@@ -36,7 +36,7 @@ fn library() -> PathBuf {
 }
 
 /// Returns the compiler's output for a file.
-fn said(file: &Path, library: &Path) -> String {
+fn output(file: &Path, library: &Path) -> String {
     let output = Command::new(var_os("RUSTC").unwrap_or("rustc".into()))
         .args(["--edition=2024", "--crate-type=bin", "--emit=metadata", "--color=never"])
         .args(["-Adead_code", "--out-dir", env!("CARGO_TARGET_TMPDIR"), "--extern"])
@@ -65,7 +65,7 @@ fn mistakes_are_underlined_at_their_tokens() {
     let mut wrong = String::new();
     for case in cases {
         let (found, kept) =
-            (said(case, &library), Path::new(ROOT).join(case.with_extension("stderr")));
+            (output(case, &library), Path::new(ROOT).join(case.with_extension("stderr")));
         if var("WF_UPDATE").is_ok_and(|value| value == "1") {
             fs::write(&kept, &found).expect("the file should be written");
         }

@@ -16,14 +16,14 @@
 //! | [`Role::Starts`], [`Role::Places`] | `u32 [DoF]` and one more; `u32`, all lists concatenated |
 //! | [`Role::Fine`] | a whole vector of a finer space |
 //! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: DoF of that space at the point; `u32::MAX` for none |
-//! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries as [`Indices`] says |
+//! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries by [`Indices`] |
 //! | [`Role::Lines`] | the same with the nodes of a cell in another order |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` for [`Indices::Dofs`], entries as in [`Indices`]; `u32::MAX` in empty slots |
 //! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
 //! | [`Role::Hanging`] | `u32 [batch][lane]`: [`hanging::word`] |
 //! | [`Role::Hang`] | `u32 [batch]`: [`hanging::of_batch`] |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
-//! | [`Role::Geometry`] | `[batch][value][lane]`, values as [`crate::plan::Geometry`] says |
+//! | [`Role::Geometry`] | `[batch][value][lane]`, values by [`crate::plan::Geometry`] |
 //! | [`Role::Diameter`] | `[batch][lane]` |
 //! | [`Role::AuxCells`] | `[batch][component][lane]` |
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |

@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn whatever_a_mesh_asks_for_is_there() {
+    fn kernels_of_every_mesh_exist() {
         for (cell, degree, order) in [
             (Cell::Quadrilateral, 1, 1),
             (Cell::Quadrilateral, 3, 2),

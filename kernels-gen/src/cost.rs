@@ -32,7 +32,7 @@ pub struct Cost {
     /// True if threads share a cell.
     pub in_groups: bool,
     /// Reals in a thread's private arrays.
-    pub held: f64,
+    pub private_reals: f64,
     /// Quadrature points: compilers unroll loops over few points and keep their arrays in registers.
     pub points: f64,
 }
@@ -375,15 +375,15 @@ impl Cost {
         }
     }
 
-    /// Returns the bytes per cell that a thread spills: the more values it holds, the slower the memory. Times of the
+    /// Returns the bytes per cell that a thread spills: the more private values, the slower the memory. Times of the
     /// kernels used for the fit are within a factor of 2.3.
     fn spilt(&self) -> f64 {
-        match self.held {
+        match self.private_reals {
             _ if self.in_groups => 0.0,
-            held if held > REGISTERS && self.points > WRITTEN_OUT => {
-                7.5e-3 * self.private_accesses * held
+            private_reals if private_reals > REGISTERS && self.points > WRITTEN_OUT => {
+                7.5e-3 * self.private_accesses * private_reals
             }
-            held if held > 1.5 * REGISTERS => 0.45 * self.private_accesses,
+            private_reals if private_reals > 1.5 * REGISTERS => 0.45 * self.private_accesses,
             _ => 0.0,
         }
     }
@@ -402,11 +402,11 @@ impl Cost {
 
 /// Counts the operations and bytes of a kernel.
 pub fn count(kernel: &Kernel, abi: &KernelAbi, elements: &Elements) -> Cost {
-    let held: usize = kernel.locals.iter().map(|array| array.length).sum();
+    let private_reals: usize = kernel.locals.iter().map(|array| array.length).sum();
     let mut cost = Cost {
         bytes: bytes(abi, elements),
         in_groups: kernel.threads > 0,
-        held: held as f64,
+        private_reals: private_reals as f64,
         points: elements.rule.count() as f64,
         ..Cost::default()
     };

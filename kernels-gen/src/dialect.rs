@@ -102,7 +102,7 @@ impl SourceFile {
 
     /// Distributes the kernels over at most `count` sources of similar length. Each has at least `least` bytes of
     /// kernels if there are several. Returns the whole if the kernels cannot be separated.
-    pub fn dealt(&self, count: usize, least: usize) -> Vec<Self> {
+    pub fn distribute(&self, count: usize, least: usize) -> Vec<Self> {
         let parts = self.parts();
         let first = self.starts.first().copied().unwrap_or(self.text.len());
         let count = count.min(parts.len()).min((self.text.len() - first) / least.max(1));
@@ -112,24 +112,24 @@ impl SourceFile {
         let length = |part: &Self| part.text.len() - first;
         let mut order: Vec<usize> = (0..parts.len()).collect();
         order.sort_by_key(|&number| std::cmp::Reverse(length(&parts[number])));
-        let mut hands = vec![(0, Vec::new()); count];
+        let mut groups = vec![(0, Vec::new()); count];
         for number in order {
-            let (sum, hand) = hands.iter_mut().min_by_key(|(sum, _)| *sum).expect("a hand");
+            let (sum, group) = groups.iter_mut().min_by_key(|(sum, _)| *sum).expect("a group");
             *sum += length(&parts[number]);
-            hand.push(number);
+            group.push(number);
         }
-        hands.iter_mut().for_each(|(_, hand)| hand.sort_unstable());
-        hands.sort_unstable_by_key(|(_, hand)| hand[0]);
-        let whole = |(_, hand): (usize, Vec<usize>)| {
-            let mut dealt = parts[hand[0]].clone();
-            for &number in &hand[1..] {
-                dealt.starts.push(dealt.text.len());
-                dealt.text.push_str(&parts[number].text[first..]);
-                dealt.kernels.extend(parts[number].kernels.iter().cloned());
+        groups.iter_mut().for_each(|(_, group)| group.sort_unstable());
+        groups.sort_unstable_by_key(|(_, group)| group[0]);
+        let whole = |(_, group): (usize, Vec<usize>)| {
+            let mut source = parts[group[0]].clone();
+            for &number in &group[1..] {
+                source.starts.push(source.text.len());
+                source.text.push_str(&parts[number].text[first..]);
+                source.kernels.extend(parts[number].kernels.iter().cloned());
             }
-            dealt
+            source
         };
-        hands.into_iter().map(whole).collect()
+        groups.into_iter().map(whole).collect()
     }
 }
 
@@ -183,9 +183,9 @@ impl GeneratedSource {
         self
     }
 
-    /// Distributes its kernels over several sources, like [`SourceFile::dealt`].
-    pub fn dealt(&self, count: usize, least: usize) -> Vec<Self> {
-        let files = self.file.dealt(count, least).into_iter();
+    /// Distributes its kernels over several sources, like [`SourceFile::distribute`].
+    pub fn distribute(&self, count: usize, least: usize) -> Vec<Self> {
+        let files = self.file.distribute(count, least).into_iter();
         files.map(|file| Self { file, isa: self.isa }).collect()
     }
 
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn sources_come_apart_kernel_by_kernel() {
+    fn sources_split_into_kernels() {
         let mut joined = SourceFile::empty(Language::OpenCl);
         let names = ["first", "second"];
         names.iter().for_each(|name| joined.append(source(name)));
@@ -267,29 +267,29 @@ mod tests {
     }
 
     #[test]
-    fn kernels_are_dealt_to_sources_of_about_the_same_length() {
+    fn kernels_are_distributed_over_sources_of_about_the_same_length() {
         let mut joined = source("first");
         ["second", "third"].into_iter().for_each(|name| joined.append(source(name)));
         let (names, parts) = (|file: &SourceFile| file.kernels.clone(), joined.parts());
         for count in 1..=4 {
-            let dealt = joined.dealt(count, 1);
-            assert_eq!(dealt.len(), count);
-            let mut kernels: Vec<KernelAbi> = dealt.iter().flat_map(names).collect();
+            let source = joined.distribute(count, 1);
+            assert_eq!(source.len(), count);
+            let mut kernels: Vec<KernelAbi> = source.iter().flat_map(names).collect();
             kernels.sort_by_key(|abi| joined.kernels.iter().position(|own| own == abi));
             assert_eq!(kernels, joined.kernels);
             // A distributed source splits into the same kernels.
-            let again: Vec<SourceFile> = dealt.iter().flat_map(SourceFile::parts).collect();
+            let again: Vec<SourceFile> = source.iter().flat_map(SourceFile::parts).collect();
             assert!(again.iter().all(|part| parts.contains(part)));
-            let lengths = dealt.iter().map(|part| part.text.len());
+            let lengths = source.iter().map(|part| part.text.len());
             let longest = parts.iter().map(|part| part.text.len()).max().expect("a part");
             assert!(lengths.clone().max() <= lengths.min().map(|least| least + longest));
         }
-        assert_eq!(joined.dealt(8, 1), parts);
-        assert_eq!(joined.dealt(8, joined.text.len()), std::slice::from_ref(&joined));
+        assert_eq!(joined.distribute(8, 1), parts);
+        assert_eq!(joined.distribute(8, joined.text.len()), std::slice::from_ref(&joined));
     }
 
     #[test]
-    fn what_does_not_say_where_kernels_begin_stays_whole() {
+    fn sources_without_starts_stay_whole() {
         let mut whole = source("first");
         whole.starts.clear();
         assert_eq!(whole.parts(), std::slice::from_ref(&whole));

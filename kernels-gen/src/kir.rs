@@ -37,6 +37,8 @@
 pub mod build;
 mod integer;
 pub mod interpret;
+mod number;
+mod operands;
 pub mod read;
 mod show;
 mod threads;
@@ -46,10 +48,11 @@ use fem_dsl::arena::IndexVec;
 use fem_dsl::id_type;
 pub use fem_dsl::point::{Binary, Comparison, Unary};
 pub use integer::{Condition, Integer};
+pub use number::Label;
 pub use threads::Thread;
 
 id_type!(
-    /// A value; prints as `%7`.
+    /// A value. Texts call it by its [`Label`].
     ValueId, "%"
 );
 id_type!(
@@ -318,33 +321,6 @@ pub enum Op {
 }
 
 impl Op {
-    /// Returns the value operands.
-    pub fn operands(&self) -> impl Iterator<Item = ValueId> {
-        let (a, b, c) = match *self {
-            Self::Unary(_, a) | Self::Reciprocal(a) | Self::Not(a) | Self::Broadcast(a) => {
-                (Some(a), None, None)
-            }
-            Self::Binary(_, a, b)
-            | Self::Quotient(a, b)
-            | Self::Compare(_, a, b)
-            | Self::And(a, b)
-            | Self::Or(a, b) => (Some(a), Some(b), None),
-            Self::Fma(a, b, c) | Self::FmaNeg(a, b, c) | Self::Select(a, b, c) => {
-                (Some(a), Some(b), Some(c))
-            }
-            Self::Constant(_)
-            | Self::LoadLocal(..)
-            | Self::LoadShared(..)
-            | Self::LoadTable(..)
-            | Self::LoadUniform(..)
-            | Self::LoadLanes(..)
-            | Self::Flag { .. }
-            | Self::Gather { .. }
-            | Self::LoadAt { .. } => (None, None, None),
-        };
-        [a, b, c].into_iter().flatten()
-    }
-
     /// Returns whether it differs between lanes for any operands.
     pub fn is_of_lane(&self) -> bool {
         matches!(
@@ -576,8 +552,8 @@ impl Statement {
 
     /// Returns whether a predicate is true for it or a nested statement. Recursive in the depth of loops and
     /// conditions, which strategies bound.
-    pub fn any(&self, holds: &mut dyn FnMut(&Self) -> bool) -> bool {
-        holds(self) || self.body().iter().any(|inner| inner.any(holds))
+    pub fn any(&self, is_true: &mut dyn FnMut(&Self) -> bool) -> bool {
+        is_true(self) || self.body().iter().any(|inner| inner.any(is_true))
     }
 
     /// Calls a function with it and all nested statements.

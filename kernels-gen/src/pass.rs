@@ -1,10 +1,10 @@
 //! Passes: kernels → kernels, each verified afterwards.
 //!
-//! [`PASSES`] is the list of passes, and it is what runs: [`simplify`] runs those for all targets, [`for_vectors`] and
-//! [`for_threads`] those for one. `docs/design/kir.md` shows the list, and `pass/tests` what each pass does, as texts.
+//! [`PASSES`] is the list that runs: [`simplify`] runs those for all targets, [`for_vectors`] and
+//! [`for_threads`] those for one. `docs/design/kir.md` shows the list; `pass/tests` has texts before and after each pass.
 //!
-//! Every kernel comes through here, compiled or interpreted, ahead of time or just in time. A pass that breaks an invariant
-//! of [`verify`] stops the compiler, and no kernel is made.
+//! All kernels take these passes, compiled or interpreted, ahead of time or just in time. A pass that breaks an invariant
+//! of [`verify`] stops the compiler.
 
 mod eliminate;
 mod legalise;
@@ -97,7 +97,7 @@ pub const PASSES: [Pass; 4] = [
         name: "eliminate",
         targets: Targets::All,
         phase: Phase::Lowered,
-        guarantee: "every value that has a `Let` is used",
+        guarantee: "every value is used, and ids follow the text",
         rewrite: |module| module.kernels.iter_mut().for_each(eliminate::eliminate),
     },
     Pass {
@@ -176,7 +176,7 @@ fn verify_after(
     #[cfg(test)]
     tests::plant(pass, kernels);
     let named = |error: VerifyError| VerifyError {
-        what: format!("after the pass `{pass}`, {}", error.what),
+        violation: format!("after the pass `{pass}`, {}", error.violation),
         ..error
     };
     kernels.iter().try_for_each(|kernel| verify(kernel, phase)).map_err(named)

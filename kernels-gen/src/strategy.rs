@@ -62,7 +62,8 @@ pub fn lower(
     };
     let kernel = simplify(kernel)?;
     abi.hash = hash(&kernel.fingerprint());
-    let what = indirect_accesses(&kernel, &abi.arguments);
-    abi.reaches = what.map_err(|what| VerifyError { kernel: kernel.name.clone(), what })?;
+    let reaches = indirect_accesses(&kernel, &abi.arguments);
+    abi.reaches =
+        reaches.map_err(|violation| VerifyError { kernel: kernel.name.clone(), violation })?;
     Ok((kernel, abi))
 }

@@ -32,7 +32,7 @@ pub(super) struct Checker<'a> {
     calls: BTreeMap<(usize, Vec<ExprId>), Value>,
     diagnostics: Vec<Diagnostic>,
     /// The diagnostics reported so far, by code and location.
-    said: BTreeSet<(Code, Option<Span>)>,
+    reported: BTreeSet<(Code, Option<Span>)>,
     work: usize,
 }
 
@@ -56,7 +56,7 @@ impl<'a> Checker<'a> {
     ) -> Self {
         let place = |found: &Diagnostic| (found.code, found.primary().map(|label| label.span));
         Self {
-            said: diagnostics.iter().map(place).collect(),
+            reported: diagnostics.iter().map(place).collect(),
             file,
             names,
             form,
@@ -76,14 +76,14 @@ impl<'a> Checker<'a> {
     /// call.
     pub(super) fn report(&mut self, diagnostic: Diagnostic) {
         let place = diagnostic.primary().map(|label| label.span);
-        if self.said.insert((diagnostic.code, place)) {
+        if self.reported.insert((diagnostic.code, place)) {
             self.diagnostics.push(diagnostic);
         }
     }
 
     /// Reports an error that concerns more than one location.
     pub(super) fn report_build(&mut self, error: &BuildError, span: Span) {
-        let diagnostic = shapes::diagnose(self, error, span, &[]);
+        let diagnostic = self.diagnose(error, span, &[]);
         self.report(diagnostic);
     }
 
@@ -169,7 +169,7 @@ impl<'a> Checker<'a> {
         if let Some(span) = span {
             diagnostic = diagnostic.label(span, "while this was expanded");
         }
-        if self.said.insert((Code::TooLarge, None)) {
+        if self.reported.insert((Code::TooLarge, None)) {
             self.diagnostics.push(diagnostic);
         }
     }
@@ -240,11 +240,15 @@ impl<'a> Checker<'a> {
                     .iter()
                     .map(|&(place, id)| (self.span(place), self.form.exprs.ty(id)))
                     .collect();
-                let diagnostic = shapes::diagnose(self, &error, span, &places);
+                let diagnostic = self.diagnose(&error, span, &places);
                 self.report_in(diagnostic, frames);
                 None
             }
         }
+    }
+
+    fn diagnose(&self, error: &BuildError, span: Span, operands: &[(Span, Type)]) -> Diagnostic {
+        shapes::diagnose(&self.form, |field| self.test_name(field), error, span, operands)
     }
 
     /// Reports with the location of the call whose body this is.

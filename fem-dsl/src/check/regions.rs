@@ -120,6 +120,17 @@ impl RegionNotation {
     }
 }
 
+/// The physics of a region so far.
+#[derive(Default)]
+struct RegionPhysics {
+    rows: BTreeMap<usize, Row>,
+    /// The locations of pointwise rows.
+    spans: BTreeMap<(usize, ast::RowKind), Span>,
+    /// The location of the residual or the energy.
+    whole: Option<Span>,
+    energy: Option<ExprId>,
+}
+
 fn region(
     checker: &mut Checker<'_>,
     items: &[FormItem],
@@ -127,93 +138,34 @@ fn region(
     written: &mut RegionContents,
 ) {
     let mut first: Option<(RegionNotation, Span)> = None;
-    let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
-    let mut spans: BTreeMap<(usize, ast::RowKind), Span> = BTreeMap::new();
-    let mut whole: Option<(RegionNotation, Span)> = None;
-    let mut energy = None;
+    let mut physics = RegionPhysics::default();
     for item in items {
-        let way = match item.kind {
+        let notation = match item.kind {
             FormItemKind::Row { .. } => RegionNotation::Pointwise,
             FormItemKind::Residual { .. } => RegionNotation::Weak,
             FormItemKind::Energy { .. } => RegionNotation::Energy,
             _ => continue,
         };
-        match first {
-            Some((other, span)) if other != way => {
-                written.broken = true;
-                let message = format!("{} beside {} in one region", way.name(), other.name());
-                checker.report(
-                    Diagnostic::new(Code::MixedWays, message)
-                        .label(item.span, "this is one way of writing the physics")
-                        .secondary(span, "this is another")
-                        .help("use one of the three ways in each region"),
-                );
-                continue;
-            }
-            Some(_) => {}
-            None => first = Some((way, item.span)),
+        let (other, span) = *first.get_or_insert((notation, item.span));
+        if other != notation {
+            written.broken = true;
+            let message = format!("{} beside {} in one region", notation.name(), other.name());
+            checker.report(
+                Diagnostic::new(Code::MixedWays, message)
+                    .label(item.span, "this is one way of writing the physics")
+                    .secondary(span, "this is another")
+                    .help("use one of the three ways in each region"),
+            );
+            continue;
         }
-        match &item.kind {
-            FormItemKind::Row { row, row_span, field, value } => {
-                let tree = value;
-                let value = checker.expression(*tree, ExprContext::region(block));
-                let Some(i) = checker.field(&field.name) else {
-                    written.broken = true;
-                    continue;
-                };
-                written.fields.insert(i);
-                if checker.names.repeated.contains(field.name.as_str()) {
-                    continue;
-                }
-                if let Some(before) = spans.insert((i, *row), item.span) {
-                    let message = format!("{}[{}] is given twice", row_name(*row), field.name);
-                    checker.report(
-                        Diagnostic::new(Code::DuplicateRow, message)
-                            .label(item.span, "given again here")
-                            .secondary(before, "first given here")
-                            .help("add the two"),
-                    );
-                    continue;
-                }
-                let Some(value) = value else { continue };
-                if row_fits(checker, (i, *row), (*tree, value), *row_span) {
-                    let entry = rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
-                    match row {
-                        ast::RowKind::F0 => entry.f0 = Some(value),
-                        ast::RowKind::F1 => entry.f1 = Some(value),
-                    }
-                }
-            }
+        match item.kind {
             FormItemKind::Residual { value } | FormItemKind::Energy { value } => {
-                if let Some((_, before)) = whole.replace((way, item.span)) {
-                    let word = if way == RegionNotation::Weak { "residual" } else { "energy" };
-                    checker.report(
-                        Diagnostic::new(Code::DuplicateRow, format!("`{word}` is given twice"))
-                            .label(item.span, "given again here")
-                            .secondary(before, "first given here")
-                            .help("add the two"),
-                    );
-                    continue;
-                }
-                let (tree, span) = (*value, checker.span(*value));
-                let value = checker.expression(tree, ExprContext::region(block));
-                let Some(value) = value.filter(|&value| is_scalar(checker, way, value, span))
-                else {
-                    written.broken = true;
-                    continue;
-                };
-                written.whole = Some(way);
-                let Some(made) = derived(checker, way, (tree, value), block) else {
-                    written.broken = true;
-                    continue;
-                };
-                written.fields.extend(made.iter().map(|row| row.field));
-                rows.extend(made.into_iter().map(|row| (row.field, row)));
-                energy = (way == RegionNotation::Energy).then_some(value);
+                physics.add_whole(checker, (notation, item.span), value, block, written);
             }
-            _ => {}
+            _ => physics.add_row(checker, item, block, written),
         }
     }
+    let RegionPhysics { rows, energy, .. } = physics;
     if rows.is_empty() && energy.is_none() {
         return;
     }
@@ -228,6 +180,86 @@ fn region(
         data_at_points(checker, items, &rows, energy);
     }
     checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
+}
+
+impl RegionPhysics {
+    /// Adds `f0[u] = …` or `f1[u] = …`.
+    fn add_row(
+        &mut self,
+        checker: &mut Checker<'_>,
+        item: &FormItem,
+        block: Option<Block>,
+        written: &mut RegionContents,
+    ) {
+        let FormItemKind::Row { row, row_span, field, value: tree } = &item.kind else { return };
+        let value = checker.expression(*tree, ExprContext::region(block));
+        let Some(i) = checker.field(&field.name) else {
+            written.broken = true;
+            return;
+        };
+        written.fields.insert(i);
+        if checker.names.repeated.contains(field.name.as_str()) {
+            return;
+        }
+        if let Some(before) = self.spans.insert((i, *row), item.span) {
+            report_twice(
+                checker,
+                &format!("{}[{}]", row_name(*row), field.name),
+                item.span,
+                before,
+            );
+            return;
+        }
+        if let Some(value) = value
+            && row_fits(checker, (i, *row), (*tree, value), *row_span)
+        {
+            let entry = self.rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
+            match row {
+                ast::RowKind::F0 => entry.f0 = Some(value),
+                ast::RowKind::F1 => entry.f1 = Some(value),
+            }
+        }
+    }
+
+    /// Adds the rows of a residual or an energy.
+    fn add_whole(
+        &mut self,
+        checker: &mut Checker<'_>,
+        (notation, item): (RegionNotation, Span),
+        tree: ast::ExprId,
+        block: Option<Block>,
+        written: &mut RegionContents,
+    ) {
+        if let Some(before) = self.whole.replace(item) {
+            let word = if notation == RegionNotation::Weak { "residual" } else { "energy" };
+            report_twice(checker, &format!("`{word}`"), item, before);
+            return;
+        }
+        let span = checker.span(tree);
+        let value = checker.expression(tree, ExprContext::region(block));
+        let Some(value) = value.filter(|&value| is_scalar(checker, notation, value, span)) else {
+            written.broken = true;
+            return;
+        };
+        written.whole = Some(notation);
+        let Some(rows) = derived(checker, notation, (tree, value), block) else {
+            written.broken = true;
+            return;
+        };
+        written.fields.extend(rows.iter().map(|row| row.field));
+        self.rows.extend(rows.into_iter().map(|row| (row.field, row)));
+        self.energy = (notation == RegionNotation::Energy).then_some(value);
+    }
+}
+
+/// Reports a part of the physics that a region has twice.
+fn report_twice(checker: &mut Checker<'_>, part: &str, again: Span, before: Span) {
+    checker.report(
+        Diagnostic::new(Code::DuplicateRow, format!("{part} is given twice"))
+            .label(again, "given again here")
+            .secondary(before, "first given here")
+            .help("add the two"),
+    );
 }
 
 /// Reports data at the points of cells that a boundary block reads.
@@ -343,12 +375,17 @@ fn row_help(row: ast::RowKind, expected: Shape, found: Type) -> Option<&'static 
     }
 }
 
-fn is_scalar(checker: &mut Checker<'_>, way: RegionNotation, value: ExprId, span: Span) -> bool {
+fn is_scalar(
+    checker: &mut Checker<'_>,
+    notation: RegionNotation,
+    value: ExprId,
+    span: Span,
+) -> bool {
     let found = checker.form.exprs.ty(value);
     if found == Type::Tensor(Shape::SCALAR) {
         return true;
     }
-    let word = if way == RegionNotation::Weak { "a residual" } else { "an energy" };
+    let word = if notation == RegionNotation::Weak { "a residual" } else { "an energy" };
     checker.report(
         Diagnostic::new(Code::WrongShape, format!("{word} is a scalar, but this is {found}"))
             .label(span, format!("this is {found}"))
@@ -407,24 +444,24 @@ fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Termi
 /// Computes f0 and f1 of a weak form or an energy.
 fn derived(
     checker: &mut Checker<'_>,
-    way: RegionNotation,
+    notation: RegionNotation,
     (written, value): (ast::ExprId, ExprId),
     block: Option<Block>,
 ) -> Option<Vec<Row>> {
     let span = checker.span(written);
-    if way == RegionNotation::Energy && !no_tests(checker, "energy", (written, value)) {
+    if notation == RegionNotation::Energy && !no_tests(checker, "energy", (written, value)) {
         return None;
     }
-    if way == RegionNotation::Energy && !no_rates(checker, (written, value)) {
+    if notation == RegionNotation::Energy && !no_rates(checker, (written, value)) {
         return None;
     }
-    if way == RegionNotation::Weak && !linear_in_tests(&checker.form.exprs, value) {
+    if notation == RegionNotation::Weak && !linear_in_tests(&checker.form.exprs, value) {
         for diagnostic in offences(checker, written, block) {
             checker.report(diagnostic);
         }
         return None;
     }
-    let wanted = |terminal: Terminal| match way {
+    let wanted = |terminal: Terminal| match notation {
         RegionNotation::Weak => matches!(terminal, Terminal::Test(_) | Terminal::TestGradient(_)),
         _ => matches!(terminal, Terminal::Field(_) | Terminal::FieldGradient(_)),
     };

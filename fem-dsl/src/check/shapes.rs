@@ -1,14 +1,15 @@
 //! Errors of the expression builder in the user's terms.
 
-use super::expression::Checker;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{BuildError, Shape, Terminal, Type};
+use crate::form::{BuildError, Form, Shape, Terminal, Type};
 use crate::source::Span;
 
-/// Returns the diagnostic of an operation at `span` on operands with these locations and types.
+/// Returns the diagnostic of an operation at `span` on operands with these locations and types. `test_name` returns the
+/// name of a field's test function.
 pub(super) fn diagnose(
-    checker: &Checker<'_>,
+    form: &Form,
+    test_name: impl Fn(usize) -> String,
     error: &BuildError,
     span: Span,
     operands: &[(Span, Type)],
@@ -24,19 +25,18 @@ pub(super) fn diagnose(
         BuildError::Index { .. } => (Code::BadIndex, error.to_string()),
         BuildError::SecondDerivative { terminal } => {
             let name = match undifferentiated(*terminal) {
-                Terminal::Test(field) => checker.test_name(field),
-                terminal => checker.form.terminal_name(terminal),
+                Terminal::Test(field) => test_name(field),
+                terminal => form.terminal_name(terminal),
             };
             (Code::NoDerivative, format!("this needs a second derivative of `{name}`"))
         }
         BuildError::NoRate { terminal } => (
             Code::NoDerivative,
-            format!("`{}` has no time derivative here", checker.form.terminal_name(*terminal)),
+            format!("`{}` has no time derivative here", form.terminal_name(*terminal)),
         ),
-        BuildError::NoGradient { terminal } => (
-            Code::NoDerivative,
-            format!("`{}` has no gradient", checker.form.terminal_name(*terminal)),
-        ),
+        BuildError::NoGradient { terminal } => {
+            (Code::NoDerivative, format!("`{}` has no gradient", form.terminal_name(*terminal)))
+        }
     };
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
     let bare = matches!(

@@ -70,7 +70,7 @@ pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec
             Some(user) => format!("only `{}` uses it, which nothing uses", user.name.name),
             None => "nothing uses it".to_owned(),
         };
-        let message = format!("the {} `{name}` is never used", declared.what);
+        let message = format!("the {} `{name}` is never used", declared.kind);
         Diagnostic::warning(Code::UnusedName, message)
             .label(*span, label)
             .help(format!("remove it, or use it in what `{}` integrates", form.name.name))
@@ -81,7 +81,7 @@ pub(crate) fn unused(file: &File, form: &Form, others: &BTreeSet<String>) -> Vec
 /// A declaration that must be used.
 struct Declaration<'a> {
     name: &'a Ident,
-    what: &'static str,
+    kind: &'static str,
     /// The expression that defines it.
     value: Option<ExprId>,
 }
@@ -94,7 +94,7 @@ fn read<'a>(
     used: &mut Vec<&'a str>,
 ) {
     for item in items {
-        let (name, what, value) = match &item.kind {
+        let (name, kind, value) = match &item.kind {
             FormItemKind::Aux { name, .. } => (name, "auxiliary data", None),
             FormItemKind::Param { name, value, .. } => (name, "parameter", Some(*value)),
             FormItemKind::Let { name, value } => (name, "expression", Some(*value)),
@@ -114,6 +114,6 @@ fn read<'a>(
                 continue;
             }
         };
-        declared.insert(&name.name, Declaration { name, what, value });
+        declared.insert(&name.name, Declaration { name, kind, value });
     }
 }

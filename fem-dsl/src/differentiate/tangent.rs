@@ -265,7 +265,7 @@ fn slope_by_base(exprs: &mut Exprs, a: ExprId, b: ExprId) -> Result<ExprId, Buil
     let exponent = exprs.sub(b, one)?;
     let power = exprs.pow(a, exponent)?;
     let slope = exprs.mul(b, power)?;
-    match exprs.known(b) {
+    match exprs.value(b) {
         Some(b) if b < 1.0 && is_square(exprs, a) => zero_at_zero(exprs, a, slope),
         Some(_) => Ok(slope),
         None => {
@@ -329,7 +329,7 @@ pub(super) fn binary_slopes(
                 // It vanishes with aᵇ.
                 let log = exprs.unary(Unary::Log, a)?;
                 let slope = exprs.mul(id, log)?;
-                if exprs.known(a).is_some() { slope } else { zero_at_zero(exprs, id, slope)? }
+                if exprs.value(a).is_some() { slope } else { zero_at_zero(exprs, id, slope)? }
             } else {
                 zero
             };

@@ -3,11 +3,8 @@
 use super::expr::{Expr, MatrixFunction, Terminal};
 use super::print::{comparison_sign, unary_word};
 use super::shape::{Shape, Type};
-use super::{ExprId, fold};
-use crate::arena::{Id, IndexVec};
-use crate::source::Span;
+use super::{ExprId, Exprs, fold};
 use crate::terms::{Binary, Comparison, Unary};
-use std::collections::{BTreeMap, BTreeSet};
 use thiserror::Error;
 
 /// An operation that does not apply to its operands.
@@ -92,146 +89,33 @@ fn list(indices: &[usize]) -> String {
 
 type BuildResult = Result<ExprId, BuildError>;
 
-/// The origin of an expression.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Origin {
-    /// Its location in the text.
-    pub span: Span,
-    /// True for a part of the derivative of the text.
-    pub derived: bool,
-}
-
-/// A hash-consed arena of typed tensor expressions, operands first.
-#[derive(Clone, Debug, Default)]
-pub struct Exprs {
-    nodes: IndexVec<ExprId, Expr>,
-    types: IndexVec<ExprId, Type>,
-    ids: BTreeMap<Expr, ExprId>,
-    origins: IndexVec<ExprId, Option<Origin>>,
-    /// The origin of expressions under construction.
-    here: Option<Origin>,
-}
-
-/// Equal expressions are equal regardless of their locations.
-impl PartialEq for Exprs {
-    fn eq(&self, other: &Self) -> bool {
-        self.nodes == other.nodes && self.types == other.types
-    }
-}
-
 /// The largest matrix with `det`, `inv` and `cof`.
 const LARGEST_DETERMINANT: usize = 3;
 
 impl Exprs {
-    /// Returns an empty arena.
-    pub fn new() -> Self {
-        Self::default()
-    }
-
-    /// Returns the expressions, operands first.
-    pub fn nodes(&self) -> &IndexVec<ExprId, Expr> {
-        &self.nodes
-    }
-
-    /// Returns the operation that defines an expression.
-    pub fn expr(&self, id: ExprId) -> &Expr {
-        &self.nodes[id]
-    }
-
-    /// Returns an expression's type.
-    pub fn ty(&self, id: ExprId) -> Type {
-        self.types[id]
-    }
-
-    /// Returns an expression's shape; a condition counts as a scalar.
-    pub fn shape(&self, id: ExprId) -> Shape {
-        match self.types[id] {
-            Type::Tensor(shape) => shape,
-            Type::Truth => Shape::SCALAR,
-        }
-    }
-
-    /// Returns the known value of an expression, if it is a number.
-    pub fn known(&self, id: ExprId) -> Option<f64> {
-        fold::value(self, id)
-    }
-
-    /// Returns whether an expression is known to be zero.
-    pub fn is_zero(&self, id: ExprId) -> bool {
-        fold::is_zero(self, id)
-    }
-
-    /// Returns the value of a constant expression.
-    pub fn value(&self, id: ExprId) -> Option<f64> {
-        fold::value(self, id)
-    }
-
-    /// Returns the expressions that `roots` depend on, operands first.
-    pub fn reachable_in_order(&self, roots: &[ExprId]) -> Vec<ExprId> {
-        let mut seen = BTreeSet::new();
-        let mut open = roots.to_vec();
-        while let Some(id) = open.pop() {
-            if seen.insert(id) {
-                open.extend(self.nodes[id].operands());
-            }
-        }
-        seen.into_iter().collect()
-    }
-
-    /// Returns the id of `expr` with the given type; appends it if it is new. Neither checks nor folds.
-    pub(super) fn intern(&mut self, expr: Expr, ty: Type) -> ExprId {
-        if let Some(&id) = self.ids.get(&expr) {
-            return id;
-        }
-        debug_assert!(
-            expr.operands().iter().all(|operand| operand.index() < self.nodes.len()),
-            "operands should precede their expression"
-        );
-        let id = self.nodes.push(expr.clone());
-        self.types.push(ty);
-        self.origins.push(self.here);
-        self.ids.insert(expr, id);
-        id
-    }
-
-    /// Sets the origin of subsequent expressions, and returns the previous one.
-    pub fn begin(&mut self, origin: Option<Origin>) -> Option<Origin> {
-        std::mem::replace(&mut self.here, origin)
-    }
-
-    /// Marks subsequent expressions as derivative of this expression.
-    pub(crate) fn derive(&mut self, id: ExprId) {
-        self.here = self.origins[id].map(|origin| Origin { derived: true, ..origin });
-    }
-
-    /// Returns the origin of an expression, if it was known at its first construction.
-    pub fn origin(&self, id: ExprId) -> Option<Origin> {
-        self.origins[id]
-    }
-
     fn tensor(&self, operation: &'static str, expected: &'static str, a: ExprId) -> ShapeResult {
-        match self.types[a] {
+        match self.ty(a) {
             Type::Tensor(shape) => Ok(shape),
             Type::Truth => Err(BuildError::Operand { operation, expected, found: Type::Truth }),
         }
     }
 
     fn scalar(&self, operation: &'static str, a: ExprId) -> Result<(), BuildError> {
-        match self.types[a] {
+        match self.ty(a) {
             Type::Tensor(Shape::SCALAR) => Ok(()),
             found => Err(BuildError::Operand { operation, expected: "a scalar", found }),
         }
     }
 
     fn truth(&self, operation: &'static str, a: ExprId) -> Result<(), BuildError> {
-        match self.types[a] {
+        match self.ty(a) {
             Type::Truth => Ok(()),
             found => Err(BuildError::Operand { operation, expected: "a condition", found }),
         }
     }
 
     fn equal(&self, operation: &'static str, a: ExprId, b: ExprId) -> ShapeResult {
-        match (self.types[a], self.types[b]) {
+        match (self.ty(a), self.ty(b)) {
             (Type::Tensor(left), Type::Tensor(right)) if left == right => Ok(left),
             (left, right) => Err(BuildError::Unequal { operation, left, right }),
         }
@@ -391,7 +275,7 @@ impl Exprs {
     /// Returns a × b of 3-vectors.
     pub fn cross(&mut self, a: ExprId, b: ExprId) -> BuildResult {
         for operand in [a, b] {
-            let found = self.types[operand];
+            let found = self.ty(operand);
             if found != Type::Tensor(Shape::vector(3)) {
                 let expected = "vectors of 3";
                 return Err(BuildError::Operand { operation: "cross", expected, found });

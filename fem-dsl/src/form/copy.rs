@@ -1,8 +1,9 @@
 //! Copies of expressions, in another arena or with other operands.
 
 use super::ExprId;
-use super::build::{BuildError, Exprs};
+use super::build::BuildError;
 use super::expr::{Expr, Terminal};
+use super::exprs::Exprs;
 use std::collections::BTreeMap;
 
 impl Exprs {

@@ -2,23 +2,12 @@
 //! 0·x and x − x become 0; no other rule enlarges, and none reduces, the set on which a formula is finite. The builder
 //! has checked the operands.
 
+use super::ExprId;
 use super::expr::{Expr, MatrixFunction};
+use super::exprs::Exprs;
 use super::shape::{Shape, Type};
-use super::{ExprId, Exprs};
 use crate::arithmetic;
 use crate::terms::{Binary, Comparison, Number, Unary};
-
-/// Returns the value of a constant.
-pub(super) fn value(exprs: &Exprs, a: ExprId) -> Option<f64> {
-    match exprs.expr(a) {
-        Expr::Constant(number) => Some(number.get()),
-        _ => None,
-    }
-}
-
-pub(super) fn is_zero(exprs: &Exprs, a: ExprId) -> bool {
-    matches!(exprs.expr(a), Expr::Zero(_)) || value(exprs, a) == Some(0.0)
-}
 
 fn intern(exprs: &mut Exprs, expr: Expr, shape: Shape) -> ExprId {
     exprs.intern(expr, Type::Tensor(shape))
@@ -41,7 +30,7 @@ pub(super) fn literal(exprs: &mut Exprs, shape: Shape, components: Vec<ExprId>) 
     if shape.is_scalar() {
         return components[0];
     }
-    if components.iter().all(|&a| is_zero(exprs, a)) {
+    if components.iter().all(|&a| exprs.is_zero(a)) {
         return zero(exprs, shape);
     }
     if let Expr::Component(whole, 0) = *exprs.expr(components[0]) {
@@ -72,7 +61,7 @@ pub(super) fn neg(exprs: &mut Exprs, a: ExprId) -> ExprId {
         Expr::Zero(_) => a,
         Expr::Neg(b) => b,
         Expr::Sub(b, c) => sub(exprs, c, b),
-        Expr::Mul(s, b) if value(exprs, s).is_some() => {
+        Expr::Mul(s, b) if exprs.value(s).is_some() => {
             let s = neg(exprs, s);
             mul(exprs, s, b)
         }
@@ -81,13 +70,13 @@ pub(super) fn neg(exprs: &mut Exprs, a: ExprId) -> ExprId {
 }
 
 pub(super) fn add(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
-    if is_zero(exprs, a) {
+    if exprs.is_zero(a) {
         return b;
     }
-    if is_zero(exprs, b) {
+    if exprs.is_zero(b) {
         return a;
     }
-    if let (Some(x), Some(y)) = (value(exprs, a), value(exprs, b))
+    if let (Some(x), Some(y)) = (exprs.value(a), exprs.value(b))
         && let Some(sum) = folded(exprs, x + y)
     {
         return sum;
@@ -114,10 +103,10 @@ pub(super) fn sub(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     if a == b {
         return zero(exprs, shape);
     }
-    if is_zero(exprs, b) {
+    if exprs.is_zero(b) {
         return a;
     }
-    if let (Some(x), Some(y)) = (value(exprs, a), value(exprs, b))
+    if let (Some(x), Some(y)) = (exprs.value(a), exprs.value(b))
         && let Some(difference) = folded(exprs, x - y)
     {
         return difference;
@@ -125,8 +114,8 @@ pub(super) fn sub(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     match *exprs.expr(b) {
         Expr::Neg(c) => add(exprs, a, c),
         // Not through `neg` if b is a difference: that would recurse infinitely.
-        Expr::Sub(c, d) if is_zero(exprs, a) => sub(exprs, d, c),
-        _ if is_zero(exprs, a) => neg(exprs, b),
+        Expr::Sub(c, d) if exprs.is_zero(a) => sub(exprs, d, c),
+        _ if exprs.is_zero(a) => neg(exprs, b),
         _ => intern(exprs, Expr::Sub(a, b), shape),
     }
 }
@@ -134,13 +123,13 @@ pub(super) fn sub(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
 /// Computes s · a with a scalar s.
 pub(super) fn mul(exprs: &mut Exprs, s: ExprId, a: ExprId) -> ExprId {
     let shape = exprs.shape(a);
-    if is_zero(exprs, s) || is_zero(exprs, a) {
+    if exprs.is_zero(s) || exprs.is_zero(a) {
         return zero(exprs, shape);
     }
     if s == a && matches!(exprs.expr(s), Expr::Norm(_)) {
         return powi(exprs, s, 2);
     }
-    match (value(exprs, s), value(exprs, a)) {
+    match (exprs.value(s), exprs.value(a)) {
         (Some(x), Some(y)) => {
             if let Some(product) = folded(exprs, x * y) {
                 return product;
@@ -152,7 +141,7 @@ pub(super) fn mul(exprs: &mut Exprs, s: ExprId, a: ExprId) -> ExprId {
         (Some(x), None) => {
             // c (d b) = (c d) b
             if let Expr::Mul(t, b) = *exprs.expr(a)
-                && let Some(y) = value(exprs, t)
+                && let Some(y) = exprs.value(t)
                 && let Some(product) = folded(exprs, x * y)
             {
                 return mul(exprs, product, b);
@@ -186,7 +175,7 @@ fn outwards(
             let inside = linear(exprs, b);
             Some(neg(exprs, inside))
         }
-        Expr::Mul(c, b) if value(exprs, c).is_some() && value(exprs, b).is_none() => {
+        Expr::Mul(c, b) if exprs.value(c).is_some() && exprs.value(b).is_none() => {
             let inside = linear(exprs, b);
             Some(mul(exprs, c, inside))
         }
@@ -197,14 +186,14 @@ fn outwards(
 /// Computes a / s with a scalar s.
 pub(super) fn div(exprs: &mut Exprs, a: ExprId, s: ExprId) -> ExprId {
     let shape = exprs.shape(a);
-    if is_zero(exprs, a) && !is_zero(exprs, s) {
+    if exprs.is_zero(a) && !exprs.is_zero(s) {
         return a;
     }
-    if let Some(x) = value(exprs, s) {
+    if let Some(x) = exprs.value(s) {
         if x == 1.0 {
             return a;
         }
-        if let Some(y) = value(exprs, a)
+        if let Some(y) = exprs.value(a)
             && let Some(quotient) = folded(exprs, y / x)
         {
             return quotient;
@@ -222,12 +211,12 @@ pub(super) fn div(exprs: &mut Exprs, a: ExprId, s: ExprId) -> ExprId {
 }
 
 pub(super) fn pow(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
-    if let Some(exponent) = value(exprs, b) {
+    if let Some(exponent) = exprs.value(b) {
         if exponent.fract() == 0.0 && exponent.abs() <= f64::from(i32::MAX) {
             #[expect(clippy::cast_possible_truncation, reason = "whole and in range")]
             return powi(exprs, a, exponent as i32);
         }
-        if let Some(base) = value(exprs, a)
+        if let Some(base) = exprs.value(a)
             && let Some(power) = folded(exprs, arithmetic::binary(Binary::Pow, base, exponent))
         {
             return power;
@@ -236,7 +225,7 @@ pub(super) fn pow(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     // |a|ᵇ = (a · a)^(b/2), whose derivative is a · b (a · a)^(b/2−1), also at 0. For a constant b the power is folded
     // further.
     if let Expr::Norm(inside) = *exprs.expr(a)
-        && value(exprs, b).is_none()
+        && exprs.value(b).is_none()
     {
         let (square, half) = (inner(exprs, inside, inside), constant(exprs, 0.5));
         let exponent = mul(exprs, half, b);
@@ -252,7 +241,7 @@ pub(super) fn powi(exprs: &mut Exprs, a: ExprId, n: i32) -> ExprId {
     if n == 1 {
         return a;
     }
-    if let Some(base) = value(exprs, a)
+    if let Some(base) = exprs.value(a)
         && let Some(power) = folded(exprs, arithmetic::powi(base, n))
     {
         return power;
@@ -282,7 +271,7 @@ pub(super) fn dot(exprs: &mut Exprs, a: ExprId, b: ExprId, shape: Shape) -> Expr
     if shape.is_scalar() {
         return inner(exprs, a, b);
     }
-    if is_zero(exprs, a) || is_zero(exprs, b) {
+    if exprs.is_zero(a) || exprs.is_zero(b) {
         return zero(exprs, shape);
     }
     if matches!(exprs.expr(a), Expr::Identity(_)) {
@@ -304,7 +293,7 @@ pub(super) fn inner(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     if exprs.shape(a).is_scalar() {
         return mul(exprs, a, b);
     }
-    if is_zero(exprs, a) || is_zero(exprs, b) {
+    if exprs.is_zero(a) || exprs.is_zero(b) {
         return constant(exprs, 0.0);
     }
     if matches!(exprs.expr(a), Expr::Identity(_)) {
@@ -335,7 +324,7 @@ pub(super) fn norm(exprs: &mut Exprs, a: ExprId) -> ExprId {
 
 pub(super) fn outer(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     let shape = Shape::matrix(exprs.shape(a).extent(0), exprs.shape(b).extent(0));
-    if is_zero(exprs, a) || is_zero(exprs, b) {
+    if exprs.is_zero(a) || exprs.is_zero(b) {
         return zero(exprs, shape);
     }
     if let Some(out) = outwards(exprs, a, |exprs, a| outer(exprs, a, b)) {
@@ -348,7 +337,7 @@ pub(super) fn outer(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
 }
 
 pub(super) fn cross(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
-    if a == b || is_zero(exprs, a) || is_zero(exprs, b) {
+    if a == b || exprs.is_zero(a) || exprs.is_zero(b) {
         return zero(exprs, Shape::vector(3));
     }
     intern(exprs, Expr::Cross(a, b), Shape::vector(3))
@@ -356,7 +345,7 @@ pub(super) fn cross(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
 
 pub(super) fn tensor_cross(exprs: &mut Exprs, a: ExprId, b: ExprId) -> ExprId {
     let shape = Shape::matrix(3, 3);
-    if is_zero(exprs, a) || is_zero(exprs, b) {
+    if exprs.is_zero(a) || exprs.is_zero(b) {
         return zero(exprs, shape);
     }
     if let Some(out) = outwards(exprs, a, |exprs, a| tensor_cross(exprs, a, b)) {
@@ -409,7 +398,7 @@ pub(super) fn unary(exprs: &mut Exprs, function: Unary, a: ExprId) -> ExprId {
     if function == Unary::Neg {
         return neg(exprs, a);
     }
-    if let Some(x) = value(exprs, a)
+    if let Some(x) = exprs.value(a)
         && let Some(result) = folded(exprs, arithmetic::unary(function, x))
     {
         return result;
@@ -422,7 +411,7 @@ pub(super) fn unary(exprs: &mut Exprs, function: Unary, a: ExprId) -> ExprId {
 }
 
 pub(super) fn binary(exprs: &mut Exprs, function: Binary, a: ExprId, b: ExprId) -> ExprId {
-    if let (Some(x), Some(y)) = (value(exprs, a), value(exprs, b))
+    if let (Some(x), Some(y)) = (exprs.value(a), exprs.value(b))
         && let Some(result) = folded(exprs, arithmetic::binary(function, x, y))
     {
         return result;
@@ -437,7 +426,7 @@ pub(super) fn binary(exprs: &mut Exprs, function: Binary, a: ExprId, b: ExprId) 
 fn known(exprs: &Exprs, condition: ExprId) -> Option<bool> {
     match *exprs.expr(condition) {
         Expr::Compare(comparison, a, b) => {
-            Some(arithmetic::compare(comparison, value(exprs, a)?, value(exprs, b)?))
+            Some(arithmetic::compare(comparison, exprs.value(a)?, exprs.value(b)?))
         }
         _ => None,
     }

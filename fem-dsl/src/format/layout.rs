@@ -2,8 +2,34 @@
 //! possible break. All groups around a broken one are broken. The time is linear in the number of operations.
 
 use super::item::{Group, Operation};
-use super::page::Line;
 use super::{INDENT, WIDTH};
+
+/// A line; its text may contain the lines of a block comment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Line {
+    pub(super) indent: usize,
+    pub(super) text: String,
+    /// The comment at its end.
+    pub(super) comment: Option<String>,
+}
+
+impl Line {
+    pub(super) fn new(indent: usize) -> Self {
+        Self { indent, ..Self::default() }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.text.is_empty() && self.comment.is_none()
+    }
+
+    /// Returns the column after its text.
+    pub(super) fn width(&self) -> usize {
+        match self.text.rsplit_once('\n') {
+            Some((_, last)) => last.chars().count(),
+            None => self.indent + self.text.chars().count(),
+        }
+    }
+}
 
 /// An open group.
 struct Frame {
@@ -46,7 +72,7 @@ pub(super) fn lay_out(operations: &[Operation<'_>], base: usize) -> Vec<Line> {
             Operation::Space => layout.space(),
             Operation::Break { space, closing } => {
                 let fits = layout.column + 1 + measures.tails[at + 1] <= WIDTH;
-                layout.break_here(space, closing, fits);
+                layout.insert_break(space, closing, fits);
             }
             Operation::Newline => {
                 let indent = layout.frames.last().map_or(base + INDENT, |frame| frame.indent);
@@ -88,7 +114,7 @@ impl Layout {
         }
     }
 
-    fn break_here(&mut self, space: bool, closing: bool, fits: bool) {
+    fn insert_break(&mut self, space: bool, closing: bool, fits: bool) {
         let (broken, indent) = match self.frames.last() {
             Some(frame) => (frame.broken, if closing { frame.outer } else { frame.indent }),
             // Words and tags outside of any group fill their lines.

@@ -1,36 +1,9 @@
 //! `page`: the lines of a file, its blank lines, and the comments between items and next to lines.
 
 use super::item::Operation;
-use super::layout::lay_out;
+use super::layout::{Line, lay_out};
 use super::pieces::{Piece, PieceKind};
 use super::{INDENT, WIDTH};
-
-/// A line; its text may contain the lines of a block comment.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Line {
-    pub(super) indent: usize,
-    pub(super) text: String,
-    /// The comment at its end.
-    pub(super) comment: Option<String>,
-}
-
-impl Line {
-    pub(super) fn new(indent: usize) -> Self {
-        Self { indent, ..Self::default() }
-    }
-
-    pub(super) fn is_empty(&self) -> bool {
-        self.text.is_empty() && self.comment.is_none()
-    }
-
-    /// Returns the column after its text.
-    fn width(&self) -> usize {
-        match self.text.rsplit_once('\n') {
-            Some((_, last)) => last.chars().count(),
-            None => self.indent + self.text.chars().count(),
-        }
-    }
-}
 
 /// A partly laid-out file.
 #[derive(Default)]

@@ -15,7 +15,7 @@ fn problem(text: &str) -> Problem {
 }
 
 #[test]
-fn forms_of_errors_and_energies_hold_what_forms_do() {
+fn forms_of_errors_and_energies_are_valid() {
     for body in [
         "field u: vector; field p: scalar; f0[u] = u; f0[p] = p; f1[u] = grad(u);",
         "field u: vector; field p: scalar; energy = dot(u, u) / 2 + p^2 / 2;",

@@ -1,6 +1,6 @@
 //! The items of forms and problems: one pair each → one node each.
 
-use super::build::{Builder, ident, span, text};
+use super::builder::{Builder, ident, span, text};
 use crate::ast::{
     Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
     LocationSpec, NamedCall, ProblemItemKind, RowKind, ShapeKind, ShapeSpec, SpaceSpec, Span,

@@ -12,8 +12,9 @@
 //! that does not depend on the mesh. For Stokes' equations it is p/ν (Elman, Silvester and Wathen 2014, chapter 4).
 
 use super::lower::symmetric;
-use super::optimise::{finished, reachable};
+use super::optimise::finished;
 use super::scalars::Scalars;
+use super::traverse::reachable;
 use super::verify::expect_point;
 use super::{
     Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Slot, Unary, is_affine,

@@ -11,8 +11,8 @@
 //! and nodes are numbered by a traversal from the roots, lower ranks first. Choices that depend on node indices are
 //! then equal for equal formulas.
 
-use super::optimise::{reachable, walk};
 use super::scalars::Scalars;
+use super::traverse::{reachable, walk};
 use super::{Binary, Node, NodeId};
 use crate::arena::{Id, IdMap};
 use std::collections::BTreeSet;

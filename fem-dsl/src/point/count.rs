@@ -1,6 +1,6 @@
 //! Cost of a view of a `PointForm` at one point, in arithmetic operations.
 
-use super::optimise::reachable;
+use super::traverse::reachable;
 use super::{Binary, Graph, Node, NodeId, Unary};
 use std::fmt;
 

@@ -5,9 +5,10 @@
 //! round without savings is undone.
 
 use super::count::operation_count;
-use super::optimise::{LONGEST, reachable, uses};
+use super::products::LONGEST;
 use super::products::MOST_EQUAL;
 use super::scalars::Scalars;
+use super::traverse::{reachable, uses};
 use super::{Binary, Node, NodeId, Unary};
 use crate::arena::IdMap;
 use std::collections::BTreeMap;

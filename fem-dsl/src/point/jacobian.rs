@@ -13,7 +13,7 @@ pub(super) type Linear = BTreeMap<Slot, NodeId>;
 /// Computes the coefficients of `roots`, which are linear in the direction.
 pub(super) fn coefficients(scalars: &mut Scalars, roots: &[NodeId]) -> Vec<Linear> {
     let mut linear: BTreeMap<NodeId, Linear> = BTreeMap::new();
-    for id in super::optimise::reachable(&scalars.graph, roots) {
+    for id in super::traverse::reachable(&scalars.graph, roots) {
         if let Some(sum) = of_node(scalars, &linear, id) {
             linear.insert(id, sum);
         }

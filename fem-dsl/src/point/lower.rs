@@ -4,9 +4,9 @@ use super::canonical::canonical;
 use super::count::operation_count;
 use super::eval::eval;
 use super::factor::{FactoredGraph, factor};
-use super::optimise::Level;
 use super::polynomial::Expansion;
 use super::prepare::{distribute, prepare};
+use super::products::{self, Level};
 use super::scalars::Scalars;
 use super::verify::expect_point;
 use super::{
@@ -245,7 +245,7 @@ impl Views<'_> {
     /// Adds a view, optimised separately.
     fn view(&mut self, roots: &[NodeId]) -> Vec<NodeId> {
         let per_cell = |aux: usize| self.form.aux[aux].location == Location::Cells;
-        let level = |input| optimise::level(input, per_cell);
+        let level = |input| products::level(input, per_cell);
         let (ordered, place) = canonical(self.scalars, roots);
         let roots: Vec<NodeId> = roots.iter().map(|root| place[root]).collect();
         let FactoredGraph { scalars, moved: factored } = cheapest(&ordered, &roots, level);

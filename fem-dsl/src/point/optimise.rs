@@ -7,51 +7,11 @@
 //! products. A sign is applied to the least variable operand.
 
 use super::canonical::ranks;
-use super::products::{Factor, NodeProperties, Product, Products};
+use super::products::{Factor, LONGEST, Level, NodeProperties, Product, Products, level};
 use super::scalars::Scalars;
+use super::traverse::{reachable, uses, walk};
 use super::{Binary, Graph, Input, Node, NodeId, Number, Unary};
 use crate::arena::IdMap;
-
-/// Returns the nodes on which `roots` depend, operands first.
-pub fn reachable(graph: &Graph, roots: &[NodeId]) -> Vec<NodeId> {
-    let mut seen = IdMap::new();
-    let mut open = roots.to_vec();
-    while let Some(id) = open.pop() {
-        if seen.insert(id, ()).is_none() {
-            open.extend(graph.nodes()[id].operands());
-        }
-    }
-    seen.iter().map(|(id, ())| id).collect()
-}
-
-/// Counts the uses of each node by others and as a root.
-pub(super) fn uses(graph: &Graph, order: &[NodeId], roots: &[NodeId]) -> IdMap<NodeId, usize> {
-    let mut uses = IdMap::new();
-    let operands = order.iter().flat_map(|&id| graph.nodes()[id].operands());
-    for id in operands.chain(roots.iter().copied()) {
-        *uses.get_or_insert(id, 0) += 1;
-    }
-    uses
-}
-
-/// Longest sum or product that is treated as a unit. Longer ones are split: flattening each part of a chain separately
-/// would take quadratic time.
-pub(super) const LONGEST: usize = 128;
-
-/// The variability of a node, from 0 (a constant) up.
-pub(super) type Level = u8;
-
-/// Returns the level of an input; `per_cell` is true for auxiliary data with one value per cell.
-pub(super) fn level(input: Input, per_cell: impl Fn(usize) -> bool) -> Level {
-    match input {
-        Input::Param(..) | Input::Time | Input::Degree => 1,
-        Input::Diameter => 2,
-        Input::Aux(slot) if per_cell(slot.field) => 2,
-        Input::Aux(_) | Input::Coordinate(_) | Input::Normal(_) => 3,
-        Input::State(_) => 4,
-        Input::Direction(_) => 5,
-    }
-}
 
 /// Copies the nodes on which `roots` depend into `target` in the order of computation. Returns the map of the remaining
 /// nodes.
@@ -275,27 +235,6 @@ fn power(target: &mut Graph, a: NodeId, n: i32) -> NodeId {
         }
     }
     result.unwrap_or(a)
-}
-
-/// Returns the nodes on which `roots` depend in depth-first post-order: the `operands` of a node, in their order,
-/// before the node itself.
-pub(super) fn walk(roots: &[NodeId], operands: impl Fn(NodeId) -> Vec<NodeId>) -> Vec<NodeId> {
-    let (mut order, mut done) = (Vec::new(), IdMap::new());
-    // Each with a flag that its operands have been visited.
-    let mut open: Vec<(NodeId, bool)> = roots.iter().rev().map(|&root| (root, false)).collect();
-    while let Some((id, ready)) = open.pop() {
-        if done.contains_key(&id) {
-            continue;
-        }
-        if ready {
-            done.insert(id, ());
-            order.push(id);
-            continue;
-        }
-        open.push((id, true));
-        open.extend(operands(id).into_iter().rev().map(|operand| (operand, false)));
-    }
-    order
 }
 
 /// Returns a graph of the nodes on which `roots` depend, and the map of the nodes. Inputs come first, component by

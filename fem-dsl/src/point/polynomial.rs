@@ -3,8 +3,8 @@
 //! Nodes other than sums, products and powers are indeterminates; a quotient is a product with the denominator's
 //! reciprocal. Expansion stops at a number of terms, beyond which equality is not claimed.
 
-use super::optimise::reachable;
 use super::scalars::Scalars;
+use super::traverse::reachable;
 use super::{Binary, Node, NodeId, Unary};
 use std::collections::BTreeMap;
 

@@ -3,16 +3,16 @@
 //! ```text
 //! a/s, b/s      →  a r, b r with r = 1/s                 several quotients by one denominator
 //! w^q, w^(q−1)  →  w^(q−1) w                             a power and its derivative
-//! r (1 ± x)     →  r ± r x                               where asked for: what r x shares with other products is
-//!                                                        seen only then
+//! r (1 ± x)     →  r ± r x                               on request: shows the factors that r x shares with other
+//!                                                        products
 //! ```
 //!
 //! None increases the cost. At w = 0 the second is not finite if w^(q−1) is not; it is therefore applied only if that
 //! makes a result infinite anyway, without an intervening condition or function that could hide it.
 
-use super::optimise::{reachable, uses, walk};
 use super::polynomial::Expansion;
 use super::scalars::Scalars;
+use super::traverse::{reachable, uses, walk};
 use super::{Binary, Node, NodeId, Unary};
 use crate::arena::IdMap;
 use std::collections::{BTreeMap, BTreeSet};

@@ -4,12 +4,30 @@
 //! The least variable pairs come first, so that operations outside of loops stay there; among these, the one that saves
 //! most. For example, r³ gᵢ gⱼ for all i and j costs two products for r³, one for each r³ gᵢ, and one for each entry.
 
-use super::optimise::{LONGEST, Level};
 use super::scalars::Scalars;
-use super::{Binary, Node, NodeId, Number, Unary};
+use super::{Binary, Input, Node, NodeId, Number, Unary};
 use crate::arena::IdMap;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
+
+/// Longest sum or product that is treated as a unit. Longer ones are split: flattening each part of a chain separately
+/// would take quadratic time.
+pub(super) const LONGEST: usize = 128;
+
+/// The variability of a node, from 0 (a constant) up.
+pub(super) type Level = u8;
+
+/// Returns the level of an input; `per_cell` is true for auxiliary data with one value per cell.
+pub(super) fn level(input: Input, per_cell: impl Fn(usize) -> bool) -> Level {
+    match input {
+        Input::Param(..) | Input::Time | Input::Degree => 1,
+        Input::Diameter => 2,
+        Input::Aux(slot) if per_cell(slot.field) => 2,
+        Input::Aux(_) | Input::Coordinate(_) | Input::Normal(_) => 3,
+        Input::State(_) => 4,
+        Input::Direction(_) => 5,
+    }
+}
 
 /// Largest number of factors of a split product: the number of their pairs grows quadratically.
 const MOST_FACTORS: usize = 12;
@@ -48,8 +66,8 @@ pub(super) struct Products {
     pub(super) products: BTreeMap<NodeId, Product>,
     /// The pairs common to several products.
     pub(super) pairs: Vec<(Factor, Factor)>,
-    /// Their levels.
-    made: Vec<Level>,
+    /// The levels of these pairs.
+    pair_levels: Vec<Level>,
     /// The nodes to compute: all except products that are only parts of others.
     pub(super) needed: BTreeSet<NodeId>,
 }
@@ -100,7 +118,7 @@ impl Products {
     fn cost(&self, facts: &NodeProperties<'_>) -> (usize, usize) {
         let (mut count, mut varies) = (0, 0);
         for product in self.products.values() {
-            let own = product.factors.iter().map(|&factor| facts.level(&self.made, factor));
+            let own = product.factors.iter().map(|&factor| facts.level(&self.pair_levels, factor));
             let mut levels: Vec<Level> =
                 own.chain(product.divisors.iter().map(|divisor| facts.levels[divisor])).collect();
             levels.sort_unstable();
@@ -116,7 +134,7 @@ impl Products {
                 varies += own * usize::from(facts.levels[&id]);
             }
         }
-        varies += self.made.iter().map(|&level| usize::from(level)).sum::<usize>();
+        varies += self.pair_levels.iter().map(|&level| usize::from(level)).sum::<usize>();
         (count + self.pairs.len(), varies)
     }
 }
@@ -224,7 +242,7 @@ impl<'p, 'a> Pairing<'p, 'a> {
         while let Some((level, _, pair)) = self.queue.pop_first() {
             let made = Factor::Pair(self.products.pairs.len());
             self.products.pairs.push(pair);
-            self.products.made.push(level);
+            self.products.pair_levels.push(level);
             let Some(places) = self.places.get(&pair).cloned() else { continue };
             for id in places {
                 self.replace(id, pair, made);
@@ -233,7 +251,7 @@ impl<'p, 'a> Pairing<'p, 'a> {
     }
 
     fn level(&self, (a, b): Pair) -> Level {
-        let made = &self.products.made;
+        let made = &self.products.pair_levels;
         self.facts.level(made, a).max(self.facts.level(made, b))
     }
 

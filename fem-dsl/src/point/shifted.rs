@@ -103,7 +103,7 @@ mod tests {
     use crate::source::Source;
 
     #[test]
-    fn sums_hold_in_every_region() {
+    fn sums_are_equal_in_every_region() {
         let text = "
             form stiffness { field u: scalar; param a = 2; f1[u] = a * grad(u); f0[u] = u^3; }
             form inertia { field u: scalar; param a = 2; f0[u] = a * u; on boundary \"y1\" { f0[u] = 7 * u; } }";

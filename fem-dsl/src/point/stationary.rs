@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_still_has_no_rates() {
+    fn stationary_forms_have_no_rates() {
         let of = "form f { field u: scalar; param rho = 2; f0[u] = rho * dt(dt(u)) + dt(u) - x[0]; f1[u] = grad(u); }";
         let (moving, quiet) = (form(of), stationary(&form(of)));
         let reads = |form: &PointForm| {
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mass_follows_what_multiplies_a_rate() {
+    fn a_mass_follows_the_coefficient_of_a_rate() {
         let state = |input| matches!(input, Input::State(_));
         let time = |input| input == Input::Time;
         let of = |f0: &str| {

@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn what_switches_with_the_solution_is_found() {
+    fn switches_of_the_solution_are_found() {
         assert_eq!(of("max(u, 0) + min(u, 1)"), ["max", "min"]);
         assert_eq!(of("if u < 1 { u } else { 1 }"), ["if"]);
         assert_eq!(of("abs(u) + u * sign(u - 1)"), ["abs", "sign"]);

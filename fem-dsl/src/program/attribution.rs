@@ -119,7 +119,7 @@ impl Program {
             let FormItemKind::Field { name, .. } = &item.kind else { continue };
             if name.name == pair.field {
                 diagnostic = diagnostic.label(item.span, "nothing but the other holds it");
-            } else if name.name == pair.held_by {
+            } else if name.name == pair.partner {
                 diagnostic =
                     diagnostic.secondary(item.span, "which has no more unknowns to hold it with");
             }

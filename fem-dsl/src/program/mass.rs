@@ -41,12 +41,12 @@ fn named<'a>(statements: &[Statement<'a>]) -> Option<(&'a Piece, Span, Option<&'
 }
 
 /// Returns the items that declare a parameter or data of a form, including those in blocks.
-fn given(items: &[FormItem]) -> Vec<&FormItem> {
+fn declarations(items: &[FormItem]) -> Vec<&FormItem> {
     let mut found = Vec::new();
     for item in items {
         match &item.kind {
             FormItemKind::Aux { .. } | FormItemKind::Param { .. } => found.push(item),
-            FormItemKind::Block { items, .. } => found.extend(given(items)),
+            FormItemKind::Block { items, .. } => found.extend(declarations(items)),
             _ => {}
         }
     }
@@ -83,9 +83,10 @@ impl Program {
         let (Some(own), Some(other)) = (written(&form.name), written(&mass.name)) else {
             return (alone, Vec::new());
         };
-        let known = given(&own.items);
+        let known = declarations(&own.items);
         let is_new = |item: &&FormItem| known.iter().all(|known| name_of(known) != name_of(item));
-        let more: Vec<FormItem> = given(&other.items).into_iter().filter(is_new).cloned().collect();
+        let more: Vec<FormItem> =
+            declarations(&other.items).into_iter().filter(is_new).cloned().collect();
         let form = if more.is_empty() {
             Cow::Borrowed(form)
         } else {
@@ -176,7 +177,7 @@ impl Program {
         let mut file = self.piece.file.clone();
         let written = file.forms.iter().find(|of| of.name.name == form.name).cloned();
         let Some(written) = written else { return Err(Vec::new()) };
-        let mut items: Vec<FormItem> = given(&written.items).into_iter().cloned().collect();
+        let mut items: Vec<FormItem> = declarations(&written.items).into_iter().cloned().collect();
         for item in &written.items {
             if let FormItemKind::Fn { .. } = &item.kind {
                 items.push(item.clone());

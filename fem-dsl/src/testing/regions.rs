@@ -89,9 +89,9 @@ pub fn random_regions(seed: u64, dim: usize) -> Regions {
     let shared = writer.generator.scalar(depth);
     writer.line(1, &format!("let w = {shared};"));
     writer.generator.points = true;
-    let way = writer.way(energy);
+    let notation = writer.notation(energy);
     let all: Vec<usize> = (0..count).collect();
-    writer.region(way, &all, (1, depth));
+    writer.region(notation, &all, (1, depth));
     if writer.below(3) == 0 {
         writer.cells(energy);
     }
@@ -150,7 +150,7 @@ impl Writer {
         }
     }
 
-    fn way(&mut self, energy: bool) -> RegionNotation {
+    fn notation(&mut self, energy: bool) -> RegionNotation {
         match self.below(3) {
             _ if energy => RegionNotation::Energy,
             0 => RegionNotation::Pointwise,
@@ -183,15 +183,20 @@ impl Writer {
         let one = self.below(count);
         let whole = self.below(2) == 0;
         let fields: Vec<usize> = (0..count).filter(|&field| whole || field == one).collect();
-        let way = self.way(energy);
-        self.region(way, &fields, (2, 1));
+        let notation = self.notation(energy);
+        self.region(notation, &fields, (2, 1));
         self.line(1, "}");
     }
 
     /// Writes the physics of a region, with rows for some of the fields.
-    fn region(&mut self, way: RegionNotation, fields: &[usize], (indent, depth): (usize, usize)) {
+    fn region(
+        &mut self,
+        notation: RegionNotation,
+        fields: &[usize],
+        (indent, depth): (usize, usize),
+    ) {
         self.generator.options.depth = depth;
-        match way {
+        match notation {
             RegionNotation::Pointwise => self.rows(fields, indent),
             RegionNotation::Weak => self.weak(fields, indent),
             RegionNotation::Energy => self.energy(fields, indent),

@@ -32,7 +32,7 @@ fn each_error_becomes_a_compile_error() {
 }
 
 #[test]
-fn what_comes_later_is_an_error() {
+fn later_items_are_errors() {
     let text = expanded("form a { field u: scalar; f0[u] = jump(u); }");
     assert!(text.contains("[E0910]"), "{text}");
 }
@@ -51,7 +51,7 @@ fn adaptive_steps_are_checked() {
 }
 
 #[test]
-fn kernels_are_made_for_what_is_named() {
+fn kernels_are_generated_for_named_items() {
     let form = "form a { field u: scalar; f0[u] = u; f1[u] = grad(u); }";
     let text = expanded(&format!("#![ahead_of_time(tri(1, order = 1))] {form}"));
     for part in ["mod avx512_2d", "mod avx2_2d", "mod portable_2d", "a_residual_tri_1_nodes_"] {
@@ -61,7 +61,7 @@ fn kernels_are_made_for_what_is_named() {
 }
 
 #[test]
-fn what_cannot_be_made_is_an_error() {
+fn unsupported_kernels_are_errors() {
     let form = "form a { field u: vector; f1[u] = cross([1, 2, 3], u)[0] * I; }";
     let text = expanded(&format!("#![ahead_of_time(tri(1))] {form}"));
     assert!(text.contains("no form here holds in the 2 dimensions of a tri"), "{text}");

@@ -50,7 +50,7 @@ fn the_corpus_reads_the_same_through_both_doors() {
 }
 
 #[test]
-fn wrong_files_are_wrong_in_the_same_way() {
+fn wrong_files_have_the_same_mistakes() {
     let mut seen = 0;
     for (name, text) in files("tests/errors") {
         // Some mistakes (brackets, quotes, characters) are reported by Rust instead of the macro.

@@ -217,11 +217,11 @@ impl<'k> Finder<'k> {
 
     fn require(
         &self,
-        holds: bool,
+        is_true: bool,
         array: ArgumentId,
         what: impl FnOnce() -> String,
     ) -> Result<(), String> {
-        if holds {
+        if is_true {
             return Ok(());
         }
         let Argument { name, extent, .. } = &self.arguments[array.index()];

@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn words_come_apart_and_cells_turn() {
+    fn words_split_and_cells_rotate() {
         for dim in [2, 3] {
             let mut classes = std::collections::BTreeMap::new();
             for child in 0..1 << dim {

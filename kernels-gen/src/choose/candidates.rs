@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_chosen_is_what_is_planned() {
+    fn the_chosen_candidate_is_the_plan() {
         let form = poisson();
         for (cell, degree) in [(Cell::Hexahedron, 3), (Cell::Tetrahedron, 1)] {
             let elements = elements(&form, cell, degree, 1, None).expect("elements");

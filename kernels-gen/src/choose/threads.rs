@@ -62,38 +62,46 @@ pub fn choose_for_threads(
     Ok(plans)
 }
 
-/// Returns the plans of the form's single cell integral and of its facet integrals.
-fn of_region(
-    form: &PointForm,
-    elements: &Elements,
-    facts: &MeshFacts,
-    (tasks, of_facets): (&[Task], &[Task]),
+/// The selection of plans for the cells and facets of a form.
+struct Selection<'a> {
+    form: &'a PointForm,
+    elements: &'a Elements,
+    facts: &'a MeshFacts,
     precision: Precision,
-    overrides: &PlanOverrides,
-) -> Result<Vec<Plan>, PlanError> {
-    let own = own_geometry(elements, facts);
-    // Summation batch by batch is decided once the threads of a group are known.
-    let scatter =
-        overrides.scatter.filter(|&scatter| scatter != Scatter::Block).unwrap_or_default();
-    let components = form.fields.first().map_or(1, |field| field.shape.components());
-    let (gpu, sizes) = (&HOPPER, Sizes::new(form, elements));
-    let base = |task: Task| {
+    overrides: &'a PlanOverrides,
+    own_geometry: Geometry,
+    sizes: Sizes,
+}
+
+impl Selection<'_> {
+    /// Returns the components of the first field.
+    fn components(&self) -> usize {
+        self.form.fields.first().map_or(1, |field| field.shape.components())
+    }
+
+    /// Returns the plan of a task in which a thread owns a cell.
+    fn base(&self, task: Task) -> Plan {
+        let Self { overrides, sizes, .. } = self;
         let geometry =
             overrides.geometry.filter(|&wish| wish != Geometry::Stored || !task.stores());
         // If fields share a vector, an index is the offset of a node's entries.
-        let tiles = overrides.tiles.unwrap_or(components > 1 || form.fields.len() > 1);
+        let shared = self.components() > 1 || self.form.fields.len() > 1;
+        // Summation batch by batch is decided once the threads of a group are known.
+        let scatter = overrides.scatter.filter(|&scatter| scatter != Scatter::Block);
         let matrix = task.is_of_matrices();
-        let of_matrix = || overrides.matrix.unwrap_or(Scatter::Owner);
         Plan {
-            tiles,
-            scatter: if task == Task::Matrix { of_matrix() } else { scatter },
-            edges: !matrix && gpu.edges.at(&sizes),
-            unroll: gpu.unroll,
+            tiles: overrides.tiles.unwrap_or(shared),
+            scatter: match task {
+                Task::Matrix => overrides.matrix.unwrap_or(Scatter::Owner),
+                _ => scatter.unwrap_or_default(),
+            },
+            edges: !matrix && HOPPER.edges.at(sizes),
+            unroll: HOPPER.unroll,
             residency: match overrides.residency {
                 _ if matrix => 1,
-                wish => wish.unwrap_or_else(|| gpu.residency.at(&sizes)),
+                wish => wish.unwrap_or_else(|| HOPPER.residency.at(sizes)),
             },
-            in_order: !matrix && overrides.in_order.unwrap_or_else(|| gpu.in_order.at(&sizes)),
+            in_order: !matrix && overrides.in_order.unwrap_or_else(|| HOPPER.in_order.at(sizes)),
             shared_bytes: overrides.shared_bytes.unwrap_or(SHARED_BYTES),
             even_odd: EvenOdd::Always,
             linearisation: match task {
@@ -103,55 +111,103 @@ fn of_region(
             ..Plan::new(
                 Target::Threads,
                 task,
-                overrides.lanes.unwrap_or(gpu.threads),
-                precision,
-                geometry.unwrap_or(own),
+                overrides.lanes.unwrap_or(HOPPER.threads),
+                self.precision,
+                geometry.unwrap_or(self.own_geometry),
             )
         }
-    };
-    let by_lines = |plan: &Plan| {
+    }
+
+    /// Returns the plan with a thread per line, if that is possible and wished for.
+    fn by_lines(&self, plan: &Plan) -> Option<Plan> {
+        let overrides = self.overrides;
         let wanted = overrides.strategy.is_none_or(|strategy| strategy != Strategy::CellPerLane)
             && overrides.scatter != Some(Scatter::Block);
-        if wanted { lines(form, elements, plan, overrides) } else { None }
-    };
-    let place = |plan: Plan| {
-        let line = by_lines(&plan);
-        let roomy = !plan.tiles || components >= form.dim;
-        let corners = || corners(&plan, elements, facts, overrides).filter(|_| roomy);
-        line.or_else(corners).unwrap_or(plan)
-    };
-    let here = matches!(
-        overrides.strategy,
-        None | Some(Strategy::CellPerLane | Strategy::ThreadPerLine { .. })
-    );
-    let curved = matches!(own, Geometry::Nodes(_)) && elements.cell.is_tensor() && here;
-    let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
-    let one_number = form.integrals.iter().all(|integral| numbers(integral) == 1);
-    let wished = (overrides.linearisation, overrides.geometry);
-    let mut plans = Vec::new();
-    for &task in tasks {
-        let plan = base(task);
-        plans.push(match task {
+        if wanted { lines(self.form, self.elements, plan, overrides) } else { None }
+    }
+
+    /// Returns the plan by lines, or with the geometry of corners, or the plan itself.
+    fn place(&self, plan: Plan) -> Plan {
+        let roomy = !plan.tiles || self.components() >= self.form.dim;
+        let corners =
+            || corners(&plan, self.elements, self.facts, self.overrides).filter(|_| roomy);
+        self.by_lines(&plan).or_else(corners).unwrap_or(plan)
+    }
+
+    /// Returns the plan of a task on cells.
+    fn of_task(&self, task: Task) -> Result<Plan, PlanError> {
+        let Self { form, elements, overrides, .. } = self;
+        let by_cells_or_lines = matches!(
+            overrides.strategy,
+            None | Some(Strategy::CellPerLane | Strategy::ThreadPerLine { .. })
+        );
+        let curved = matches!(self.own_geometry, Geometry::Nodes(_))
+            && elements.cell.is_tensor()
+            && by_cells_or_lines;
+        let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
+        let one_number = || form.integrals.iter().all(|integral| numbers(integral) == 1);
+        let wished = (overrides.linearisation, overrides.geometry);
+        let plan = self.base(task);
+        Ok(match task {
             Task::Action if curved => {
-                let candidates = action_candidates(&plan, overrides);
-                let placed: Vec<Plan> = candidates.into_iter().map(place).collect();
+                let candidates = action_candidates(&plan, overrides).into_iter();
+                let placed: Vec<Plan> = candidates.map(|plan| self.place(plan)).collect();
                 // Cells that are too large for one thread are shared by many.
                 let by_line = |plan: &Plan| matches!(plan.strategy, Strategy::ThreadPerLine { .. });
                 let lines: Vec<Plan> =
                     placed.iter().filter(|plan| by_line(plan)).cloned().collect();
                 let candidates = if lines.is_empty() { placed } else { lines };
-                cheapest(form, elements, candidates, &gpu.machine, |_| 1.0)?
+                cheapest(form, elements, candidates, &HOPPER.machine, |_| 1.0)?
             }
-            Task::Action if wished == (None, None) && one_number && gpu.reads_points.at(&sizes) => {
-                place(Plan { linearisation: Linearisation::Stored, ..plan })
+            Task::Action
+                if wished == (None, None)
+                    && HOPPER.reads_points.at(&self.sizes)
+                    && one_number() =>
+            {
+                self.place(Plan { linearisation: Linearisation::Stored, ..plan })
             }
             // One thread owns a whole cell.
             task if task.is_of_matrices() => plan,
             // No summation here, and the values at corners are not available.
-            _ if task.stores() || task.transfers() => by_lines(&plan).unwrap_or(plan),
-            _ => place(plan),
-        });
+            _ if task.stores() || task.transfers() => self.by_lines(&plan).unwrap_or(plan),
+            _ => self.place(plan),
+        })
     }
+
+    /// Returns plans for cells with hanging nodes. If a strategy does not support them, one thread processes a cell and
+    /// reads no data stored per batch by other kernels.
+    fn with_hanging_nodes(&self, plans: &[Plan]) -> Vec<Plan> {
+        let alone = |plan: Plan| Plan {
+            hanging: true,
+            edges: false,
+            indices: plan.indices,
+            geometry: match plan.geometry {
+                Geometry::Stored => self.own_geometry,
+                other => other,
+            },
+            linearisation: Linearisation::Recompute,
+            ..self.base(plan.task)
+        };
+        let supported = |plan: &Plan| check(self.form, self.elements, plan).is_ok();
+        with_hanging_nodes(plans, self.own_geometry)
+            .into_iter()
+            .map(|plan| if supported(&plan) { plan } else { alone(plan) })
+            .collect()
+    }
+}
+
+/// Returns the plans of the form's single cell integral and of its facet integrals.
+fn of_region(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    (tasks, of_facets): (&[Task], &[Task]),
+    precision: Precision,
+    overrides: &PlanOverrides,
+) -> Result<Vec<Plan>, PlanError> {
+    let own_geometry = own_geometry(elements, facts);
+    let sizes = Sizes::new(form, elements);
+    let selection = Selection { form, elements, facts, precision, overrides, own_geometry, sizes };
     let sum = |plan: Plan| {
         if !plan.task.stores() && !plan.task.is_of_matrices() {
             summing(form, elements, plan, overrides)
@@ -159,45 +215,33 @@ fn of_region(
             plan
         }
     };
-    let mut plans: Vec<Plan> = plans.into_iter().map(sum).collect();
+    let of_task = |&task: &Task| selection.of_task(task).map(sum);
+    let mut plans = tasks.iter().map(of_task).collect::<Result<Vec<Plan>, PlanError>>()?;
     for (task, reader) in readers(&plans) {
         let same = |plan: &Plan| (plan.lanes, &plan.slots) == (reader.lanes, &reader.slots);
         if !plans.iter().any(|plan| plan.task == task && same(plan)) {
-            let plan = base(task);
-            let line = by_lines(&plan).filter(|line| same(line));
+            let plan = selection.base(task);
+            let line = selection.by_lines(&plan).filter(|line| same(line));
             let Plan { lanes, scatter, slots, .. } = reader;
             plans.push(line.unwrap_or(Plan { lanes, scatter, slots, ..plan }));
         }
     }
-    let hanging = facts.hanging.then(|| with_hanging_nodes(&plans, own));
+    let hanging = facts.hanging.then(|| selection.with_hanging_nodes(&plans));
     if facts.constrained {
-        plans.extend(by_unknowns(&plans, own));
+        plans.extend(by_unknowns(&plans, own_geometry));
     }
-    // If a strategy does not support hanging nodes, one thread processes a cell and reads no data stored per batch by
-    // other kernels.
-    for plan in hanging.into_iter().flatten() {
-        let stored = plan.geometry == Geometry::Stored;
-        let alone = |plan: Plan| Plan {
-            hanging: true,
-            edges: false,
-            indices: plan.indices,
-            geometry: if stored { own } else { plan.geometry },
-            linearisation: Linearisation::Recompute,
-            ..base(plan.task)
-        };
-        plans.push(if check(form, elements, &plan).is_ok() { plan } else { alone(plan) });
-    }
+    plans.extend(hanging.into_iter().flatten());
     // Data stored for other kernels than these has its own batches.
-    let apart = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
-    let (apart, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(apart);
+    let separate = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
+    let (separate, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(separate);
     let mut plans = transposed::transpose(form, elements, plans, overrides)?;
-    plans.extend(apart);
+    plans.extend(separate);
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
         edges: false,
         residency: 1,
         in_order: false,
-        ..base(task)
+        ..selection.base(task)
     }));
     Ok(plans)
 }
@@ -447,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_room_takes_the_place_of_values() {
+    fn data_beyond_the_budget_replaces_values() {
         let facts = MeshFacts::default();
         let tasks = [Task::Residual, Task::Action];
         let text = "form f { field u: vector; f1[u] = (1 + u[0]^2) * grad(u); }";
@@ -519,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_stored_on_curved_cells_has_the_batches_of_its_readers() {
+    fn stored_data_of_curved_cells_has_the_batches_of_its_readers() {
         let facts = MeshFacts { order: 2, constrained: true, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let mut stored = 0;

@@ -1,6 +1,6 @@
 //! Measured thresholds, one value per family of devices. For another GPU, measure again and add one more [`Gpu`].
 //!
-//! A threshold is a table of [`SizeRule`]s, of which the first that holds decides. Figures without a unit are billions
+//! A threshold is a table of [`SizeRule`]s, of which the first that applies decides. Figures without a unit are billions
 //! of unknowns a second at 10 million unknowns in double precision; they were measured with `wf bench`, and are
 //! repeated in `docs/benchmarks.md` where they decide something else, too.
 
@@ -44,7 +44,7 @@ impl Sizes {
     }
 }
 
-/// The condition of a table row; an absent condition always holds.
+/// The condition of a table row; an absent condition always applies.
 #[derive(Clone, Copy)]
 struct SizeRule {
     cells: &'static [Cell],
@@ -52,8 +52,8 @@ struct SizeRule {
     points: SizeRange,
     line: SizeRange,
     components: SizeRange,
-    /// Points times components: the values that a thread with a whole cell holds.
-    held: SizeRange,
+    /// Points times components: the values that a thread with a whole cell applies.
+    values: SizeRange,
     flat: Option<bool>,
     collocated: Option<bool>,
     linear: Option<bool>,
@@ -81,7 +81,7 @@ const ANY: SizeRule = SizeRule {
     points: ALL,
     line: ALL,
     components: ALL,
-    held: ALL,
+    values: ALL,
     flat: None,
     collocated: None,
     linear: None,
@@ -98,7 +98,7 @@ const BUSY: SizeRule =
     SizeRule { components: (3, 3), points: (0, 8), flat: Some(false), ..HEX_DEGREE_1 };
 
 impl SizeRule {
-    fn holds(&self, sizes: &Sizes) -> bool {
+    fn applies(&self, sizes: &Sizes) -> bool {
         let within = |span: SizeRange, number: usize| span.0 <= number && number <= span.1;
         let is = |wanted: Option<bool>, one: bool| wanted.is_none_or(|wanted| wanted == one);
         (self.cells.is_empty() || self.cells.contains(&sizes.cell))
@@ -106,7 +106,7 @@ impl SizeRule {
             && within(self.points, sizes.points)
             && within(self.line, sizes.line)
             && within(self.components, sizes.components)
-            && within(self.held, sizes.points * sizes.components)
+            && within(self.values, sizes.points * sizes.components)
             && is(self.flat, sizes.flat)
             && is(self.collocated, sizes.collocated)
             && is(self.linear, sizes.linear)
@@ -118,7 +118,7 @@ pub(super) struct RuleTable<T: 'static>(&'static [(SizeRule, T)], T);
 
 impl<T: Copy> RuleTable<T> {
     pub(super) fn at(&self, sizes: &Sizes) -> T {
-        let found = self.0.iter().find(|(rule, _)| rule.holds(sizes));
+        let found = self.0.iter().find(|(rule, _)| rule.applies(sizes));
         found.map_or(self.1, |&(_, value)| value)
     }
 }
@@ -299,7 +299,7 @@ pub(super) const HOPPER: Gpu = Gpu {
         pay: RuleTable(
             &[
                 (SizeRule { degree: (0, 1), ..ANY }, false),
-                (SizeRule { held: (0, HELD), linear: Some(true), ..QUAD }, false),
+                (SizeRule { values: (0, UNROLLED_VALUES), linear: Some(true), ..QUAD }, false),
                 (SizeRule { line: from(3), ..QUAD }, true),
                 (SizeRule { line: (0, 3), components: (0, 2), ..HEX }, false),
                 (SizeRule { line: from(3), ..HEX }, true),
@@ -389,7 +389,7 @@ pub(super) const HOPPER: Gpu = Gpu {
 };
 
 /// Values per thread, points times components, up to which its loops over a cell are unrolled.
-const HELD: usize = 128;
+const UNROLLED_VALUES: usize = 128;
 
 /// The register limit per thread.
 const ALL_REGISTERS: usize = 255;

@@ -169,11 +169,11 @@ fn preamble(words: &Vocabulary, precision: Precision, kernels: &str) -> String {
 /// or a later retained block refers to.
 fn called(text: &str, kernels: &str) -> String {
     let blocks: Vec<&str> = text.trim_end().split("\n\n").collect();
-    let mut said: BTreeSet<&str> = names(kernels).collect();
+    let mut used: BTreeSet<&str> = names(kernels).collect();
     let mut kept = Vec::new();
     for (number, block) in blocks.iter().enumerate().rev() {
-        if number == 0 || declared(block).any(|name| said.contains(name)) {
-            said.extend(names(block));
+        if number == 0 || declared(block).any(|name| used.contains(name)) {
+            used.extend(names(block));
             kept.push(*block);
         }
     }

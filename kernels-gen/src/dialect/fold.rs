@@ -9,7 +9,7 @@
 //!
 //! The operations and their rounding stay the same; the change of evaluation order is unobservable.
 
-use crate::kir::{Binary, Kernel, LocalId, Op, SharedId, Statement, Unary, ValueId};
+use crate::kir::{Binary, Kernel, Label, LocalId, Op, SharedId, Statement, Unary, ValueId};
 use fem_dsl::arena::IndexVec;
 use std::ops::Deref;
 
@@ -82,6 +82,8 @@ pub(super) struct FoldedKernel {
     kernel: Kernel,
     pub(super) style: Style,
     folded: IndexVec<ValueId, bool>,
+    /// The labels of values; empty until the folded values are known.
+    labels: IndexVec<ValueId, Option<Label>>,
 }
 
 impl Deref for FoldedKernel {
@@ -112,11 +114,21 @@ impl FoldedKernel {
         };
         let folded = kernel.values.iter().map(|_| false).collect();
         let once: IndexVec<ValueId, bool> = kernel.values.ids().map(once).collect();
-        let mut own = Self { kernel, style, folded };
+        let labels = IndexVec::new();
+        let mut own = Self { kernel, style, folded, labels };
         let body = std::mem::take(&mut own.kernel.body);
         own.fold(&body, &once, &length);
         own.kernel.body = body;
+        own.labels = own.kernel.labels();
         own
+    }
+
+    /// Returns the name of a value: its own, or its label as in `v3_7`. While the folded values are determined, all
+    /// labels have the same length: which values are folded does not depend on their numbers.
+    pub(super) fn value_name(&self, id: ValueId) -> String {
+        let typical = Label { section: 10, number: 0 };
+        let Label { section, number } = self.labels.get(id).copied().flatten().unwrap_or(typical);
+        self.kernel.values[id].name.clone().unwrap_or_else(|| format!("v{section}_{number}"))
     }
 
     /// Returns whether a value is folded into its use.
@@ -132,11 +144,11 @@ impl FoldedKernel {
     ) {
         // Foldable values that have not been used so far, and the position of their evaluation.
         let mut waiting: Vec<(ValueId, ReadSet, usize)> = Vec::new();
-        for (now, statement) in body.iter().enumerate() {
-            let (used, own) = match statement {
-                Statement::Comment(_) => continue,
+        let printed = body.iter().filter(|statement| !matches!(statement, Statement::Comment(_)));
+        for (now, statement) in printed.enumerate() {
+            let (used, own): (Vec<ValueId>, _) = match statement {
                 Statement::Let(id) => (self.kernel.values[*id].op.operands().collect(), Some(*id)),
-                other => (operands(other), None),
+                other => (other.stored().collect(), None),
             };
             let own_length = own.and_then(|id| length(self, id));
             if own.is_some() && own_length.is_none() {
@@ -264,7 +276,7 @@ impl UseCounter<'_> {
                 other => {
                     let alone = matches!(other, Statement::Scatter { .. }) && !self.scatters;
                     let times = if alone { 2 } else { 1 };
-                    (0..times).flat_map(|_| operands(other)).for_each(|id| self.used(id, block));
+                    (0..times).flat_map(|_| other.stored()).for_each(|id| self.used(id, block));
                 }
             }
         }
@@ -280,19 +292,4 @@ impl UseCounter<'_> {
 /// Returns whether an operand occurs twice in the text of an operation.
 fn repeats(op: &Op) -> bool {
     matches!(op, Op::Unary(Unary::Sign, _) | Op::Binary(Binary::Min | Binary::Max, ..))
-}
-
-/// Returns the values that a statement writes.
-fn operands(statement: &Statement) -> Vec<ValueId> {
-    match statement {
-        Statement::StoreLocal(_, _, value)
-        | Statement::StoreShared(_, _, value)
-        | Statement::StoreLanes(_, _, value)
-        | Statement::StoreAt { value, .. }
-        | Statement::Scatter { value, .. } => vec![*value],
-        Statement::ScatterEdge { values, .. } => {
-            values.iter().flat_map(|(_, ends)| ends).copied().collect()
-        }
-        _ => Vec::new(),
-    }
 }

@@ -124,7 +124,10 @@ impl NameTable<'_> {
 
     /// Returns any other name, with a number if it is in use.
     fn numbered(&mut self, name: &str) -> String {
-        let own = self.words.own(name);
+        let mut own = self.words.own(name);
+        if is_label(&own) {
+            own.push('_');
+        }
         let Self { words, used, numbers } = self;
         let mut number = numbers.get(&own).copied().unwrap_or_default();
         loop {
@@ -171,14 +174,20 @@ impl ReservedNames {
     /// Returns whether a name is reserved.
     fn is_taken(&self, name: &str) -> bool {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        // `v7` is an unnamed value.
-        let unnamed = stem.len() < name.len() && stem == "v";
-        unnamed || is_one(self.types, stem) || is_one(self.taken, name)
+        is_label(name) || is_one(self.types, stem) || is_one(self.taken, name)
     }
 
     fn of_table(&self, name: &str) -> String {
         if self.macros { name.to_owned() } else { name.to_uppercase() }
     }
+}
+
+/// Returns whether a name is that of an unnamed value, as `v3_7`, or would become one by a number, as `v3`.
+fn is_label(name: &str) -> bool {
+    let Some(numbers) = name.strip_prefix('v') else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let (section, number) = numbers.split_once('_').unwrap_or((numbers, "0"));
+    is_number(section) && is_number(number)
 }
 
 fn is_one(words: &str, word: &str) -> bool {
@@ -232,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_mean_something_in_c_get_an_underscore() {
+    fn reserved_names_of_c_get_an_underscore() {
         let names = ["u", "double", "double_", "float4", "sin", "v7", "u_12", "u1", "kernel", "u"];
         let names = [&names[..], &["M_PI", "v", "f", "uint", "FLT_MAX", "E", "gen", "i7"]].concat();
         let want =
@@ -242,10 +251,10 @@ mod tests {
     }
 
     #[test]
-    fn names_that_mean_something_in_rust_get_an_underscore() {
+    fn reserved_names_of_rust_get_an_underscore() {
         let names = ["u", "gen", "gen_", "double", "V", "v", "v1", "v1_0", "M_PI", "i7", "T", "u"];
         let want =
-            ["u", "gen_", "gen__", "double", "V_", "v", "v1_", "v1_0", "M_PI", "i7", "T", "u_"];
+            ["u", "gen_", "gen__", "double", "V_", "v", "v1_", "v1_0_", "M_PI", "i7", "T", "u_"];
         assert_eq!(renamed(&names, &RUST), want);
     }
 

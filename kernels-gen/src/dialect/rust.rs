@@ -74,10 +74,10 @@ fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
     for (precision, lanes) in kinds {
         let of = |kernel: &Kernel| (kernel.precision, kernel.lanes) == (precision, lanes);
         let own = bodies.iter().filter(|(kernel, _)| of(kernel));
-        let said: Vec<&str> = own.map(|(_, body)| body.as_str()).collect();
-        let called = said.iter().any(|kernel| vocabulary::calls(kernel));
+        let bodies_of_type: Vec<&str> = own.map(|(_, body)| body.as_str()).collect();
+        let called = bodies_of_type.iter().any(|kernel| vocabulary::calls(kernel));
         let words = isa.vocabulary(precision, lanes, called);
-        let words = vocabulary::used(&words, &said.join("\n"));
+        let words = vocabulary::used(&words, &bodies_of_type.join("\n"));
         let _ = writeln!(text, "\n/// {lanes} numbers, and what is done with them.");
         let _ = writeln!(text, "mod {}x{lanes} {{", scalar(precision));
         indented(&mut text, &words);

@@ -629,7 +629,7 @@ impl Builder {
     /// Distributes `count` entries over the threads or lanes: full rounds, then the remainder. `body` reads the data of
     /// an entry and writes it under the given conditions. In the last round, reads are unconditional, because PoCL
     /// reads out of bounds even under a condition.
-    pub fn deal_out(
+    pub fn distribute(
         &mut self,
         count: usize,
         body: &mut dyn FnMut(&mut Self, &Index, Vec<Condition>),

@@ -56,7 +56,7 @@ impl Condition {
     }
 
     /// Returns whether values of its variables satisfy it; conditions without variables are satisfied by any.
-    pub fn holds(&self, of: impl Fn(VarId) -> i64) -> bool {
+    pub fn is_true(&self, of: impl Fn(VarId) -> i64) -> bool {
         let number = self.vars().next().map_or(0, &of);
         match *self {
             Self::Below(_, bound) => number < bound as i64,

@@ -11,6 +11,7 @@
 
 mod arrays;
 mod machine;
+mod shared;
 #[cfg(test)]
 mod tests;
 mod threads;

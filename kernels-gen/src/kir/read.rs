@@ -1,8 +1,7 @@
 //! `read`: the text of kernels → [`Kernel`]s; the inverse of their `Display`.
 //!
-//! The grammar is in `docs/design/kir.md`. A text is read line by line: the head declares arrays, variables, tables and
-//! constants; then come statements, each indented by its depth. The reader checks that everything that is named is
-//! declared. [`verify`](super::verify) checks the rest.
+//! The grammar is in `docs/design/kir.md`. A text is read line by line: the head declares arrays, tables and variables;
+//! then come statements, each indented by its depth. The reader checks labels of values and that every name is declared. [`verify`](super::verify) checks the rest.
 //!
 //! Loops and conditions nest at most [`DEEPEST`] levels, and the stack of open ones is explicit: no text overflows the
 //! stack, and none panics.
@@ -12,11 +11,12 @@ mod line;
 #[cfg(test)]
 mod tests;
 
+use super::number::Labeller;
 use super::{
-    Argument, Element, Entries, Kernel, Local, Op, Precision, Rule, Statement, Table, TableId,
-    Thread, Value, ValueId, Var, VarId,
+    Argument, Element, Entries, Kernel, Label, Local, Precision, Rule, Statement, Table, TableId,
+    Thread, ValueId, Var, VarId,
 };
-use body::{Block, Part, nest, push, remark, value_id};
+use body::{Block, Part, nest, push};
 use fem_dsl::arena::{Id, IndexVec};
 use line::{Line, Position};
 use std::collections::BTreeMap;
@@ -104,11 +104,11 @@ impl<'t> Lines<'t> {
 struct Reader {
     kernel: Kernel,
     vars: BTreeMap<usize, Var>,
-    values: BTreeMap<usize, Value>,
-    /// The constant that a number stands for, by the number's bits.
+    /// The values that are defined, by their labels.
+    values: BTreeMap<Label, ValueId>,
+    labels: Labeller,
+    /// The constant of each number, by the number's bits.
     constants: BTreeMap<u64, ValueId>,
-    /// The position of the first use of each value.
-    used: BTreeMap<usize, Position>,
     /// The name by which a variable is called first, and where.
     called: BTreeMap<usize, (String, Position)>,
 }
@@ -129,8 +129,14 @@ impl Reader {
         while let Some(mut line) = lines.of_kernel() {
             lines.next();
             let depth = line.depth()?;
-            nest(&mut open, depth, &line)?;
-            match reader.statement(&mut line)? {
+            if nest(&mut open, depth, &line)? {
+                reader.labels.end_section();
+            }
+            let part = reader.statement(&mut line)?;
+            if !matches!(part, Part::Statement(Statement::Let(_))) {
+                reader.labels.end_section();
+            }
+            match part {
                 Part::Statement(statement) => push(&mut open, statement),
                 Part::Block(block) => open.push(block),
             }
@@ -190,8 +196,8 @@ impl Reader {
             kernel,
             vars: BTreeMap::new(),
             values: BTreeMap::new(),
+            labels: Labeller::default(),
             constants: BTreeMap::new(),
-            used: BTreeMap::new(),
             called: BTreeMap::new(),
         })
     }
@@ -235,16 +241,6 @@ impl Reader {
             line.expect(" = ")?;
             let rule = Rule::Integer(self.integer(&mut line)?);
             self.declare(&line, id, Var { name, rule })?;
-        } else if line.eat("const ") {
-            let id = value_id(&mut line)?;
-            line.expect(" = ")?;
-            let number = line.real()?;
-            let value =
-                Value { op: Op::Constant(number), varying: false, name: remark(&mut line)? };
-            self.define(&line, id, value)?;
-            self.constants.entry(number.to_bits()).or_insert(id);
-        } else if line.eat("unplaced ") {
-            self.value(&mut line)?;
         } else {
             return Ok(false);
         }
@@ -312,22 +308,9 @@ impl Reader {
         }
     }
 
-    /// Defines a value; one that is defined in the same way again stays.
-    fn define(&mut self, line: &Line<'_>, id: ValueId, value: Value) -> Result<(), ReadError> {
-        match self.values.get(&id.index()) {
-            Some(known) if *known != value => Err(line
-                .error(&format!("one definition of {id}"), "give each value a number of its own")),
-            Some(_) => Ok(()),
-            None => {
-                self.values.insert(id.index(), value);
-                Ok(())
-            }
-        }
-    }
-
     /// The kernel, if everything that is named is declared and numbers leave no gap.
     fn finish(self, body: Vec<Statement>, start: Position) -> Result<Kernel, ReadError> {
-        let Self { mut kernel, vars, values, used, called, .. } = self;
+        let Self { mut kernel, vars, called, .. } = self;
         for (id, (name, position)) in called {
             let (found, help) =
                 (format!("`{name}.{id}`"), "declare it by `counted`, `thread` or `=`");
@@ -340,29 +323,15 @@ impl Reader {
                 None => return Err(position.error("a variable that is declared", &found, help)),
             }
         }
-        for (id, position) in used {
-            if !values.contains_key(&id) {
-                let help = "define it by `const`, or by a line `%N = …`";
-                return Err(position.error("a value that is defined", &format!("`%{id}`"), help));
-            }
-        }
-        let help = "number variables and values 0, 1, 2, … without gaps";
-        if let Some(gap) = gap(&vars) {
+        if let Some(gap) = vars.keys().enumerate().find_map(|(id, &key)| (id != key).then_some(id))
+        {
+            let help = "number variables 0, 1, 2, … without gaps";
             return Err(start.error(&format!("a kernel with variable {gap}"), "none", help));
         }
-        if let Some(gap) = gap(&values) {
-            return Err(start.error(&format!("a kernel with value %{gap}"), "none", help));
-        }
         kernel.vars = vars.into_values().collect();
-        kernel.values = values.into_values().collect();
         kernel.body = body;
         Ok(kernel)
     }
-}
-
-/// The first number that a map leaves out.
-fn gap<T>(map: &BTreeMap<usize, T>) -> Option<usize> {
-    map.keys().enumerate().find(|(number, key)| number != *key).map(|(number, _)| number)
 }
 
 /// Returns whether a declaration of this kind of array comes next; it must have the next number.

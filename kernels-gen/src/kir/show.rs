@@ -1,15 +1,14 @@
-//! The textual form of a kernel: what `wf emit --stage lower` prints and [`read`](super::read) reads back.
+//! The textual form of a kernel, which `wf emit --stage lower` prints and [`read`](super::read) reads back.
 //!
-//! The grammar is in `docs/design/kir.md`. The text is complete: it holds every field of a [`Kernel`], numbers bit by bit.
-//! [`Kernel::fingerprint`] is a shorter form of it, of which the hash of a kernel is taken: tables are digests, and
-//! constants, loop variables and values without a `Let` are not declared.
+//! The grammar is in `docs/design/kir.md`. The text is complete: it contains every field of a [`Kernel`], numbers bit by
+//! bit. [`Kernel::fingerprint`] is the same text with digests of tables; the hash of a kernel is its hash.
 
 use super::{
-    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Op, Rule, Run, Statement, Table,
-    Thread, ValueId, VarId, Write,
+    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Label, Op, Rule, Run, Statement,
+    Table, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::{Id, IndexVec};
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt;
 
 /// Reals and positions of a table in a row; a table with no more of them stands on one line.
@@ -20,13 +19,12 @@ const DIGITS: usize = 24;
 
 impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Printer::new(self, Form::Complete).kernel(f)
+        Printer { kernel: self, labels: self.labels(), print_table: entries }.kernel(f)
     }
 }
 
 impl Kernel {
-    /// The text that identifies a kernel. It leaves out the numbers of constants that are stored as they are: strategies
-    /// store only 0 and 1 in this way.
+    /// Returns the text that identifies a kernel.
     pub fn fingerprint(&self) -> String {
         Fingerprint(self).to_string()
     }
@@ -36,7 +34,7 @@ struct Fingerprint<'k>(&'k Kernel);
 
 impl fmt::Display for Fingerprint<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        Printer::new(self.0, Form::Fingerprint).kernel(f)
+        Printer { kernel: self.0, labels: self.0.labels(), print_table: summary }.kernel(f)
     }
 }
 
@@ -72,60 +70,16 @@ fn digest(entries: impl Iterator<Item = u64>) -> u64 {
     })
 }
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
-    Complete,
-    Fingerprint,
-}
-
 struct Printer<'k> {
     kernel: &'k Kernel,
-    form: Form,
-    /// The values that a `Let` places.
-    placed: IndexVec<ValueId, bool>,
-    /// The constant that a number in the body stands for, by the number's bits.
-    constants: BTreeMap<u64, ValueId>,
+    labels: IndexVec<ValueId, Option<Label>>,
+    print_table: fn(&Table, &mut fmt::Formatter<'_>) -> fmt::Result,
 }
 
-impl<'k> Printer<'k> {
-    fn new(kernel: &'k Kernel, form: Form) -> Self {
-        let mut placed: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
-        let mut constants = BTreeMap::new();
-        if form == Form::Complete {
-            let mut mark = |statement: &Statement| match statement {
-                Statement::Let(id) if id.index() < placed.len() => placed[*id] = true,
-                _ => {}
-            };
-            kernel.body.iter().for_each(|statement| statement.for_each(&mut mark));
-            for (id, value) in kernel.values.iter_enumerated() {
-                if let (Op::Constant(number), false, false) = (&value.op, value.varying, placed[id])
-                {
-                    constants.entry(number.to_bits()).or_insert(id);
-                }
-            }
-        }
-        Self { kernel, form, placed, constants }
-    }
-
-    fn is_complete(&self) -> bool {
-        self.form == Form::Complete
-    }
-
+impl Printer<'_> {
     fn var(&self, id: VarId) -> String {
-        match self.kernel.vars.get(id) {
-            Some(var) if self.is_complete() => format!("{}.{}", quoted(&var.name), id.index()),
-            Some(var) => format!("{}.{}", var.name, id.index()),
-            None => format!("?.{}", id.index()),
-        }
-    }
-
-    /// A variable that a fingerprint has by its number alone.
-    fn bare(&self, id: VarId) -> String {
-        if self.is_complete() { self.var(id) } else { id.to_string() }
-    }
-
-    fn name(&self, name: &str) -> String {
-        if self.is_complete() { quoted(name) } else { name.to_owned() }
+        let name = self.kernel.vars.get(id).map_or("?".to_owned(), |var| quoted(&var.name));
+        format!("{name}.{}", id.index())
     }
 
     fn index(&self, index: &Index) -> String {
@@ -140,47 +94,39 @@ impl<'k> Printer<'k> {
         parts.join(" + ")
     }
 
-    /// An operand: a constant by its number, where only one can be meant.
+    /// An operand: a constant by its number, any other value by its label.
     fn operand(&self, id: ValueId) -> String {
         match self.kernel.values.get(id).map(|value| &value.op) {
-            Some(Op::Constant(constant)) if !self.is_complete() => constant.to_string(),
-            Some(Op::Constant(constant))
-                if self.constants.get(&constant.to_bits()) == Some(&id) =>
-            {
-                number(*constant)
-            }
-            _ => id.to_string(),
+            Some(Op::Constant(constant)) => number(*constant),
+            _ => self.label(id),
         }
     }
 
-    /// A value that is stored, which a fingerprint has by its number in the kernel alone.
-    fn stored(&self, id: ValueId) -> String {
-        if self.is_complete() { self.operand(id) } else { id.to_string() }
+    /// The label of a value; the id of one that has none, which no valid kernel refers to.
+    fn label(&self, id: ValueId) -> String {
+        let label = self.labels.get(id).copied().flatten();
+        label.map_or_else(|| id.to_string(), |label| format!("%{label}"))
     }
 
     fn kernel(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Kernel { name, precision, lanes, threads, group, series, block, .. } = self.kernel;
-        write!(f, "kernel {} : {precision:?} x {lanes}", self.name(name))?;
-        let complete = self.is_complete();
-        if *threads > 0 || (complete && *group != 1) {
+        write!(f, "kernel {} : {precision:?} x {lanes}", quoted(name))?;
+        if *threads > 0 || *group != 1 {
             write!(f, ", {threads} threads for {group} batches")?;
         }
-        if if complete { *series != 1 } else { *threads > 0 && *series > 1 } {
+        if *series != 1 {
             write!(f, ", {series} times")?;
         }
-        if if complete { *block != 1 } else { *block > 1 } {
+        if *block != 1 {
             write!(f, ", {block} batches a stage")?;
         }
         writeln!(f)?;
         self.arrays(f)?;
-        if complete {
-            self.tables(f)?;
-            self.vars(f)?;
-            self.unplaced(f)?;
-        } else {
-            self.vars(f)?;
-            self.tables(f)?;
+        for (id, table) in self.kernel.tables.iter_enumerated() {
+            write!(f, "  {id} {}: ", quoted(&table.name))?;
+            (self.print_table)(table, f)?;
         }
+        self.vars(f)?;
         self.block(&self.kernel.body, 1, f)
     }
 
@@ -189,39 +135,28 @@ impl<'k> Printer<'k> {
         for (id, argument) in kernel.arguments.iter_enumerated() {
             let access = if argument.written { "inout" } else { "in" };
             let mark = if kernel.active == Some(id) { " (active lanes)" } else { "" };
-            let name = self.name(&argument.name);
+            let name = quoted(&argument.name);
             writeln!(f, "  {access} {id} {name}: {:?}{mark}", argument.element)?;
         }
         for (id, local) in kernel.locals.iter_enumerated() {
-            writeln!(f, "  {id} {}[{}]", self.name(&local.name), local.length)?;
+            writeln!(f, "  {id} {}[{}]", quoted(&local.name), local.length)?;
         }
         for (id, array) in kernel.integers.iter_enumerated() {
-            writeln!(f, "  {id} {}[{}]", self.name(&array.name), array.length)?;
+            writeln!(f, "  {id} {}[{}]", quoted(&array.name), array.length)?;
         }
         for (id, shared) in kernel.shared.iter_enumerated() {
-            writeln!(f, "  {id} {}[{}]", self.name(&shared.name), shared.length)?;
-        }
-        Ok(())
-    }
-
-    fn tables(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (id, table) in self.kernel.tables.iter_enumerated() {
-            write!(f, "  {id} {}: ", self.name(&table.name))?;
-            if self.is_complete() { entries(table, f)? } else { summary(table, f)? }
+            writeln!(f, "  {id} {}[{}]", quoted(&shared.name), shared.length)?;
         }
         Ok(())
     }
 
     /// Variables that no statement declares.
     fn vars(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let complete = self.is_complete();
-        if complete {
-            let counted =
-                self.kernel.vars.iter_enumerated().filter(|(_, var)| var.rule == Rule::Counted);
-            let names: Vec<String> = counted.map(|(id, _)| self.var(id)).collect();
-            if !names.is_empty() {
-                writeln!(f, "  counted {}", names.join(" "))?;
-            }
+        let counted =
+            self.kernel.vars.iter_enumerated().filter(|(_, var)| var.rule == Rule::Counted);
+        let names: Vec<String> = counted.map(|(id, _)| self.var(id)).collect();
+        if !names.is_empty() {
+            writeln!(f, "  counted {}", names.join(" "))?;
         }
         let mut set = BTreeSet::new();
         let mut mark = |statement: &Statement| {
@@ -231,47 +166,28 @@ impl<'k> Printer<'k> {
         };
         self.kernel.body.iter().for_each(|statement| statement.for_each(&mut mark));
         for (id, var) in self.kernel.vars.iter_enumerated() {
-            let (name, keyword) = (self.var(id), if complete { "thread " } else { "" });
+            let name = self.var(id);
             match &var.rule {
                 Rule::Counted => {}
-                Rule::Integer(integer) if complete && !set.contains(&id) => {
+                Rule::Integer(integer) if !set.contains(&id) => {
                     writeln!(f, "  unset {name} = {}", self.integer(integer))?;
                 }
                 Rule::Integer(_) => {}
                 Rule::Thread(thread) => match *thread {
                     Thread::Digit { divisor, modulus } => {
-                        writeln!(f, "  {keyword}{name} = thread / {divisor} mod {modulus}")?;
+                        writeln!(f, "  thread {name} = thread / {divisor} mod {modulus}")?;
                     }
-                    Thread::Member => writeln!(f, "  {keyword}{name} = thread or lane")?,
-                    Thread::Listed(table) => writeln!(f, "  {keyword}{name} = {table}[thread]")?,
+                    Thread::Member => writeln!(f, "  thread {name} = thread or lane")?,
+                    Thread::Listed(table) => writeln!(f, "  thread {name} = {table}[thread]")?,
                     Thread::Border { digits: [a, b], last } => {
-                        let (a, b) = (self.bare(a), self.bare(b));
-                        writeln!(f, "  {keyword}{name} = {a} or {b} is 0 or {last}")?;
+                        let (a, b) = (self.var(a), self.var(b));
+                        writeln!(f, "  thread {name} = {a} or {b} is 0 or {last}")?;
                     }
                     Thread::Batch { divisor } => {
-                        writeln!(f, "  {keyword}{name} = the batch of cell thread / {divisor}")?;
+                        writeln!(f, "  thread {name} = the batch of cell thread / {divisor}")?;
                     }
                 },
             }
-        }
-        Ok(())
-    }
-
-    /// Values that no `Let` places: constants, and values that passes have dropped from the body.
-    fn unplaced(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let is_constant = |id: ValueId| {
-            let value = &self.kernel.values[id];
-            matches!(value.op, Op::Constant(_)) && !value.varying
-        };
-        let ids = || self.kernel.values.ids().filter(|&id| !self.placed[id]);
-        for id in ids().filter(|&id| is_constant(id)) {
-            let value = &self.kernel.values[id];
-            write!(f, "  const {id} = {}", self.operation(&value.op))?;
-            self.value_name(id, f)?;
-        }
-        for id in ids().filter(|&id| !is_constant(id)) {
-            write!(f, "  unplaced ")?;
-            self.value(id, f)?;
         }
         Ok(())
     }
@@ -290,19 +206,19 @@ impl<'k> Printer<'k> {
         match statement {
             Statement::Let(id) => self.value(*id, f),
             Statement::StoreLocal(local, at, value) => {
-                writeln!(f, "{local}[{}] = {}", self.index(at), self.stored(*value))
+                writeln!(f, "{local}[{}] = {}", self.index(at), self.operand(*value))
             }
             Statement::StoreShared(shared, at, value) => {
-                writeln!(f, "{shared}[{}] = {}", self.index(at), self.stored(*value))
+                writeln!(f, "{shared}[{}] = {}", self.index(at), self.operand(*value))
             }
             Statement::StoreLanes(argument, at, value) => {
-                writeln!(f, "{argument}[{}, lane] = {}", self.index(at), self.stored(*value))
+                writeln!(f, "{argument}[{}, lane] = {}", self.index(at), self.operand(*value))
             }
             Statement::StoreInteger(array, at, var) => {
                 writeln!(f, "{array}[{}] = {}", self.index(at), self.var(*var))
             }
             Statement::StoreAt { target, var, scale, offset, value, write } => {
-                let (var, verb, value) = (self.var(*var), self.verb(*write), self.stored(*value));
+                let (var, verb, value) = (self.var(*var), self.verb(*write), self.operand(*value));
                 writeln!(f, "{target}[{var} * {scale} + {offset}] {verb} {value}")
             }
             Statement::For { var, extent, .. } => writeln!(f, "for {} < {extent}", self.var(*var)),
@@ -316,23 +232,18 @@ impl<'k> Printer<'k> {
                 writeln!(f, "{} = {}", self.var(*var), integer.unwrap_or_else(|| "?".to_owned()))
             }
             Statement::Scatter { target, to, value, write } => {
-                let (verb, value) = (self.verb(*write), self.stored(*value));
+                let (verb, value) = (self.verb(*write), self.operand(*value));
                 let mask = if to.masked { " masked" } else { "" };
                 writeln!(f, "{target}[{}] {verb} {value}{mask}", self.indexed(to))
             }
             Statement::ScatterEdge { target, map, at: [near, far], scale, values } => {
                 let (near, far) = (self.index(near), self.index(far));
-                let place = format!("{target}[{map}[{near}|{far}, lane] * {scale}");
-                if self.is_complete() {
-                    let ends = values.iter().map(|(offset, [a, b])| {
-                        format!("{offset}: {}|{}", self.stored(*a), self.stored(*b))
-                    });
-                    let ends: Vec<String> = ends.collect();
-                    return writeln!(f, "{place}] += ({}) along an edge", ends.join(", "));
-                }
-                values.iter().try_for_each(|(offset, [a, b])| {
-                    writeln!(f, "{place} + {offset}] += {a}|{b} along an edge")
-                })
+                let ends = values.iter().map(|(offset, [a, b])| {
+                    format!("{offset}: {}|{}", self.operand(*a), self.operand(*b))
+                });
+                let ends = ends.collect::<Vec<String>>().join(", ");
+                let place = format!("{target}[{map}[{near}|{far}, lane] * {scale}]");
+                writeln!(f, "{place} += ({ends}) along an edge")
             }
             Statement::GatherRun { source, run } => {
                 let (run, entries) = self.run(run);
@@ -351,10 +262,9 @@ impl<'k> Printer<'k> {
             }
             Statement::Barrier => writeln!(f, "barrier"),
             Statement::Fence => writeln!(f, "fence"),
-            Statement::Recompute(var) => writeln!(f, "recompute {}", self.bare(*var)),
+            Statement::Recompute(var) => writeln!(f, "recompute {}", self.var(*var)),
             Statement::Stage => writeln!(f, "stage"),
-            Statement::Comment(text) if self.is_complete() => writeln!(f, "// {}", remark(text)),
-            Statement::Comment(text) => writeln!(f, "// {text}"),
+            Statement::Comment(text) => writeln!(f, "// {}", remark(text)),
         }
     }
 
@@ -398,25 +308,20 @@ impl<'k> Printer<'k> {
             Write::Atomic => "+= (atomic)".to_owned(),
             Write::Alone => "+= (alone)".to_owned(),
             Write::Inside(border) => {
-                format!("= (exclusive) where {} is 0, else += (atomic)", self.bare(border))
+                format!("= (exclusive) where {} is 0, else += (atomic)", self.var(border))
             }
         }
     }
 
     fn value(&self, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let label = self.label(id);
         let Some(value) = self.kernel.values.get(id) else {
-            return writeln!(f, "{id} = ?");
+            return writeln!(f, "{label} = ?");
         };
         let kind = if value.varying { "" } else { " uniform" };
-        write!(f, "{id}{kind} = {}", self.operation(&value.op))?;
-        self.value_name(id, f)
-    }
-
-    /// The name of a value, which ends its line.
-    fn value_name(&self, id: ValueId, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.kernel.values[id].name {
-            Some(name) if self.is_complete() => writeln!(f, "  // {}", remark(name)),
-            Some(name) => writeln!(f, "  // {name}"),
+        write!(f, "{label}{kind} = {}", self.operation(&value.op))?;
+        match &value.name {
+            Some(name) => writeln!(f, "  // {}", remark(name)),
             None => writeln!(f),
         }
     }
@@ -440,8 +345,7 @@ impl<'k> Printer<'k> {
             Op::Unary(function, _) => format!("{function:?}"),
             Op::Binary(function, ..) => format!("{function:?}"),
             Op::Compare(comparison, ..) => format!("{comparison:?}"),
-            Op::Constant(constant) if self.is_complete() => number(*constant),
-            Op::Constant(constant) => constant.to_string(),
+            Op::Constant(constant) => number(*constant),
             Op::Fma(..) => "Fma".to_owned(),
             Op::FmaNeg(..) => "FmaNeg".to_owned(),
             Op::Reciprocal(_) => "Reciprocal".to_owned(),

@@ -55,12 +55,14 @@ pub enum Phase {
 
 /// A malformed kernel: a mistake of this compiler, not of its user.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the kernel {kernel} is malformed: {what}; this is a bug in weakform, please report it")]
+#[error(
+    "the kernel {kernel} is malformed: {violation}; this is a bug in weakform, please report it"
+)]
 pub struct VerifyError {
     /// The kernel's name.
     pub kernel: String,
     /// The violation.
-    pub what: String,
+    pub violation: String,
 }
 
 type CheckedKernel = Result<(), String>;
@@ -79,7 +81,7 @@ pub fn verify(kernel: &Kernel, phase: Phase) -> Result<(), VerifyError> {
         depth: 0,
         used: kernel.vars.iter().map(|_| false).collect(),
     };
-    verifier.kernel().map_err(|what| VerifyError { kernel: kernel.name.clone(), what })
+    verifier.kernel().map_err(|violation| VerifyError { kernel: kernel.name.clone(), violation })
 }
 
 /// The definition state of a value at a point of the program.
@@ -185,8 +187,10 @@ impl<'k> Verifier<'k> {
 
     fn definition(&mut self, id: ValueId) -> CheckedKernel {
         let value = self.kernel.values.get(id).ok_or_else(|| format!("{id} does not exist"))?;
-        require(!matches!(value.op, Op::Constant(_)), || format!("the constant {id} has a let"))?;
-        require(self.state[id] == State::Undefined, || format!("{id} has two lets"))?;
+        require(!matches!(value.op, Op::Constant(_)), || "a constant has a let".to_owned())?;
+        require(self.state[id] == State::Undefined, || {
+            format!("{} has two lets", self.kernel.label(id))
+        })?;
         for operand in value.op.operands() {
             self.usable(operand)?;
         }
@@ -272,8 +276,12 @@ impl<'k> Verifier<'k> {
     fn usable(&self, id: ValueId) -> CheckedKernel {
         match self.state.get(id) {
             Some(State::Defined) => Ok(()),
-            Some(State::Undefined) => Err(format!("{id} is used before its let")),
-            Some(State::Gone) => Err(format!("{id} is used outside its block")),
+            Some(State::Undefined) => {
+                Err(format!("{} is used before its let", self.kernel.label(id)))
+            }
+            Some(State::Gone) => {
+                Err(format!("{} is used outside its block", self.kernel.label(id)))
+            }
             None => Err(format!("{id} does not exist")),
         }
     }
@@ -282,9 +290,10 @@ impl<'k> Verifier<'k> {
     fn stored(&self, id: ValueId) -> CheckedKernel {
         self.usable(id)?;
         let value = &self.kernel.values[id];
-        require(!self.is_truth(id), || format!("the truth value {id} is stored"))?;
+        let label = || self.kernel.label(id);
+        require(!self.is_truth(id), || format!("the truth value {} is stored", label()))?;
         let wide = self.phase == Phase::Lowered || value.varying;
-        require(wide, || format!("the uniform {id} is stored as it is"))
+        require(wide, || format!("the uniform {} is stored as it is", label()))
     }
 
     /// Returns the smallest and the largest value of an index over the variables, and the batch's factor.

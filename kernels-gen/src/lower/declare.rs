@@ -33,47 +33,8 @@ impl Lowering<'_> {
                 self.argument(role, &quantity.name, Element::Real, 0, false);
             }
         }
-        for input in &self.facts.inputs {
-            match input {
-                Input::Aux(slot) => {
-                    let aux = &self.facts.form.aux[slot.field];
-                    let (name, components) = (aux.name.clone(), aux.shape.components());
-                    let location = aux.location;
-                    match location {
-                        Location::Nodes(_) => {}
-                        Location::Cells => {
-                            let role = Role::AuxCells(slot.field);
-                            self.argument(role, &name, Element::Real, components * lanes, false);
-                        }
-                        Location::Points => {
-                            let extent = components * self.facts.points() * lanes;
-                            let role = Role::AuxPoints(slot.field);
-                            self.argument(role, &name, Element::Real, extent, false);
-                        }
-                    }
-                }
-                Input::Diameter => {
-                    self.argument(Role::Diameter, "diameter", Element::Real, lanes, false);
-                }
-                _ => {}
-            }
-        }
-        if self.facts.needs_geometry() && self.facts.plan.geometry == Geometry::Corners {
-            if self.facts.axes() {
-                for (axis, name) in self.facts.axis_names().into_iter().enumerate() {
-                    self.argument(Role::Axis(axis), name, Element::Real, 0, false);
-                }
-            } else {
-                self.argument(Role::Coordinates, "coordinates", Element::Real, 0, false);
-            }
-        } else if self.facts.needs_geometry() {
-            let numbers = self.facts.geometry_numbers() * lanes;
-            let extent = match self.facts.plan.geometry {
-                Geometry::Stored => numbers * self.facts.points(),
-                _ => numbers,
-            };
-            self.argument(Role::Geometry, "geometry", Element::Real, extent, false);
-        }
+        self.declare_data();
+        self.declare_geometry();
         match (self.facts.plan.task, self.facts.plan.linearisation) {
             (Task::Metric, _) => {
                 let x = if self.facts.needs_x { self.facts.form.dim } else { 0 };
@@ -122,6 +83,55 @@ impl Lowering<'_> {
             self.argument(Role::Fine, "fine", Element::Real, 0, written);
         }
         self.declare_results();
+    }
+
+    /// Declares data in cells and at points, and the diameters of cells.
+    fn declare_data(&mut self) {
+        let lanes = self.facts.plan.lanes;
+        for input in &self.facts.inputs {
+            match input {
+                Input::Aux(slot) => {
+                    let aux = &self.facts.form.aux[slot.field];
+                    let (name, components) = (aux.name.clone(), aux.shape.components());
+                    let location = aux.location;
+                    match location {
+                        Location::Nodes(_) => {}
+                        Location::Cells => {
+                            let role = Role::AuxCells(slot.field);
+                            self.argument(role, &name, Element::Real, components * lanes, false);
+                        }
+                        Location::Points => {
+                            let extent = components * self.facts.points() * lanes;
+                            let role = Role::AuxPoints(slot.field);
+                            self.argument(role, &name, Element::Real, extent, false);
+                        }
+                    }
+                }
+                Input::Diameter => {
+                    self.argument(Role::Diameter, "diameter", Element::Real, lanes, false);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn declare_geometry(&mut self) {
+        if self.facts.needs_geometry() && self.facts.plan.geometry == Geometry::Corners {
+            if self.facts.axes() {
+                for (axis, name) in self.facts.axis_names().into_iter().enumerate() {
+                    self.argument(Role::Axis(axis), name, Element::Real, 0, false);
+                }
+            } else {
+                self.argument(Role::Coordinates, "coordinates", Element::Real, 0, false);
+            }
+        } else if self.facts.needs_geometry() {
+            let numbers = self.facts.geometry_numbers() * self.facts.plan.lanes;
+            let extent = match self.facts.plan.geometry {
+                Geometry::Stored => numbers * self.facts.points(),
+                _ => numbers,
+            };
+            self.argument(Role::Geometry, "geometry", Element::Real, extent, false);
+        }
     }
 
     fn declare_matrix(&mut self) {

@@ -10,8 +10,8 @@
 
 use super::facts::KernelFacts;
 use super::jacobian::PointGeometry;
-use super::lowering::Lowering;
-use super::point::{Evaluate, pulled_blocks};
+use super::lowering::{Evaluate, Lowering};
+use super::point::pulled_blocks;
 use super::stored::{Block, Blocks, PulledBlock, TestFactors, act};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;

@@ -1,10 +1,10 @@
 //! The map of a cell, for all strategies: the plan's geometry → values at a point.
 //!
 //! Quantities that are constant on a cell are computed by [`cell_geometry`] or [`affine_map`]; the others at each
-//! point: [`given`], [`Affine::at`], [`multilinear`], [`curved`].
+//! point: [`stored_geometry`], [`Affine::at`], [`multilinear`], [`curved`].
 
 use super::facts::{QuantitySource, geometry_element};
-use super::lowering::Lowering;
+use super::lowering::{AffineMap, Lowering};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{ArgumentId, Binary, Entries, Index, Run, Statement, Unary, ValueId};
 use crate::lower::jacobian::{
@@ -104,12 +104,6 @@ pub(crate) fn cell_geometry(s: &mut Lowering<'_>) -> CellGeometry {
     CellGeometry::Affine(Affine::new(s, origin, jacobian))
 }
 
-/// The stored map of an affine cell.
-pub(crate) struct AffineMap {
-    origin: Vec<ValueId>,
-    jacobian: Vec<Vec<ValueId>>,
-}
-
 /// Loads the stored map of an affine cell.
 pub(crate) fn load_affine(s: &mut Lowering<'_>) -> AffineMap {
     let dim = s.facts.form.dim;
@@ -130,7 +124,7 @@ fn minus(s: &mut Lowering<'_>, u: &[ValueId], v: &[ValueId]) -> Vec<ValueId> {
     u.iter().zip(v).map(|(&u, &v)| s.b.sub(u, v)).collect()
 }
 
-/// Gathers the coordinates of the corners by the nodes of the first field, if the plan says so.
+/// Gathers the coordinates of the corners by the nodes of the first field, if the plan needs them.
 pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
     if s.facts.plan.geometry != Geometry::Corners || !s.facts.needs_geometry() {
         return;
@@ -198,7 +192,7 @@ fn modes(s: &mut Lowering<'_>) -> Vec<Vec<ValueId>> {
 }
 
 /// Returns the geometry at a point if it is not needed or was stored.
-pub(crate) fn given(s: &mut Lowering<'_>, point: &Index) -> Option<PointGeometry> {
+pub(crate) fn stored_geometry(s: &mut Lowering<'_>, point: &Index) -> Option<PointGeometry> {
     if !s.facts.needs_geometry() {
         return Some(unread(s));
     }
@@ -218,7 +212,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> PointGeometry {
     let argument = s.arguments[&Role::Geometry];
     let x = if s.facts.needs_x { dim } else { 0 };
     let load = |number: usize| {
-        let at = s.stored_at(numbers, point, number);
+        let at = s.stored_index(numbers, point, number);
         s.b.load_lanes(argument, at)
     };
     let loaded: Vec<ValueId> = (0..1 + dim * dim + x).map(load).collect();
@@ -287,7 +281,7 @@ pub(crate) fn geometry_at(
     map: impl FnOnce(&mut Lowering<'_>) -> Affine,
     position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
 ) -> PointGeometry {
-    if let Some(known) = given(s, point) {
+    if let Some(known) = stored_geometry(s, point) {
         return known;
     }
     let weight = weight(s, point);

@@ -1,19 +1,34 @@
 //! [`Lowering`]: a kernel under construction, with its properties and its arguments.
 
 use super::facts::KernelFacts;
-use super::geometry::AffineMap;
 use super::graph::LoweredValues;
-use super::slots::SlotTerms;
 use crate::abi::{Argument, Indices, KernelAbi, Role};
 use crate::kir::build::Builder;
 pub(crate) use crate::kir::build::repeat;
 use crate::kir::{
-    ArgumentId, Entries, Index, Kernel, Local, LocalId, Precision, SharedId, TableId, ValueId,
+    ArgumentId, Entries, Index, IntegersId, Kernel, Local, LocalId, Precision, SharedId, TableId,
+    ValueId, VarId,
 };
 use crate::plan::{Elements, Linearisation, Plan, Strategy, Target};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Input, Location, NodeId, Part, PointForm};
 use std::collections::BTreeMap;
+
+/// The stored map of an affine cell.
+pub(crate) struct AffineMap {
+    pub(super) origin: Vec<ValueId>,
+    pub(super) jacobian: Vec<Vec<ValueId>>,
+}
+
+/// The loaded terms of a thread or lane: of all nodes of its cell, or of one.
+#[derive(Clone, Copy)]
+pub(crate) enum SlotTerms {
+    Cell(IntegersId),
+    Node(VarId),
+}
+
+/// Evaluates a value or a reference derivative of a quantity at a point.
+pub(crate) type Evaluate<'e> = dyn FnMut(&mut Lowering<'_>, usize, usize, Part) -> ValueId + 'e;
 
 /// A kernel under construction.
 pub(crate) struct Lowering<'a> {
@@ -79,15 +94,15 @@ impl<'a> Lowering<'a> {
     }
 
     /// Returns the index of a value of this batch in a `[batch][point][number]` array.
-    pub(crate) fn given_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
+    pub(crate) fn point_index(&self, numbers: usize, point: &Index, number: usize) -> Index {
         let batch = Index::from(self.b.batch()).times(self.facts.points() * numbers);
         (&batch + &point.times(numbers)).plus(number)
     }
 
     /// Returns the same for values that kernels store at the points.
-    pub(crate) fn stored_at(&self, numbers: usize, point: &Index, number: usize) -> Index {
+    pub(crate) fn stored_index(&self, numbers: usize, point: &Index, number: usize) -> Index {
         if self.facts.plan.target == Target::Vectors {
-            return self.given_at(numbers, point, number);
+            return self.point_index(numbers, point, number);
         }
         let batch = Index::from(self.b.batch()).times(self.facts.points() * numbers);
         (&batch + point).plus(number * self.facts.points())

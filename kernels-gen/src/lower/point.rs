@@ -1,13 +1,13 @@
 //! The point function: a kernel's work at one quadrature point, common to all strategies.
 //!
 //! ```text
-//! values and reference gradients, geometry → inputs → f0, f1 or the Jacobian's coefficients → what is tested
+//! values and reference gradients, geometry → inputs → f0, f1 or the Jacobian's coefficients → factors of test functions
 //! ```
 //!
 //! A strategy evaluates quantities with its own algorithm, passed as [`Evaluate`].
 
 use super::facts::QuantitySource;
-use super::lowering::Lowering;
+use super::lowering::{Evaluate, Lowering};
 use super::transfer;
 use crate::abi::Role;
 use crate::kir::{Index, Unary, ValueId};
@@ -16,9 +16,6 @@ use crate::lower::stored::{PulledBlock, TestFactors, act};
 use crate::plan::{self, Linearisation, Task};
 use fem_dsl::point::{Input, NodeId, Part, Slot};
 use std::collections::BTreeMap;
-
-/// Evaluates a value or a reference derivative of a quantity at the point.
-pub(crate) type Evaluate<'e> = dyn FnMut(&mut Lowering<'_>, usize, usize, Part) -> ValueId + 'e;
 
 /// Returns the factors of the test functions for each component at a point; none if the task stores instead.
 pub(crate) fn at_point(
@@ -108,7 +105,7 @@ fn store_metric(s: &mut Lowering<'_>, at: &PointGeometry, point: &Index) {
 fn store_numbers(s: &mut Lowering<'_>, numbers: &[ValueId], point: &Index) {
     let argument = s.arguments[&Role::Stored];
     for (entry, &number) in numbers.iter().enumerate() {
-        let at = s.stored_at(numbers.len(), point, entry);
+        let at = s.stored_index(numbers.len(), point, entry);
         s.b.store_lanes(argument, at, number);
     }
 }
@@ -140,7 +137,7 @@ fn act_stored(
             blocks.reread(block, |number| match own {
                 Some(own) => s.b.load(own, point.plus(number * s.facts.points())),
                 None => {
-                    let at = s.stored_at(numbers, point, number);
+                    let at = s.stored_index(numbers, point, number);
                     s.b.load_lanes(s.arguments[&Role::Stored], at)
                 }
             })
@@ -234,7 +231,7 @@ fn supply(
         let components = s.facts.form.aux[slot.field].shape.components();
         let role = Role::AuxPoints(slot.field);
         let argument = s.arguments[&role];
-        let at = s.given_at(components, point, slot.component);
+        let at = s.point_index(components, point, slot.component);
         return s.b.load_lanes(argument, at);
     };
     match slot.part {
@@ -298,6 +295,7 @@ pub(crate) fn pulled_blocks(
     let nodes = s.facts.blocks.nodes();
     let factor = at.det.filter(|_| s.facts.reads_gradients).map(|det| s.b.reciprocal(det));
     let lowered = lower_graph(s, at, point, factor, &nodes, evaluate);
+    s.b.comment("pulled back");
     let blocks = &s.facts.blocks;
     blocks.blocks.iter().map(|(block, _)| blocks.pull(&mut s.b, block, at, &lowered)).collect()
 }
@@ -314,6 +312,7 @@ fn physics(
     let outputs = &s.facts.outputs;
     let nodes: Vec<_> = outputs.iter().map(|(_, node)| *node).collect();
     let lowered = lower_graph(s, at, point, factors.gradient, &nodes, evaluate);
+    s.b.comment("factors of the test functions");
     let mut tested = vec![TestFactors::default(); s.facts.rows()];
     let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
     for &(Slot { field, component, part }, node) in outputs {

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! fill     slot ← values of its node, for each quantity that is an unknown, and the corners' coordinates;  sums ← 0
-//! ── barrier; cells take u from the slots of their nodes, and put what they have for them in terms of their own
+//! ── barrier; cells take u from the slots of their nodes, and store contributions in their own terms
 //! ── barrier
 //! empty    r[node of the slot] += Σ_k sums[k][slot]: one addition to memory for up to so many cells
 //! ```
@@ -14,11 +14,11 @@
 
 use super::facts::{KernelFacts, QuantitySource};
 use super::geometry::load_affine;
-use super::lowering::Lowering;
+use super::lowering::{Lowering, SlotTerms};
 use crate::abi::{self, Indices, Role, TILE, coordinate_stride};
 use crate::kir::build::Builder;
 use crate::kir::{
-    ArgumentId, Condition, Index, Integer, IntegersId, SharedId, Statement, ValueId, VarId, Write,
+    ArgumentId, Condition, Index, Integer, SharedId, Statement, ValueId, VarId, Write,
 };
 use crate::plan::{Geometry, PlanError, Strategy};
 
@@ -28,13 +28,6 @@ pub(crate) struct SlotLocation {
     shared: SharedId,
     terms: SlotTerms,
     slots: abi::Slots,
-}
-
-/// The loaded terms of a thread or lane: of all nodes of its cell, or of one.
-#[derive(Clone, Copy)]
-pub(crate) enum SlotTerms {
-    Cell(IntegersId),
-    Node(VarId),
 }
 
 impl SlotLocation {
@@ -83,7 +76,7 @@ impl SlotElements {
 
     /// Reads the elements, and 0 for empty slots.
     fn gather(&self, b: &mut Builder, source: ArgumentId, shared: SharedId, count: usize) {
-        b.deal_out(count, &mut |b, slot, mine| {
+        b.distribute(count, &mut |b, slot, mine| {
             let of = self.of(b, slot);
             b.open_when();
             for &(offset, first) in &self.parts {
@@ -97,15 +90,16 @@ impl SlotElements {
     /// Sums the terms of each slot, and adds the sum to its element.
     fn scatter(&self, b: &mut Builder, target: ArgumentId, shared: SharedId, slots: abi::Slots) {
         let (scale, write) = (self.scale, Write::LaneSerial);
-        b.deal_out(slots.count, &mut |b, slot, mut conditions| {
+        b.distribute(slots.count, &mut |b, slot, mut conditions| {
             let var = self.of(b, slot);
             conditions.push(Condition::Something(var));
             b.open_when();
             for &(offset, first) in &self.parts {
                 let zero = b.constant(0.0);
                 let value = (0..slots.terms).fold(zero, |sum, term| {
-                    let held = b.load_shared(shared, slot.plus(first + term * slots.stride()));
-                    b.add(sum, held)
+                    let term_value =
+                        b.load_shared(shared, slot.plus(first + term * slots.stride()));
+                    b.add(sum, term_value)
                 });
                 b.statement(Statement::StoreAt { target, var, scale, offset, value, write });
             }
@@ -147,7 +141,7 @@ fn sums_of(slots: abi::Slots) -> usize {
 }
 
 /// Loads the terms and slots of the nodes of the current cell.
-pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
+pub(crate) fn load_terms(s: &mut Lowering<'_>) {
     for field in 0..s.facts.form.fields.len() {
         let Some(&map) = s.arguments.get(&Role::Terms(field)) else { continue };
         let nodes = s.facts.elements.fields[field].count();
@@ -162,7 +156,7 @@ pub(crate) fn hold_terms(s: &mut Lowering<'_>) {
 }
 
 /// Loads the same for one node, which is numbered through all batches.
-pub(crate) fn hold_term(s: &mut Lowering<'_>, field: usize, node: &Index) {
+pub(crate) fn load_term(s: &mut Lowering<'_>, field: usize, node: &Index) {
     let Some(&map) = s.arguments.get(&Role::Terms(field)) else { return };
     let term = s.b.load_index("term", map, node);
     s.terms.insert(field, SlotTerms::Node(term));
@@ -173,7 +167,7 @@ pub(crate) fn ahead(s: &mut Lowering<'_>) {
     if !s.facts.sums_first() {
         return;
     }
-    hold_terms(s);
+    load_terms(s);
     if s.facts.plan.geometry == Geometry::Affine && s.facts.needs_geometry() {
         s.affine = Some(load_affine(s));
     }
@@ -203,7 +197,7 @@ pub(crate) fn fill(s: &mut Lowering<'_>) {
         let length = s.facts.components(field) * sums_of(s.facts.plan.slots[field]);
         let name = s.facts.of_field("sums", field);
         let (shared, zero) = (s.b.shared(&name, length), s.b.constant(0.0));
-        s.b.deal_out(length, &mut |b, entry, mine| {
+        s.b.distribute(length, &mut |b, entry, mine| {
             b.open_when();
             b.store_shared(shared, entry.clone(), zero);
             b.close_when(mine);
@@ -254,13 +248,13 @@ pub(crate) fn empty(s: &mut Lowering<'_>) {
     }
 }
 
-/// Returns the elements of a field's slots, whose components are `apart` in a shared array. They come all at once if a
+/// Returns the elements of a field's slots, whose components are `stride` apart in a shared array. They come all at once if a
 /// slot is a node, and component by component if it is a DoF.
 fn elements_of(
     s: &Lowering<'_>,
     (field, indices): (usize, Indices),
     components: usize,
-    apart: usize,
+    stride: usize,
 ) -> Vec<SlotElements> {
     let count = s.facts.plan.slots[field].count;
     let map = s.arguments[&Role::Slots(field, indices)];
@@ -268,12 +262,12 @@ fn elements_of(
     if indices == Indices::Dofs {
         let one = |c: usize| {
             let at = batch.times(components * count).plus(c * count);
-            SlotElements { map, at, scale: 1, parts: vec![(0, c * apart)] }
+            SlotElements { map, at, scale: 1, parts: vec![(0, c * stride)] }
         };
         return (0..components).map(one).collect();
     }
     let (scale, step) = if indices == Indices::Tiles { (1, TILE) } else { (components, 1) };
-    let parts = (0..components).map(|c| (c * step, c * apart)).collect();
+    let parts = (0..components).map(|c| (c * step, c * stride)).collect();
     vec![SlotElements { map, at: batch.times(count), scale, parts }]
 }
 

@@ -9,8 +9,7 @@
 //! needed, and one is the transpose of the other.
 
 use super::facts::QuantitySource;
-use super::lowering::Lowering;
-use super::point::Evaluate;
+use super::lowering::{Evaluate, Lowering};
 use super::stored::TestFactors;
 use crate::abi::Role;
 use crate::kir::{Index, IndirectIndex, Statement, Write};

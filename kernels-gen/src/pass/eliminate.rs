@@ -1,4 +1,4 @@
-//! `eliminate`: removes unused values.
+//! `eliminate`: removes unused values, and numbers the others.
 
 use crate::kir::{Kernel, Statement, ValueId};
 use fem_dsl::arena::IndexVec;
@@ -6,26 +6,15 @@ use fem_dsl::arena::IndexVec;
 /// Drops unused values from a kernel.
 pub(super) fn eliminate(kernel: &mut Kernel) {
     let mut used: IndexVec<ValueId, bool> = kernel.values.iter().map(|_| false).collect();
-    let mut mark = |statement: &Statement| match statement {
-        Statement::StoreLocal(_, _, value)
-        | Statement::StoreShared(_, _, value)
-        | Statement::StoreLanes(_, _, value)
-        | Statement::StoreAt { value, .. }
-        | Statement::Scatter { value, .. } => used[*value] = true,
-        Statement::ScatterEdge { values, .. } => {
-            values.iter().flat_map(|(_, ends)| ends).for_each(|&value| used[value] = true);
-        }
-        _ => {}
-    };
+    let mut mark = |statement: &Statement| statement.stored().for_each(|value| used[value] = true);
     kernel.body.iter().for_each(|statement| statement.for_each(&mut mark));
     for id in kernel.values.ids().rev() {
         if used[id] {
-            for operand in kernel.values[id].op.operands() {
-                used[operand] = true;
-            }
+            kernel.values[id].op.operands().for_each(|operand| used[operand] = true);
         }
     }
     keep(&mut kernel.body, &used);
+    kernel.renumber();
 }
 
 fn keep(body: &mut Vec<Statement>, used: &IndexVec<ValueId, bool>) {

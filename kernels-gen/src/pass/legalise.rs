@@ -95,34 +95,10 @@ impl Pass {
         match statement.clone() {
             Statement::Let(id) => {
                 let Value { mut op, varying, name } = self.old[id].clone();
-                let mut map = |slot: &mut ValueId| {
-                    *slot = if varying { self.varying(*slot, out) } else { self.scalar(*slot) };
-                };
-                match &mut op {
-                    Op::Unary(_, a) | Op::Reciprocal(a) | Op::Not(a) => map(a),
-                    Op::Broadcast(a) => *a = self.scalar(*a),
-                    Op::Binary(_, a, b)
-                    | Op::Quotient(a, b)
-                    | Op::Compare(_, a, b)
-                    | Op::And(a, b)
-                    | Op::Or(a, b) => {
-                        map(a);
-                        map(b);
-                    }
-                    Op::Fma(a, b, c) | Op::FmaNeg(a, b, c) | Op::Select(a, b, c) => {
-                        map(a);
-                        map(b);
-                        map(c);
-                    }
-                    Op::Constant(_)
-                    | Op::LoadLocal(..)
-                    | Op::LoadShared(..)
-                    | Op::LoadTable(..)
-                    | Op::LoadUniform(..)
-                    | Op::LoadLanes(..)
-                    | Op::Flag { .. }
-                    | Op::Gather { .. }
-                    | Op::LoadAt { .. } => {}
+                let wide = varying && !matches!(op, Op::Broadcast(_));
+                for operand in op.operands_mut() {
+                    *operand =
+                        if wide { self.varying(*operand, out) } else { self.scalar(*operand) };
                 }
                 let new = self.values.push(Value { op, varying, name });
                 self.new[id] = Some(new);

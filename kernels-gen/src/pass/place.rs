@@ -130,6 +130,7 @@ fn long_literals(kernel: &mut Kernel, room: usize) -> usize {
     }
     // A constant needs no `Let`, a load does.
     kernel.body.splice(0..0, long.into_iter().map(|(value, _)| Statement::Let(value)));
+    kernel.renumber();
     bytes
 }
 

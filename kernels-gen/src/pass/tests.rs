@@ -40,7 +40,7 @@ fn refused<T>(pass: &'static str, stage: impl FnOnce() -> Result<T, PlanError>) 
     match made {
         Ok(_) => false,
         Err(PlanError::Malformed(error)) => {
-            assert!(error.what.contains(&format!("`{pass}`")), "{error}");
+            assert!(error.violation.contains(&format!("`{pass}`")), "{error}");
             assert!(error.to_string().contains("bug in weakform"), "{error}");
             true
         }
@@ -49,7 +49,7 @@ fn refused<T>(pass: &'static str, stage: impl FnOnce() -> Result<T, PlanError>) 
 }
 
 #[test]
-fn what_a_pass_breaks_is_refused_by_all_who_make_kernels() {
+fn every_generator_rejects_kernels_broken_by_a_pass() {
     let text = "form f { field u: scalar; f0[u] = u^3; f1[u] = (1 + u^2) * grad(u); }";
     let (program, _) = fem_dsl::program::compile(&Source::new("f", text));
     let form = program.expect("a program").point_form("f", 2).expect("a form");

@@ -8,7 +8,7 @@
 //! (`simplex`). Element matrices are computed column by column (`matrix`), and multiplied with a cell's DoFs
 //! (`product`).
 
-mod diagonal;
+mod column;
 mod facet;
 mod matrix;
 mod prefetch;

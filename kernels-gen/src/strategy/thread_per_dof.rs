@@ -146,7 +146,7 @@ struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
-    held: SharedQuantity,
+    shared: SharedQuantity,
 }
 
 /// The tested values at the points: `[number][point][cell]`.
@@ -185,7 +185,7 @@ impl Dofs {
         let quantities = &s.facts.quantities;
         let inputs = quantities.iter().map(|quantity| {
             let mut own =
-                held(s, &quantity.name, quantity.components, quantity.element, line, volume);
+                declare(s, &quantity.name, quantity.components, quantity.element, line, volume);
             if s.facts.hangs(quantity.source, quantity.element) {
                 own.before = dim;
                 own.may_hang(s, &quantity.name, (quantity.element, line), volume, false);
@@ -274,12 +274,12 @@ impl Dofs {
     }
 
     fn load(&self, s: &mut Lowering<'_>) {
-        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
+        for (quantity, shared) in s.facts.quantities.iter().zip(&self.inputs) {
             s.b.comment(&format!("load {}", quantity.name));
-            self.when(s, &vec![held.n; self.dim], &mut |s| {
-                for c in 0..held.components {
-                    let value = self.gather(s, quantity, held.n, c);
-                    self.store(s, held.arrays[0], c, value);
+            self.when(s, &vec![shared.n; self.dim], &mut |s| {
+                for c in 0..shared.components {
+                    let value = self.gather(s, quantity, shared.n, c);
+                    self.store(s, shared.arrays[0], c, value);
                 }
             });
         }
@@ -293,20 +293,21 @@ impl Dofs {
 
     /// Applies B, one direction after another.
     fn interpolate(&self, s: &mut Lowering<'_>) {
-        if self.inputs.iter().all(|held| held.interpolate.is_none()) {
+        if self.inputs.iter().all(|shared| shared.interpolate.is_none()) {
             return;
         }
         for axis in 0..self.dim {
             s.b.comment(&format!("interpolate in {}", ["x", "y", "z"][axis]));
-            for held in &self.inputs {
-                let Some([table, _]) = held.interpolate else { continue };
-                let bounds: Vec<usize> =
-                    (0..self.dim).map(|other| if other > axis { held.n } else { self.q }).collect();
+            for shared in &self.inputs {
+                let Some([table, _]) = shared.interpolate else { continue };
+                let bounds: Vec<usize> = (0..self.dim)
+                    .map(|other| if other > axis { shared.n } else { self.q })
+                    .collect();
                 self.when(s, &bounds, &mut |s| {
-                    for c in 0..held.components {
-                        let (zero, from) = (s.b.constant(0.0), (held.after(axis), c));
-                        let sum = self.contract(s, (table, self.q, held.n), from, axis, zero);
-                        self.store(s, held.after(axis + 1), c, sum);
+                    for c in 0..shared.components {
+                        let (zero, from) = (s.b.constant(0.0), (shared.after(axis), c));
+                        let sum = self.contract(s, (table, self.q, shared.n), from, axis, zero);
+                        self.store(s, shared.after(axis + 1), c, sum);
                     }
                 });
             }
@@ -315,8 +316,8 @@ impl Dofs {
     }
 
     /// Returns the array with a quantity's values at the points.
-    fn at_points(&self, held: &SharedQuantity) -> SharedId {
-        held.after(self.steps(held))
+    fn at_points(&self, shared: &SharedQuantity) -> SharedId {
+        shared.after(self.steps(shared))
     }
 
     fn evaluate(&self, s: &mut Lowering<'_>) {
@@ -325,8 +326,8 @@ impl Dofs {
         s.hoist();
         let point = self.number(self.q);
         let mut values = Vec::new();
-        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
-            values.push(self.interpolated(s, quantity, held));
+        for (quantity, shared) in s.facts.quantities.iter().zip(&self.inputs) {
+            values.push(self.interpolated(s, quantity, shared));
         }
         let at = geometry_at(s, &point, affine_map, |s, i, part| {
             let x = position(s);
@@ -351,14 +352,14 @@ impl Dofs {
         &self,
         s: &mut Lowering<'_>,
         quantity: &Quantity,
-        held: &SharedQuantity,
+        shared: &SharedQuantity,
     ) -> PointValues {
         let value = quantity.value.then_some(Part::Value);
         let axes = if quantity.gradient { 0..self.dim } else { 0..0 };
         let parts: Vec<Part> = value.into_iter().chain(axes.map(Part::Derivative)).collect();
-        let array = self.at_points(held);
+        let array = self.at_points(shared);
         let (mut values, zero) = (Vec::new(), s.b.constant(0.0));
-        for c in 0..held.components {
+        for c in 0..shared.components {
             for &part in &parts {
                 values.push(match part {
                     Part::Value => s.b.load_shared(array, self.place(c, None)),
@@ -384,34 +385,34 @@ impl Dofs {
     fn integrate(&self, s: &mut Lowering<'_>, kept: &TestValues, results: &[ElementVector]) {
         s.b.comment("test");
         s.b.at_cell(self.cell.clone());
-        for ElementVector { field, rows, held } in results {
+        for ElementVector { field, rows, shared } in results {
             let sums: Vec<ValueId> = rows.clone().map(|row| self.tested(s, kept, row)).collect();
-            if held.interpolate.is_none() && held.hanging.is_none() {
-                self.scatter(s, (*field, held.n), &sums);
+            if shared.interpolate.is_none() && shared.hanging.is_none() {
+                self.scatter(s, (*field, shared.n), &sums);
                 continue;
             }
             for (c, &sum) in sums.iter().enumerate() {
-                self.store(s, held.after(0), c, sum);
+                self.store(s, shared.after(0), c, sum);
             }
         }
-        let moved = results.iter().any(|result| result.held.interpolate.is_some());
+        let moved = results.iter().any(|result| result.shared.interpolate.is_some());
         for step in 0..if moved { self.dim } else { 0 } {
             s.b.barrier();
             s.b.comment(&format!("integrate in {}", ["x", "y", "z"][step]));
-            for ElementVector { field, held, .. } in results {
-                let Some([_, table]) = held.interpolate else { continue };
-                self.when(s, &self.nodes_up_to(step, held.n), &mut |s| {
+            for ElementVector { field, shared, .. } in results {
+                let Some([_, table]) = shared.interpolate else { continue };
+                self.when(s, &self.nodes_up_to(step, shared.n), &mut |s| {
                     let mut sums = Vec::new();
-                    for c in 0..held.components {
-                        let (zero, from) = (s.b.constant(0.0), (held.after(step), c));
-                        sums.push(self.contract(s, (table, held.n, self.q), from, step, zero));
+                    for c in 0..shared.components {
+                        let (zero, from) = (s.b.constant(0.0), (shared.after(step), c));
+                        sums.push(self.contract(s, (table, shared.n, self.q), from, step, zero));
                     }
-                    if step + 1 == self.dim && held.hanging.is_none() {
-                        self.scatter(s, (*field, held.n), &sums);
+                    if step + 1 == self.dim && shared.hanging.is_none() {
+                        self.scatter(s, (*field, shared.n), &sums);
                         return;
                     }
                     for (c, &sum) in sums.iter().enumerate() {
-                        self.store(s, held.after(step + 1), c, sum);
+                        self.store(s, shared.after(step + 1), c, sum);
                     }
                 });
             }
@@ -465,18 +466,18 @@ fn tested(s: &mut Lowering<'_>, line: LinePoints, volume: usize) -> PointResults
     let results = s.facts.results().into_iter().map(|field| {
         let (name, rows) = (s.facts.of_field("r", field), s.facts.rows_of(field));
         let element = s.facts.elements.fields[field];
-        let mut held = held(s, &name, rows.len(), element, line, volume);
+        let mut shared = declare(s, &name, rows.len(), element, line, volume);
         if s.facts.result_hangs(field) {
-            held.may_hang(s, &name, (element, line), volume, true);
+            shared.may_hang(s, &name, (element, line), volume, true);
         }
-        ElementVector { field, rows, held }
+        ElementVector { field, rows, shared }
     });
     let results = results.collect();
     PointResults::ElementVectors(TestValues { shared, numbers }, results)
 }
 
 /// Declares a quantity of an element in shared memory.
-fn held(
+fn declare(
     s: &mut Lowering<'_>,
     name: &str,
     components: usize,

@@ -47,7 +47,7 @@ use crate::plan::{Geometry, PlanError, Task};
 use fem_dsl::point::Location;
 use layout::Layout;
 use rows::{NodalLine, PointRow, RowKey};
-use shared_quantity::{ElementVector, SharedQuantity, hold, is_in_place, traffic};
+use shared_quantity::{ElementVector, SharedQuantity, declare, is_in_place, traffic};
 use std::collections::BTreeMap;
 
 /// Checks that this strategy supports a plan.
@@ -156,7 +156,7 @@ impl Group {
             false => Layout::new((dim, q), cells, bytes, &traffic),
         };
         let names = &["i", "j"][..dim - 1];
-        let lists = layout.deal_digits(dim - 1, &vec![q; dim - 1]);
+        let lists = layout.distributed_digits(dim - 1, &vec![q; dim - 1]);
         let in_order = lists.is_none();
         let digits = match lists {
             Some(lists) => listed(&mut s.b, names, lists, members),
@@ -165,7 +165,7 @@ impl Group {
                 powers.map(|(divisor, name)| s.b.thread_var(name, divisor, q)).collect()
             }
         };
-        let (inputs, results) = hold(s, line, layout.length());
+        let (inputs, results) = declare(s, line, layout.length());
         let modes = (s.facts.plan.geometry == Geometry::Vertices && s.facts.needs_geometry())
             .then(|| s.b.shared("modes", cells * mode_stride(s)));
         let rows = BTreeMap::new();
@@ -190,7 +190,7 @@ impl Group {
             rows,
             nodal: BTreeMap::new(),
         };
-        group.deal(&mut s.b);
+        group.distribute(&mut s.b);
         group
     }
 }

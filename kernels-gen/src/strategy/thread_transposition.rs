@@ -17,7 +17,7 @@
 //! whose cache serves several addresses at once.
 //!
 //! One thread owns all components of a point or a node, so that no field is evaluated twice. A batch has as many cells
-//! as keep all threads busy in both phases, or as shared memory holds. Cells that pad the last batch are computed and
+//! as keep all threads busy in both phases, or as fit into shared memory. Cells that pad the last batch are computed and
 //! not written: no cell is left to the CPU.
 //!
 //! If the cells of a batch sum first, its nodal values are in slots (`slots`). Points and corners read them without the
@@ -30,6 +30,7 @@ mod hanging;
 mod integrate;
 mod layout;
 mod phases;
+mod resolve;
 mod sums;
 
 use crate::abi::{Indices, KernelAbi, THREADS};

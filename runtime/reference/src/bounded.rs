@@ -288,7 +288,7 @@ mod tests {
     }
 
     #[test]
-    fn scales_bound_what_single_precision_loses() {
+    fn scales_bound_the_error_of_single_precision() {
         // Each function in f32 against f64, at arguments with large amplification.
         let check = |function: Unary, x: f32, got: f32| {
             let want = unary(function, BoundedValue::new(f64::from(x) * (1.0 + 3.0e-8)));

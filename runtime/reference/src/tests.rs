@@ -190,7 +190,7 @@ fn curved_cells_have_the_right_volume() {
 }
 
 #[test]
-fn the_diagonal_is_what_unit_directions_see() {
+fn the_diagonal_equals_actions_on_unit_directions() {
     for cell in Cell::ALL {
         for form in [mass(cell.dim()), laplace(cell.dim()), cubic(cell.dim())] {
             let one = one_cell(cell, 2, 1, affine);

@@ -166,7 +166,7 @@ pub(super) fn read_of(
         };
     }
     if let ArgumentKind::Call(words) = kind {
-        return made(&form.fields, piece, argument, words);
+        return keyword(&form.fields, piece, argument, words);
     }
     if let ArgumentKind::Name = kind {
         return match &expr.kind {
@@ -193,7 +193,7 @@ pub(super) fn read_of(
 }
 
 /// Reads one of several keywords, with its settings; `fields` are those of the form.
-pub(super) fn made(
+pub(super) fn keyword(
     fields: &[Field],
     piece: &Piece,
     argument: &ast::Argument,
@@ -237,7 +237,7 @@ pub(super) fn made(
     let mut values = BTreeMap::new();
     for (argument, kind) in known {
         let value = match kind {
-            ArgumentKind::Call(words) => made(fields, piece, argument, words),
+            ArgumentKind::Call(words) => keyword(fields, piece, argument, words),
             kind => read(piece, argument, kind, 3),
         };
         match value {

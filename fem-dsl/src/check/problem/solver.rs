@@ -99,7 +99,7 @@ pub(super) fn check(
     let mut values = BTreeMap::new();
     for &(argument, kind) in &known {
         let value = match kind {
-            ArgumentKind::Call(words) => arguments::made(&form.fields, piece, argument, words),
+            ArgumentKind::Call(words) => arguments::keyword(&form.fields, piece, argument, words),
             kind => arguments::read(piece, argument, kind, 3),
         };
         match value {

@@ -103,106 +103,140 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepp
     };
     let table: Vec<(&str, ArgumentKind)> = own.iter().chain(COMMON).copied().collect();
     let (known, mut wrong) = arguments::known(piece, function, named, &table);
-    let mut values: BTreeMap<&str, Argument> = BTreeMap::new();
+    let mut call = SchemeCall { name, named, values: BTreeMap::new() };
     for &(argument, kind) in &known {
         match arguments::read_of(checker.form, &checker.params, piece, argument, kind) {
-            Ok(value) => drop(values.insert(&argument.name.name, value)),
+            Ok(value) => drop(call.values.insert(&argument.name.name, value)),
             Err(found) => wrong.extend(found),
         }
     }
-    let mut say = |code, message: String, label: &str, help: &str| {
-        let diagnostic = Diagnostic::new(code, message).label(expr.span, label).help(help);
-        wrong.push(piece.place(diagnostic));
-    };
-    if !unnamed.is_empty() {
-        let message = format!("the settings of `{name}` have names");
-        say(Code::BadArgument, message, "some have none", "write `step: 0.01`");
+    let mut complaints = call.complaints(!unnamed.is_empty());
+    let scheme = call.scheme();
+    if let Err(error) = scheme.check(&checker.form.rates, checker.form.fields.len()) {
+        let (message, help) = (error.to_string(), error.remedy().to_string());
+        complaints.push((Code::BadValue, message, "not by this scheme", help));
     }
-    let number = |name: &str| match values.get(name) {
-        Some(Argument::Number(number)) => Some(*number),
-        _ => None,
-    };
-    let (from, to) = (number("from").unwrap_or(0.0), number("to"));
-    let (step, tolerance) = (number("step"), number("tolerance"));
-    match to {
-        None if !stated(named, "to") => say(
-            Code::BadArgument,
-            format!("`{name}` needs to know when it ends"),
-            "no `to`",
-            "write `to: 1`",
-        ),
-        _ => {}
-    }
-    if step.is_none()
-        && tolerance.is_none()
-        && !stated(named, "step")
-        && !stated(named, "tolerance")
-    {
-        let (message, help) = (
-            "neither its steps nor their tolerance are given",
-            "write `step: 0.01` or `tolerance: 1e-4`",
-        );
-        say(Code::BadArgument, format!("`{name}`: {message}"), "how long is a step?", help);
-    }
-    if stated(named, "tolerance")
-        && matches!(name, "rk" | "leapfrog" | "newmark" | "generalised_alpha" | "theta")
-    {
-        say(
-            Code::BadArgument,
-            format!("`{name}` takes steps of one length"),
-            "a `tolerance`",
-            "write `step: 0.01`; `bdf` and `sdirk` estimate what a step adds to the error",
-        );
-    }
-    let at = match values.get("at") {
-        Some(Argument::Numbers(at)) => at.clone(),
-        Some(Argument::Number(at)) => vec![*at],
-        _ => Vec::new(),
-    };
-    let outside = |at: &f64| *at < from || to.is_some_and(|to| *at > to);
-    if !at.is_sorted_by(|a, b| a < b) {
-        let message = "the times of `at` are not in order".to_owned();
-        say(Code::BadValue, message, "a time before the one before", "write them in order");
-    } else if at.iter().any(outside) {
-        let message = "a time of `at` is not between `from` and `to`".to_owned();
-        say(Code::BadValue, message, "nothing is computed there", "write a time in between");
-    }
-    if stated(named, "every") && stated(named, "at") {
-        let message = "`every` and `at` both say what is written".to_owned();
-        say(Code::BadArgument, message, "one of them is enough", "leave one of both out");
-    }
-    let rho = number("rho").unwrap_or(0.8);
-    let whole = |name: &str, default: usize| number(name).map_or(default, |number| number as usize);
-    let mass = match values.get("mass").and_then(Argument::word) {
-        Some("lumped") => Mass::Lumped,
-        _ => Mass::Consistent,
-    };
-    let scheme = match name {
-        "theta" => Scheme::Theta { theta: number("theta").unwrap_or(0.5) },
-        "bdf" => Scheme::Bdf { order: whole("order", 2) },
-        "sdirk" => Scheme::Sdirk { stages: whole("stages", 2) },
-        "rk" => Scheme::RungeKutta { order: whole("order", 4), mass },
-        "newmark" => Scheme::Newmark {
-            beta: number("beta").unwrap_or(0.25),
-            gamma: number("gamma").unwrap_or(0.5),
-        },
-        "generalised_alpha" => Scheme::GeneralisedAlpha { rho },
-        _ => Scheme::Leapfrog { mass },
-    };
-    let (rates, fields) = (&checker.form.rates, checker.form.fields.len());
-    if let Err(error) = scheme.check(rates, fields) {
-        say(Code::BadValue, error.to_string(), "not by this scheme", &error.remedy());
-    }
-    let every = number("every");
-    let stepping = to.map(|to| Stepping { scheme, from, to, step, tolerance, every, at });
+    let stepping = call.number("to").map(|to| Stepping {
+        scheme,
+        from: call.from(),
+        to,
+        step: call.number("step"),
+        tolerance: call.number("tolerance"),
+        every: call.number("every"),
+        at: call.at(),
+    });
     if let Some(Err(error)) = stepping.as_ref().map(Stepping::check) {
-        say(Code::BadValue, error.to_string(), "no run can take these", &error.remedy());
+        let (message, help) = (error.to_string(), error.remedy().to_string());
+        complaints.push((Code::BadValue, message, "no run can take these", help));
     }
+    wrong.extend(complaints.into_iter().map(|(code, message, label, help)| {
+        piece.place(Diagnostic::new(code, message).label(expr.span, label).help(help))
+    }));
     let right = wrong.is_empty();
     checker.diagnostics.extend(wrong);
     stepping.filter(|_| right)
 }
 
-fn stated(named: &[crate::ast::Argument], name: &str) -> bool {
-    named.iter().any(|argument| argument.name.name == name)
+/// A code, a message, the label of the call, and a remedy.
+type Complaint = (Code, String, &'static str, String);
+
+/// A call of a scheme with its settings.
+struct SchemeCall<'a> {
+    name: &'a str,
+    /// All named arguments, readable or not.
+    named: &'a [crate::ast::Argument],
+    values: BTreeMap<&'a str, Argument>,
+}
+
+impl SchemeCall<'_> {
+    /// Returns whether an argument is written, readable or not.
+    fn states(&self, name: &str) -> bool {
+        self.named.iter().any(|argument| argument.name.name == name)
+    }
+
+    fn number(&self, name: &str) -> Option<f64> {
+        match self.values.get(name) {
+            Some(Argument::Number(number)) => Some(*number),
+            _ => None,
+        }
+    }
+
+    fn from(&self) -> f64 {
+        self.number("from").unwrap_or(0.0)
+    }
+
+    /// Returns the times of output.
+    fn at(&self) -> Vec<f64> {
+        match self.values.get("at") {
+            Some(Argument::Numbers(at)) => at.clone(),
+            Some(Argument::Number(at)) => vec![*at],
+            _ => Vec::new(),
+        }
+    }
+
+    fn scheme(&self) -> Scheme {
+        let number = |name: &str, default: f64| self.number(name).unwrap_or(default);
+        let whole = |name: &str, default: usize| {
+            self.number(name).map_or(default, |number| number as usize)
+        };
+        let mass = match self.values.get("mass").and_then(Argument::word) {
+            Some("lumped") => Mass::Lumped,
+            _ => Mass::Consistent,
+        };
+        match self.name {
+            "theta" => Scheme::Theta { theta: number("theta", 0.5) },
+            "bdf" => Scheme::Bdf { order: whole("order", 2) },
+            "sdirk" => Scheme::Sdirk { stages: whole("stages", 2) },
+            "rk" => Scheme::RungeKutta { order: whole("order", 4), mass },
+            "newmark" => {
+                Scheme::Newmark { beta: number("beta", 0.25), gamma: number("gamma", 0.5) }
+            }
+            "generalised_alpha" => Scheme::GeneralisedAlpha { rho: number("rho", 0.8) },
+            _ => Scheme::Leapfrog { mass },
+        }
+    }
+
+    /// Returns what is missing or contradictory among the settings.
+    fn complaints(&self, has_unnamed: bool) -> Vec<Complaint> {
+        let (name, mut found) = (self.name, Vec::new());
+        let mut say = |code, message: String, label, help: &str| {
+            found.push((code, message, label, help.to_owned()));
+        };
+        if has_unnamed {
+            let message = format!("the settings of `{name}` have names");
+            say(Code::BadArgument, message, "some have none", "write `step: 0.01`");
+        }
+        let to = self.number("to");
+        if !self.states("to") {
+            let message = format!("`{name}` needs to know when it ends");
+            say(Code::BadArgument, message, "no `to`", "write `to: 1`");
+        }
+        if !self.states("step") && !self.states("tolerance") {
+            let message = format!("`{name}`: neither its steps nor their tolerance are given");
+            let help = "write `step: 0.01` or `tolerance: 1e-4`";
+            say(Code::BadArgument, message, "how long is a step?", help);
+        }
+        if self.states("tolerance")
+            && matches!(name, "rk" | "leapfrog" | "newmark" | "generalised_alpha" | "theta")
+        {
+            let message = format!("`{name}` takes steps of one length");
+            let help =
+                "write `step: 0.01`; `bdf` and `sdirk` estimate what a step adds to the error";
+            say(Code::BadArgument, message, "a `tolerance`", help);
+        }
+        let at = self.at();
+        let outside = |at: &f64| *at < self.from() || to.is_some_and(|to| *at > to);
+        if !at.is_sorted_by(|a, b| a < b) {
+            let message = "the times of `at` are not in order".to_owned();
+            say(Code::BadValue, message, "a time before the one before", "write them in order");
+        } else if at.iter().any(outside) {
+            let message = "a time of `at` is not between `from` and `to`".to_owned();
+            say(Code::BadValue, message, "nothing is computed there", "write a time in between");
+        }
+        if self.states("every") && self.states("at") {
+            let message = "`every` and `at` both say what is written".to_owned();
+            say(Code::BadArgument, message, "one of them is enough", "leave one of both out");
+        }
+        found
+    }
 }

@@ -9,7 +9,6 @@ use crate::kir::{
     LocalId, Op, Run, SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
 };
 use crate::limits::{REGISTERS, WRITTEN_OUT};
-use fem_dsl::arena::Id as _;
 use std::fmt::Write;
 
 pub(super) fn local_name(kernel: &Kernel, id: LocalId) -> &str {
@@ -84,15 +83,10 @@ fn value(kernel: &FoldedKernel, id: ValueId) -> Expression {
             })
         }
         _ if kernel.folds(id) => {
-            definition(kernel, id).unwrap_or_else(|| Expression::primary(name(kernel, id)))
+            definition(kernel, id).unwrap_or_else(|| Expression::primary(kernel.value_name(id)))
         }
-        _ => Expression::primary(name(kernel, id)),
+        _ => Expression::primary(kernel.value_name(id)),
     }
-}
-
-/// Returns the name of a value with its own line.
-fn name(kernel: &Kernel, id: ValueId) -> String {
-    kernel.values[id].name.clone().unwrap_or_else(|| format!("v{}", id.index()))
 }
 
 fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
@@ -136,159 +130,15 @@ pub(super) fn block(
     let indent = "    ".repeat(depth);
     for statement in body {
         match statement {
-            Statement::Let(id) => {
-                if !kernel.folds(*id)
-                    && let Some(expression) = definition(kernel, *id)
-                {
-                    let kind = if kernel.values[*id].op.is_truth() { "bool" } else { "T" };
-                    let (name, expression) = (name(kernel, *id), expression.text);
-                    let _ = writeln!(text, "{indent}const {kind} {name} = {expression};");
-                }
-            }
-            Statement::StoreLocal(local, at, stored) => {
-                let (name, at) = (local_name(kernel, *local), index(kernel, at));
-                let _ = writeln!(text, "{indent}{name}[{at}] = {};", value(kernel, *stored).text);
-            }
-            Statement::StoreLanes(target, at, stored) => {
-                let (at, stored) = (of_lane(kernel, at), value(kernel, *stored).text);
-                let target = argument(kernel, *target);
-                let _ = writeln!(text, "{indent}{target}[{at}] = {stored};");
-            }
             Statement::For { var, extent, body } => {
                 let var = var_name(kernel, *var);
                 let small = extent * size(body) <= WRITTEN_OUT;
                 let arrays = small && in_registers(kernel) && reaches_own(kernel, body);
-                let unroll = if arrays || deals_out(kernel, body) { "" } else { " 1" };
+                let unroll = if arrays || distributes(kernel, body) { "" } else { " 1" };
                 let _ = writeln!(text, "{indent}#pragma unroll{unroll}");
                 let _ = writeln!(text, "{indent}for (int {var} = 0; {var} < {extent}; ++{var}) {{");
                 block(text, kernel, words, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
-            }
-            Statement::Scatter { target, to, value: stored, write: mode } => {
-                let IndirectIndex { map, at, scale, offset, masked } = to;
-                let (target, map) = (argument(kernel, *target), argument(kernel, *map));
-                let place = element("to", *scale, *offset);
-                let write = write_to(kernel, *mode, target, &place, &value(kernel, *stored).text);
-                let mask = if *masked { " && to != 0xffffffffu" } else { "" };
-                let (at, batch) = (of_lane(kernel, at), kernel.batch_of(at));
-                // Registers are scarce in groups of threads: the index is read again instead of kept.
-                let index = match kernel.threads {
-                    0 => format!("{map}[{at}]"),
-                    _ => format!("again(&{map}[{at}])"),
-                };
-                let writes = match batch {
-                    Some(var) => format!("writes_{}", var_name(kernel, var)),
-                    None => "writes".to_owned(),
-                };
-                let _ = writeln!(
-                    text,
-                    "{indent}{{ const uint32 to = {index}; if ({writes}{mask}) {write} }}"
-                );
-            }
-            Statement::ScatterEdge { target, map, at, scale, values } => {
-                let (target, map) = (argument(kernel, *target), argument(kernel, *map));
-                let ends = [of_lane(kernel, &at[0]), of_lane(kernel, &at[1])];
-                let [near, far] = ends.map(|at| format!("writes ? {map}[{at}] : 0xffffffffu"));
-                let _ = writeln!(text, "{indent}{{");
-                let _ = writeln!(text, "{indent}    const Edge edge = edge_of({near}, {far});");
-                for (offset, ends) in values {
-                    let [a, b] = ends.map(|end| value(kernel, end).text);
-                    let _ = writeln!(
-                        text,
-                        "{indent}    add_edge({target}, edge, {scale}, {offset}, {a}, {b});"
-                    );
-                }
-                let _ = writeln!(text, "{indent}}}");
-            }
-            Statement::GatherRun { source, run } => {
-                let Run { map, at, scale, local, positions, first, length } = run;
-                let (source, map) = (argument(kernel, *source), argument(kernel, *map));
-                let places = &kernel.tables[*positions].entries;
-                let local = local_name(kernel, *local);
-                let at = of_lane(kernel, at);
-                let _ = writeln!(text, "{indent}{{");
-                let _ = writeln!(
-                    text,
-                    "{indent}    const size_t from = (size_t){map}[{at}] * {scale};"
-                );
-                let mut store = |j: usize, from: &str| {
-                    let place = position(places, first + j);
-                    let _ = writeln!(text, "{indent}    {local}[{place}] = {from};");
-                };
-                // A run that begins at an even element and is padded can be read in pairs.
-                let pairs = scale % 2 == 0 && length.next_multiple_of(2) <= *scale;
-                for j in 0..*length {
-                    let half = ["x", "y"][j % 2];
-                    match pairs {
-                        true => store(j, &format!("pair({source} + from + {}).{half}", j / 2 * 2)),
-                        false => store(j, &format!("{source}[from + {j}]")),
-                    }
-                }
-                let _ = writeln!(text, "{indent}}}");
-            }
-            Statement::ScatterRun { target, run, write: mode } => {
-                let Run { map, at, scale, local, positions, first, length } = run;
-                let (target, map) = (argument(kernel, *target), argument(kernel, *map));
-                let places = &kernel.tables[*positions].entries;
-                let local = local_name(kernel, *local);
-                let at = of_lane(kernel, at);
-                let _ = writeln!(text, "{indent}if (writes) {{");
-                let _ =
-                    writeln!(text, "{indent}    const size_t to = (size_t){map}[{at}] * {scale};");
-                for j in 0..*length {
-                    let stored = format!("{local}[{}]", position(places, first + j));
-                    let write = write_to(kernel, *mode, target, &format!("to + {j}"), &stored);
-                    let _ = writeln!(text, "{indent}    {write}");
-                }
-                let _ = writeln!(text, "{indent}}}");
-            }
-            Statement::Set(var) => {
-                let from = match kernel.integer(*var) {
-                    Some(Integer::Element(map, at)) => {
-                        format!("{}[{}]", argument(kernel, *map), index(kernel, at))
-                    }
-                    Some(Integer::Entry(array, at)) => {
-                        format!("{}[{}]", integers_name(kernel, *array), index(kernel, at))
-                    }
-                    Some(Integer::Rest(of, by)) => format!("{} % {by}u", var_name(kernel, *of)),
-                    None => continue,
-                };
-                let name = var_name(kernel, *var);
-                let _ = writeln!(text, "{indent}const uint32 {name} = {from};");
-            }
-            Statement::StoreInteger(array, at, var) => {
-                let (array, at) = (integers_name(kernel, *array), index(kernel, at));
-                let _ = writeln!(text, "{indent}{array}[{at}] = {};", var_name(kernel, *var));
-            }
-            Statement::StoreAt { target, var, scale, offset, value: stored, write: mode } => {
-                let place = element(var_name(kernel, *var), *scale, *offset);
-                let (target, stored) = (argument(kernel, *target), value(kernel, *stored).text);
-                let write = write_to(kernel, *mode, target, &place, &stored);
-                let _ = writeln!(text, "{indent}{write}");
-            }
-            Statement::StoreShared(shared, at, stored) => {
-                let (name, at) = (shared_name(kernel, *shared), index(kernel, at));
-                let _ = writeln!(text, "{indent}{name}[{at}] = {};", value(kernel, *stored).text);
-            }
-            Statement::Barrier => {
-                let _ = writeln!(text, "{indent}{};", words.barrier);
-            }
-            Statement::Fence => {
-                let _ = writeln!(text, "{indent}{};", words.fence);
-            }
-            Statement::Recompute(var) => {
-                let Some(Thread::Border { digits, last }) = kernel.thread_of(*var) else {
-                    continue;
-                };
-                let on = digits.map(|digit| match kernel.thread_of(digit) {
-                    Some(Thread::Digit { divisor, modulus }) => {
-                        format!("number / {divisor} % {modulus}")
-                    }
-                    _ => var_name(kernel, digit).to_owned(),
-                });
-                let (var, on) = (var_name(kernel, *var), on_border(on, last));
-                let number = "const int number = thread_again();";
-                let _ = writeln!(text, "{indent}{{ {number} {var} = {on}; }}");
             }
             Statement::When { conditions, body } => {
                 let conditions: Vec<String> =
@@ -304,10 +154,171 @@ pub(super) fn block(
                 };
             }
             Statement::Comment(words) => comment(text, &indent, words),
-            // Dropped by `legalise`.
-            Statement::Prefetch(..) | Statement::PrefetchIndexed { .. } | Statement::Stage => {}
+            other => {
+                for line in lines(kernel, words, other) {
+                    let _ = writeln!(text, "{indent}{line}");
+                }
+            }
         }
     }
+}
+
+/// Returns the lines of a statement without a body; none for a value that is folded into its use.
+fn lines(kernel: &FoldedKernel, words: &Vocabulary, statement: &Statement) -> Vec<String> {
+    let stored = |id: ValueId| value(kernel, id).text;
+    let line = match statement {
+        Statement::Let(id) if kernel.folds(*id) => None,
+        Statement::Let(id) => definition(kernel, *id).map(|own| {
+            let kind = if kernel.values[*id].op.is_truth() { "bool" } else { "T" };
+            format!("const {kind} {} = {};", kernel.value_name(*id), own.text)
+        }),
+        Statement::StoreLocal(local, at, id) => {
+            let (name, at) = (local_name(kernel, *local), index(kernel, at));
+            Some(format!("{name}[{at}] = {};", stored(*id)))
+        }
+        Statement::StoreShared(shared, at, id) => {
+            let (name, at) = (shared_name(kernel, *shared), index(kernel, at));
+            Some(format!("{name}[{at}] = {};", stored(*id)))
+        }
+        Statement::StoreLanes(target, at, id) => {
+            let (target, at) = (argument(kernel, *target), of_lane(kernel, at));
+            Some(format!("{target}[{at}] = {};", stored(*id)))
+        }
+        Statement::StoreInteger(array, at, var) => {
+            let (array, at) = (integers_name(kernel, *array), index(kernel, at));
+            Some(format!("{array}[{at}] = {};", var_name(kernel, *var)))
+        }
+        Statement::StoreAt { target, var, scale, offset, value: id, write: mode } => {
+            let place = element(var_name(kernel, *var), *scale, *offset);
+            Some(write_to(kernel, *mode, argument(kernel, *target), &place, &stored(*id)))
+        }
+        Statement::Scatter { target, to, value: id, write: mode } => {
+            Some(scatter(kernel, *target, to, *mode, &stored(*id)))
+        }
+        Statement::ScatterEdge { target, map, at, scale, values } => {
+            return scatter_edge(kernel, (*target, *map), at, *scale, values);
+        }
+        Statement::GatherRun { source, run } => return gather_run(kernel, *source, run),
+        Statement::ScatterRun { target, run, write: mode } => {
+            return scatter_run(kernel, *target, run, *mode);
+        }
+        Statement::Set(var) => set(kernel, *var),
+        Statement::Recompute(var) => recompute(kernel, *var),
+        Statement::Barrier => Some(format!("{};", words.barrier)),
+        Statement::Fence => Some(format!("{};", words.fence)),
+        // `block` prints what has a body, and comments; `legalise` drops the others.
+        Statement::For { .. }
+        | Statement::When { .. }
+        | Statement::Comment(_)
+        | Statement::Prefetch(..)
+        | Statement::PrefetchIndexed { .. }
+        | Statement::Stage => None,
+    };
+    line.into_iter().collect()
+}
+
+fn scatter(
+    kernel: &Kernel,
+    target: ArgumentId,
+    to: &IndirectIndex,
+    mode: Mode,
+    stored: &str,
+) -> String {
+    let IndirectIndex { map, at, scale, offset, masked } = to;
+    let map = argument(kernel, *map);
+    let place = element("to", *scale, *offset);
+    let write = write_to(kernel, mode, argument(kernel, target), &place, stored);
+    let mask = if *masked { " && to != 0xffffffffu" } else { "" };
+    let (at, batch) = (of_lane(kernel, at), kernel.batch_of(at));
+    // Registers are scarce in groups of threads: the index is read again instead of kept.
+    let index = match kernel.threads {
+        0 => format!("{map}[{at}]"),
+        _ => format!("again(&{map}[{at}])"),
+    };
+    let writes = match batch {
+        Some(var) => format!("writes_{}", var_name(kernel, var)),
+        None => "writes".to_owned(),
+    };
+    format!("{{ const uint32 to = {index}; if ({writes}{mask}) {write} }}")
+}
+
+fn scatter_edge(
+    kernel: &FoldedKernel,
+    (target, map): (ArgumentId, ArgumentId),
+    at: &[Index; 2],
+    scale: usize,
+    values: &[(usize, [ValueId; 2])],
+) -> Vec<String> {
+    let (target, map) = (argument(kernel, target), argument(kernel, map));
+    let [near, far] =
+        [&at[0], &at[1]].map(|at| format!("writes ? {map}[{}] : 0xffffffffu", of_lane(kernel, at)));
+    let mut lines = vec!["{".to_owned(), format!("    const Edge edge = edge_of({near}, {far});")];
+    lines.extend(values.iter().map(|(offset, ends)| {
+        let [a, b] = ends.map(|end| value(kernel, end).text);
+        format!("    add_edge({target}, edge, {scale}, {offset}, {a}, {b});")
+    }));
+    lines.push("}".to_owned());
+    lines
+}
+
+fn gather_run(kernel: &Kernel, source: ArgumentId, run: &Run) -> Vec<String> {
+    let Run { map, at, scale, local, positions, first, length } = run;
+    let (source, map) = (argument(kernel, source), argument(kernel, *map));
+    let places = &kernel.tables[*positions].entries;
+    let (local, at) = (local_name(kernel, *local), of_lane(kernel, at));
+    let start = format!("    const size_t from = (size_t){map}[{at}] * {scale};");
+    let mut lines = vec!["{".to_owned(), start];
+    // A run that begins at an even element and is padded can be read in pairs.
+    let pairs = scale % 2 == 0 && length.next_multiple_of(2) <= *scale;
+    lines.extend((0..*length).map(|j| {
+        let (place, half) = (position(places, first + j), ["x", "y"][j % 2]);
+        match pairs {
+            true => {
+                format!("    {local}[{place}] = pair({source} + from + {}).{half};", j / 2 * 2)
+            }
+            false => format!("    {local}[{place}] = {source}[from + {j}];"),
+        }
+    }));
+    lines.push("}".to_owned());
+    lines
+}
+
+fn scatter_run(kernel: &Kernel, target: ArgumentId, run: &Run, mode: Mode) -> Vec<String> {
+    let Run { map, at, scale, local, positions, first, length } = run;
+    let (target, map) = (argument(kernel, target), argument(kernel, *map));
+    let places = &kernel.tables[*positions].entries;
+    let (local, at) = (local_name(kernel, *local), of_lane(kernel, at));
+    let start = format!("    const size_t to = (size_t){map}[{at}] * {scale};");
+    let mut lines = vec!["if (writes) {".to_owned(), start];
+    lines.extend((0..*length).map(|j| {
+        let stored = format!("{local}[{}]", position(places, first + j));
+        format!("    {}", write_to(kernel, mode, target, &format!("to + {j}"), &stored))
+    }));
+    lines.push("}".to_owned());
+    lines
+}
+
+/// Returns the definition of an integer.
+fn set(kernel: &Kernel, var: VarId) -> Option<String> {
+    let from = match kernel.integer(var)? {
+        Integer::Element(map, at) => format!("{}[{}]", argument(kernel, *map), index(kernel, at)),
+        Integer::Entry(array, at) => {
+            format!("{}[{}]", integers_name(kernel, *array), index(kernel, at))
+        }
+        Integer::Rest(of, by) => format!("{} % {by}u", var_name(kernel, *of)),
+    };
+    Some(format!("const uint32 {} = {from};", var_name(kernel, var)))
+}
+
+/// Returns the assignment of a border variable from the thread's index, which is read again.
+fn recompute(kernel: &Kernel, var: VarId) -> Option<String> {
+    let Some(Thread::Border { digits, last }) = kernel.thread_of(var) else { return None };
+    let on = digits.map(|digit| match kernel.thread_of(digit) {
+        Some(Thread::Digit { divisor, modulus }) => format!("number / {divisor} % {modulus}"),
+        _ => var_name(kernel, digit).to_owned(),
+    });
+    let (var, on) = (var_name(kernel, var), on_border(on, last));
+    Some(format!("{{ const int number = thread_again(); {var} = {on}; }}"))
 }
 
 fn condition(kernel: &Kernel, condition: &Condition) -> String {
@@ -515,7 +526,7 @@ fn reaches_own(kernel: &Kernel, body: &[Statement]) -> bool {
 }
 
 /// Returns whether a body distributes work over threads or lanes: few iterations, independent of one another.
-fn deals_out(kernel: &Kernel, body: &[Statement]) -> bool {
+fn distributes(kernel: &Kernel, body: &[Statement]) -> bool {
     let by_member =
         |at: &Index| at.terms.iter().any(|&(var, _)| kernel.thread_of(var) == Some(Thread::Member));
     body.iter().any(|statement| match statement {
@@ -540,7 +551,7 @@ mod tests {
     use crate::kir::{Condition, Element, Index, Integer, Precision, Statement, Write};
 
     #[test]
-    fn each_lane_does_what_its_mask_says() {
+    fn a_mask_decides_for_each_lane() {
         let mut b = Builder::new("f", Precision::F64, 4);
         let (masks, y) =
             (b.argument("masks", Element::U32, false), b.argument("y", Element::Real, true));

@@ -138,7 +138,7 @@ impl M {
     fn not(self) -> Self {
         $AVX2{unsafe { Self($P_xor_$S(self.0, Self::splat(true).0)) }}$AVX512{Self(!self.0)}
     }
-    /// a where it holds, else b.
+    /// a where it is true, else b.
     #[inline(always)]
     fn select(self, a: V, b: V) -> V {
         $AVX2{unsafe { V($P_blendv_$S(b.0, a.0, self.0)) }}$AVX512{unsafe { V($P_mask_blend_$S(self.0, b.0, a.0)) }}

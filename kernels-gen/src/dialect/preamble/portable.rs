@@ -124,7 +124,7 @@ impl M {
     fn not(self) -> Self {
         M([$EACH{!self.0[$I]}])
     }
-    /// a where it holds, else b.
+    /// a where it is true, else b.
     #[inline(always)]
     fn select(self, a: V, b: V) -> V {
         V([$EACH{if self.0[$I] { a.0[$I] } else { b.0[$I] }}])

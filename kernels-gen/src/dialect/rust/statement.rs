@@ -8,7 +8,6 @@ use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, Kernel,
     LocalId, Op, Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
 };
-use fem_dsl::arena::Id;
 use std::fmt::Write;
 
 pub(super) fn table_name(kernel: &Kernel, id: TableId) -> &str {
@@ -89,9 +88,9 @@ fn value(kernel: &FoldedKernel, id: ValueId) -> Expression {
             Expression::primary(format!("V::splat({})", value(kernel, *operand).text))
         }
         _ if kernel.folds(id) => {
-            definition(kernel, id).unwrap_or_else(|| Expression::primary(name(kernel, id)))
+            definition(kernel, id).unwrap_or_else(|| Expression::primary(kernel.value_name(id)))
         }
-        _ => Expression::primary(name(kernel, id)),
+        _ => Expression::primary(kernel.value_name(id)),
     }
 }
 
@@ -99,11 +98,6 @@ fn literal(constant: f64) -> Expression {
     let text = number(constant);
     let binding = if text.starts_with('-') { Precedence::Prefix } else { Precedence::Primary };
     Expression::new(binding, text)
-}
-
-/// Returns the name of a value with its own line.
-fn name(kernel: &Kernel, id: ValueId) -> String {
-    kernel.values[id].name.clone().unwrap_or_else(|| format!("v{}", id.index()))
 }
 
 fn argument(kernel: &Kernel, id: ArgumentId) -> &str {
@@ -115,106 +109,11 @@ pub(super) fn block(text: &mut String, kernel: &FoldedKernel, body: &[Statement]
     let indent = "    ".repeat(depth);
     for statement in body {
         match statement {
-            Statement::Let(id) => {
-                if !kernel.folds(*id)
-                    && let Some(expression) = definition(kernel, *id)
-                {
-                    let (name, expression) = (name(kernel, *id), expression.text);
-                    let _ = writeln!(text, "{indent}let {name} = {expression};");
-                }
-            }
-            Statement::ScatterEdge { .. } => unreachable!("`legalise` takes edges apart"),
-            Statement::StoreLocal(local, at, stored) => {
-                let name = local_name(kernel, *local);
-                let at = index(kernel, at, 1);
-                let stored = value(kernel, *stored).text;
-                let _ = writeln!(text, "{indent}*{name}.add({at}) = {stored};");
-            }
-            Statement::StoreLanes(target, at, stored) => {
-                let at = index(kernel, at, kernel.lanes);
-                let (target, stored) =
-                    (argument(kernel, *target), value(kernel, *stored).within(Precedence::Primary));
-                let _ = writeln!(text, "{indent}{stored}.store({target}.add({at}));");
-            }
             Statement::For { var, extent, body } => {
                 let var = var_name(kernel, *var);
                 let _ = writeln!(text, "{indent}for {var} in 0..{extent} {{");
                 block(text, kernel, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
-            }
-            Statement::Scatter { target, to, value: stored, .. } => {
-                let IndirectIndex { map, at, scale, offset, masked } = to;
-                let masked = if *masked { "_masked" } else { "" };
-                let at = index(kernel, at, kernel.lanes);
-                let _ = writeln!(
-                    text,
-                    "{indent}scatter{masked}({}, {}, {}.add({at}), {scale}, {offset}, active_lanes);",
-                    value(kernel, *stored).text,
-                    argument(kernel, *target),
-                    argument(kernel, *map),
-                );
-            }
-            Statement::GatherRun { source, run } => {
-                let Run { map, at, scale, local, positions, first, length } = run;
-                let at = index(kernel, at, kernel.lanes);
-                let _ = writeln!(
-                    text,
-                    "{indent}gather_run::<{length}, {scale}>({}, {}.add({at}), {}, {}.as_ptr().add({first}));",
-                    argument(kernel, *source),
-                    argument(kernel, *map),
-                    local_name(kernel, *local),
-                    table_name(kernel, *positions),
-                );
-            }
-            Statement::ScatterRun { target, run, write } => {
-                let Run { map, at, scale, local, positions, first, length } = run;
-                let at = index(kernel, at, kernel.lanes);
-                let add = *write != Mode::Exclusive;
-                let _ = writeln!(
-                    text,
-                    "{indent}scatter_run::<{length}, {scale}, {add}>({}, {}.add({at}), active_lanes, {}, {}.as_ptr().add({first}));",
-                    argument(kernel, *target),
-                    argument(kernel, *map),
-                    local_name(kernel, *local),
-                    table_name(kernel, *positions),
-                );
-            }
-            Statement::Prefetch(from, at, cache) => {
-                let level = match cache {
-                    Cache::First => 0,
-                    Cache::Second => 1,
-                };
-                let at = index(kernel, at, kernel.lanes);
-                let _ = writeln!(
-                    text,
-                    "{indent}prefetch::<{level}>({}.wrapping_add({at}).cast());",
-                    argument(kernel, *from)
-                );
-            }
-            Statement::PrefetchIndexed { array, map, entries, entry, scale, batches } => {
-                let lanes = kernel.lanes;
-                let later = format!("(batch + {batches}).min(end - 1)");
-                let at = format!("{} * {later} + {}", entries * lanes, entry * lanes);
-                let _ = writeln!(
-                    text,
-                    "{indent}prefetch_indexed({}, {}.add({at}), {scale});",
-                    argument(kernel, *array),
-                    argument(kernel, *map),
-                );
-            }
-            Statement::Set(var) => {
-                let from = match kernel.integer(*var) {
-                    Some(Integer::Element(map, at)) => {
-                        format!(
-                            "*{}.add({}) as usize",
-                            argument(kernel, *map),
-                            index(kernel, at, 1)
-                        )
-                    }
-                    Some(Integer::Rest(of, by)) => format!("{} % {by}", var_name(kernel, *of)),
-                    Some(Integer::Entry(..)) | None => continue,
-                };
-                let _ = writeln!(text, "{indent}let {} = {from};", var_name(kernel, *var));
             }
             Statement::When { conditions, body } => {
                 let conditions: Vec<String> =
@@ -223,18 +122,102 @@ pub(super) fn block(text: &mut String, kernel: &FoldedKernel, body: &[Statement]
                 block(text, kernel, body, depth + 1);
                 let _ = writeln!(text, "{indent}}}");
             }
-            // Kernels for groups of threads are not printed as Rust, and neither are statements that differ between
-            // lanes.
-            Statement::Stage
-            | Statement::StoreInteger(..)
-            | Statement::StoreAt { .. }
-            | Statement::Barrier
-            | Statement::Fence
-            | Statement::Recompute(_)
-            | Statement::StoreShared(..) => {}
             Statement::Comment(words) => comment(text, &indent, words),
+            other => {
+                if let Some(line) = line(kernel, other) {
+                    let _ = writeln!(text, "{indent}{line};");
+                }
+            }
         }
     }
+}
+
+/// Returns a statement without a body; `None` for a value that is folded into its use.
+fn line(kernel: &FoldedKernel, statement: &Statement) -> Option<String> {
+    let stored = |id: ValueId| value(kernel, id);
+    let batch_index = |at: &Index| index(kernel, at, kernel.lanes);
+    Some(match statement {
+        Statement::Let(id) if kernel.folds(*id) => return None,
+        Statement::Let(id) => {
+            format!("let {} = {}", kernel.value_name(*id), definition(kernel, *id)?.text)
+        }
+        Statement::StoreLocal(local, at, id) => {
+            let (name, at) = (local_name(kernel, *local), index(kernel, at, 1));
+            format!("*{name}.add({at}) = {}", stored(*id).text)
+        }
+        Statement::StoreLanes(target, at, id) => {
+            let (target, at) = (argument(kernel, *target), batch_index(at));
+            format!("{}.store({target}.add({at}))", stored(*id).within(Precedence::Primary))
+        }
+        Statement::Scatter { target, to, value: id, .. } => {
+            let IndirectIndex { map, at, scale, offset, masked } = to;
+            let masked = if *masked { "_masked" } else { "" };
+            let (target, map) = (argument(kernel, *target), argument(kernel, *map));
+            let (stored, at) = (stored(*id).text, batch_index(at));
+            format!(
+                "scatter{masked}({stored}, {target}, {map}.add({at}), {scale}, {offset}, active_lanes)"
+            )
+        }
+        Statement::GatherRun { source, run } => {
+            let Run { scale, length, .. } = run;
+            let [map, local, places] = run_arrays(kernel, run);
+            let source = argument(kernel, *source);
+            format!("gather_run::<{length}, {scale}>({source}, {map}, {local}, {places})")
+        }
+        Statement::ScatterRun { target, run, write } => {
+            let (Run { scale, length, .. }, add) = (run, *write != Mode::Exclusive);
+            let [map, local, places] = run_arrays(kernel, run);
+            let target = argument(kernel, *target);
+            format!(
+                "scatter_run::<{length}, {scale}, {add}>({target}, {map}, active_lanes, {local}, {places})"
+            )
+        }
+        Statement::Prefetch(from, at, cache) => {
+            let level = match cache {
+                Cache::First => 0,
+                Cache::Second => 1,
+            };
+            let (from, at) = (argument(kernel, *from), batch_index(at));
+            format!("prefetch::<{level}>({from}.wrapping_add({at}).cast())")
+        }
+        Statement::PrefetchIndexed { array, map, entries, entry, scale, batches } => {
+            let (array, map) = (argument(kernel, *array), argument(kernel, *map));
+            let later = format!("(batch + {batches}).min(end - 1)");
+            let at = format!("{} * {later} + {}", entries * kernel.lanes, entry * kernel.lanes);
+            format!("prefetch_indexed({array}, {map}.add({at}), {scale})")
+        }
+        Statement::Set(var) => {
+            let from = match kernel.integer(*var)? {
+                Integer::Element(map, at) => {
+                    format!("*{}.add({}) as usize", argument(kernel, *map), index(kernel, at, 1))
+                }
+                Integer::Rest(of, by) => format!("{} % {by}", var_name(kernel, *of)),
+                Integer::Entry(..) => return None,
+            };
+            format!("let {} = {from}", var_name(kernel, *var))
+        }
+        Statement::ScatterEdge { .. } => unreachable!("`legalise` takes edges apart"),
+        // `block` prints what has a body, and comments. Kernels for groups of threads are not printed as Rust, and
+        // neither are statements that differ between lanes.
+        Statement::For { .. }
+        | Statement::When { .. }
+        | Statement::Comment(_)
+        | Statement::Stage
+        | Statement::StoreInteger(..)
+        | Statement::StoreAt { .. }
+        | Statement::Barrier
+        | Statement::Fence
+        | Statement::Recompute(_)
+        | Statement::StoreShared(..) => return None,
+    })
+}
+
+/// Returns the index array from a run's start on, the private array, and the positions of the run's entries in it.
+fn run_arrays(kernel: &Kernel, run: &Run) -> [String; 3] {
+    let Run { map, at, local, positions, first, .. } = run;
+    let map = format!("{}.add({})", argument(kernel, *map), index(kernel, at, kernel.lanes));
+    let positions = format!("{}.as_ptr().add({first})", table_name(kernel, *positions));
+    [map, local_name(kernel, *local).to_owned(), positions]
 }
 
 /// Prints a condition on integers that are equal in all lanes.
@@ -450,7 +433,7 @@ mod tests {
     use crate::pass::for_vectors;
 
     #[test]
-    fn all_lanes_do_what_a_mask_says() {
+    fn a_mask_decides_for_all_lanes() {
         let mut b = Builder::new("f", Precision::F64, 4);
         let (masks, y) =
             (b.argument("masks", Element::U32, false), b.argument("y", Element::Real, true));

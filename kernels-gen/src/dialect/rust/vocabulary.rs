@@ -22,10 +22,10 @@ struct Item<'t> {
 
 impl Item<'_> {
     /// Returns whether the item is used. A method is used only if its type is.
-    fn is_said(&self, said: &BTreeSet<&str>) -> bool {
+    fn is_used(&self, used: &BTreeSet<&str>) -> bool {
         let of =
             self.of.and_then(|line| line.strip_prefix("impl ")).and_then(|of| names(of).next());
-        said.contains(self.name) && of.is_none_or(|of| said.contains(of))
+        used.contains(self.name) && of.is_none_or(|of| used.contains(of))
     }
 }
 
@@ -90,12 +90,12 @@ pub(super) fn used(text: &str, kernels: &str) -> String {
         text.lines().partition(|line| line.starts_with("use "));
     let rest = rest.join("\n");
     let all = items(&rest);
-    let mut said: BTreeSet<&str> = names(kernels).collect();
+    let mut used: BTreeSet<&str> = names(kernels).collect();
     let mut kept = vec![false; all.len()];
     // An item may use an earlier one.
-    while let Some(next) = (0..all.len()).find(|&i| !kept[i] && all[i].is_said(&said)) {
+    while let Some(next) = (0..all.len()).find(|&i| !kept[i] && all[i].is_used(&used)) {
         kept[next] = true;
-        said.extend(all[next].lines.iter().flat_map(|line| names(line)));
+        used.extend(all[next].lines.iter().flat_map(|line| names(line)));
     }
     let mut out = uses.join("\n");
     let mut open = None;
@@ -124,7 +124,7 @@ mod tests {
     use crate::plan::{Geometry, Plan, Target, Task};
 
     #[test]
-    fn words_bring_those_that_they_say() {
+    fn words_include_those_that_they_use() {
         let text = "use std::arch::*;\n\ntype T = f64;\n\n/// One.\n#[derive(Clone)]\nstruct V(T);\n\nimpl V {\n    \
                     #[inline]\n    fn one() -> Self {\n        Self(1.0)\n    }\n    fn two() -> Self {\n        \
                     Self::one()\n    }\n}\n\n/// Three.\nunsafe fn three() -> V {\n    V::two()\n}\nfn four() {}\nstruct M;\nimpl M {\n    \

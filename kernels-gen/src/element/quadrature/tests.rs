@@ -49,7 +49,7 @@ fn simplex_rules_are_exact_to_their_degree() {
 }
 
 #[test]
-fn simplex_rules_are_no_better_than_they_say() {
+fn simplex_rules_are_exact_to_their_degree_only() {
     // A table shifted by one entry would be detected; degree 3 of the triangle is the rule of degree 4.
     for (cell, degree) in [(Cell::Triangle, 2), (Cell::Triangle, 8), (Cell::Tetrahedron, 5)] {
         let rule = Rule::Simplex { cell, degree }.points_and_weights();

@@ -6,7 +6,7 @@ use std::cell::Cell;
 
 /// An array passed to a kernel.
 ///
-/// Writable arrays are passed as cells, so that several threads can each hold the whole array and write their own part
+/// Writable arrays are passed as cells, so that several threads can share the whole array, each to write its own part
 /// of it.
 #[derive(Clone, Copy, Debug)]
 pub enum Array<'a> {

@@ -2,7 +2,7 @@
 
 mod lanes;
 
-use super::threads::SharedMemory;
+use super::shared::SharedMemory;
 use super::{Array, Fault};
 use crate::kir::{
     ArgumentId, Condition, Entries, Index, IndirectIndex, Integer, IntegersId, Kernel, LocalId, Op,
@@ -151,7 +151,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                     let mut on = outer.to_vec();
                     for lane in self.lanes_on() {
                         for condition in conditions {
-                            on[lane] = on[lane] && self.holds(condition, lane)?;
+                            on[lane] = on[lane] && self.is_true(condition, lane)?;
                         }
                     }
                     if on.contains(&true) {
@@ -173,14 +173,14 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Returns whether a condition is true in a lane.
-    fn holds(&self, condition: &Condition, lane: usize) -> Result<bool, Fault> {
+    fn is_true(&self, condition: &Condition, lane: usize) -> Result<bool, Fault> {
         Ok(match (condition, self.kernel.active) {
             (Condition::Active, _) => lane < self.active,
             (Condition::ActiveCell(cell), Some(active)) => {
                 let count = self.index(active, self.at(&self.kernel.batch().into()))?;
                 self.at(cell) < i64::from(count)
             }
-            _ => condition.holds(|var| self.var(var, lane)),
+            _ => condition.is_true(|var| self.var(var, lane)),
         })
     }
 

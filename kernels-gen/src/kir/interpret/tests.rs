@@ -313,7 +313,7 @@ fn exchange(barrier: bool) -> Result<Vec<f64>, Fault> {
 }
 
 #[test]
-fn threads_see_what_others_wrote_before_a_barrier() {
+fn writes_before_a_barrier_are_visible_to_all_threads() {
     let swapped = exchange(true).expect("no fault");
     assert_eq!(swapped, [6.0, 1.0, 12.0, 3.0, 18.0, 5.0, 24.0, 7.0, 30.0, 9.0]);
 }
@@ -327,7 +327,7 @@ fn a_missing_barrier_is_a_race_or_an_unwritten_entry() {
 }
 
 #[test]
-fn writing_what_another_thread_reads_in_the_same_phase_is_a_race() {
+fn a_write_and_a_read_by_two_threads_in_one_phase_are_a_race() {
     let mut b = Builder::new("overwrite", Precision::F64, 1);
     b.set_threads(2, 1);
     let own = b.thread_var("own", 1, 2);
@@ -403,7 +403,7 @@ fn slots(barriers: [bool; 2]) -> Builder {
         b.integer("of", Integer::Element(map, &batch.times(3) + slot))
     };
     let term = b.load_index("term", terms, &batch);
-    b.deal_out(3, &mut |b, slot, mine| {
+    b.distribute(3, &mut |b, slot, mine| {
         let of = of(b, slot);
         b.open_when();
         let value = b.load_at(x, of, (1, 0), true);
@@ -411,7 +411,7 @@ fn slots(barriers: [bool; 2]) -> Builder {
         b.close_when(mine);
     });
     let zero = b.constant(0.0);
-    b.deal_out(6, &mut |b, entry, mine| {
+    b.distribute(6, &mut |b, entry, mine| {
         b.open_when();
         b.store_shared(sums, entry.clone(), zero);
         b.close_when(mine);
@@ -428,7 +428,7 @@ fn slots(barriers: [bool; 2]) -> Builder {
     if barriers[1] {
         b.barrier();
     }
-    b.deal_out(3, &mut |b, slot, mut conditions| {
+    b.distribute(3, &mut |b, slot, mut conditions| {
         let var = of(b, slot);
         conditions.push(Condition::Something(var));
         b.open_when();
@@ -493,7 +493,7 @@ fn masks(entry: usize) -> Builder {
 }
 
 #[test]
-fn lanes_do_what_their_masks_say() {
+fn masks_decide_for_lanes() {
     let go = |entry| {
         let mut y = [0.0; LANES];
         let masks = [6, 3, u32::MAX, 4];

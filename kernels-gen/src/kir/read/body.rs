@@ -4,7 +4,8 @@ use super::line::{Line, one_of};
 use super::{DEEPEST, ReadError, Reader};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId,
-    LocalId, Op, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId, Var, VarId, Write,
+    Label, LocalId, Op, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId, Var, VarId,
+    Write,
 };
 use fem_dsl::arena::Id;
 
@@ -75,8 +76,13 @@ pub(super) fn push(open: &mut [Block], statement: Statement) {
     }
 }
 
-/// Closes blocks until a line of this depth belongs to the innermost one.
-pub(super) fn nest(open: &mut Vec<Block>, depth: usize, line: &Line<'_>) -> Result<(), ReadError> {
+/// Closes blocks until a line of this depth belongs to the innermost one; `true` if there were any.
+pub(super) fn nest(
+    open: &mut Vec<Block>,
+    depth: usize,
+    line: &Line<'_>,
+) -> Result<bool, ReadError> {
+    let closes = open.len() > depth.max(1);
     while open.len() > depth.max(1) {
         let Some(Block { opener, body }) = open.pop() else { break };
         match opener {
@@ -93,21 +99,16 @@ pub(super) fn nest(open: &mut Vec<Block>, depth: usize, line: &Line<'_>) -> Resu
         let help = "indent only the body of a `for` or a `when` further";
         return Err(line.error(&format!("a line indented by {} spaces", 2 * open.len()), help));
     }
-    Ok(())
+    Ok(closes)
 }
 
-/// Reads `%N`.
-pub(super) fn value_id(line: &mut Line<'_>) -> Result<ValueId, ReadError> {
+/// Reads the label of a value.
+fn label(line: &mut Line<'_>) -> Result<Label, ReadError> {
     let start = *line;
-    match line.id("%", "") {
-        Some(number) => Ok(ValueId::from_index(number)),
-        None => Err(start.unexpected("a value such as `%7`")),
-    }
-}
-
-/// Reads the name of a value, which ends its line, if there is one.
-pub(super) fn remark(line: &mut Line<'_>) -> Result<Option<String>, ReadError> {
-    if line.eat("  // ") { line.remark().map(Some) } else { Ok(None) }
+    let section = line.id("%", ".");
+    let number = line.id(".", "");
+    let label = section.zip(number).map(|(section, number)| Label { section, number });
+    label.ok_or_else(|| start.unexpected("a value such as `%3.7`"))
 }
 
 /// Arrays that a text calls by a prefix and a number.
@@ -226,18 +227,20 @@ impl Reader {
         Some(var)
     }
 
-    /// Reads an operand: `%7`, or a number that stands for the constant that is declared for it.
+    /// Reads an operand: the label of a value, or the number of a constant.
     fn operand(&mut self, line: &mut Line<'_>) -> Result<ValueId, ReadError> {
         let start = *line;
         if line.is_at_number() {
             let number = line.real()?;
-            let known = self.constants.get(&number.to_bits()).copied();
-            let help = "declare it in the head of the kernel: `const %N = NUMBER`";
-            return known.ok_or_else(|| start.error("a constant that is declared", help));
+            let values = &mut self.kernel.values;
+            let constant = Value { op: Op::Constant(number), varying: false, name: None };
+            let known = self.constants.entry(number.to_bits());
+            return Ok(*known.or_insert_with(|| values.push(constant)));
         }
-        let id = value_id(line)?;
-        self.used.entry(id.index()).or_insert_with(|| start.position());
-        Ok(id)
+        let label = label(line)?;
+        let help = "define it above by a line `%SECTION.N = …`, in the same or an outer block";
+        let known = self.values.get(&label).copied();
+        known.ok_or_else(|| start.error("a value that is defined", help))
     }
 
     fn operands<const N: usize>(&mut self, line: &mut Line<'_>) -> Result<[ValueId; N], ReadError> {
@@ -249,24 +252,25 @@ impl Reader {
         Ok(operands)
     }
 
-    /// Reads `%N = OPERATION`, the definition of a value.
-    pub(super) fn value(&mut self, line: &mut Line<'_>) -> Result<ValueId, ReadError> {
-        let start = *line;
-        let id = value_id(line)?;
+    /// Reads `%SECTION.N = OPERATION`, the definition of a value.
+    fn value(&mut self, line: &mut Line<'_>) -> Result<ValueId, ReadError> {
+        let (start, next) = (*line, self.labels.next());
+        if label(line)? != next {
+            let help = "number sections through the kernel, and values through their section";
+            return Err(start.error(&format!("`%{next}`"), help));
+        }
         let varying = !line.eat(" uniform");
         line.expect(" = ")?;
         let op = self.operation(line)?;
-        let name = remark(line)?;
+        let name = if line.eat("  // ") { Some(line.remark()?) } else { None };
         line.end()?;
-        self.define(&start, id, Value { op, varying, name })?;
+        let id = self.kernel.values.push(Value { op, varying, name });
+        self.values.insert(next, id);
         Ok(id)
     }
 
     fn operation(&mut self, line: &mut Line<'_>) -> Result<Op, ReadError> {
         let kernel = &self.kernel;
-        if line.is_at_number() {
-            return Ok(Op::Constant(line.real()?));
-        }
         if let Some(local) = self.array_id(line, kernel.locals.len())? {
             return Ok(Op::LoadLocal(local, self.only_index(line)?));
         }
@@ -319,7 +323,7 @@ impl Reader {
                     _ => Op::Broadcast(a),
                 }
             }
-            _ => return Err(start.unexpected("an operation, an array such as `arg0[` or a number")),
+            _ => return Err(start.unexpected("an operation or an array such as `arg0[`")),
         })
     }
 

@@ -48,7 +48,7 @@ fn broken(words: &str, phase: Phase, breaking: impl FnOnce(&mut Kernel)) {
     let mut kernel = sound();
     breaking(&mut kernel);
     let error = verify(&kernel, phase).expect_err(words);
-    assert!(error.what.contains(words), "{error}");
+    assert!(error.violation.contains(words), "{error}");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn values_are_used_where_they_are_known() {
 }
 
 #[test]
-fn uniformity_is_told_truly() {
+fn uniformity_is_checked() {
     broken("says that varying", Phase::Lowered, |k| {
         let id = value(k, |op| matches!(op, Op::LoadLocal(..)));
         k.values[id].varying = false;

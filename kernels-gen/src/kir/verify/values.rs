@@ -6,12 +6,15 @@ use crate::kir::{Op, Value, ValueId};
 impl Verifier<'_> {
     /// Checks the invariants of one value.
     pub(super) fn value(&self, id: ValueId, value: &Value) -> CheckedKernel {
+        let label = |id| self.kernel.label(id);
         for operand in value.op.operands() {
-            require(precedes(operand, id), || format!("{id} precedes its operand {operand}"))?;
+            require(precedes(operand, id), || {
+                format!("{} precedes its operand {}", label(id), label(operand))
+            })?;
         }
         self.types(id, &value.op)?;
         if let Op::Constant(number) = value.op {
-            require(number.is_finite(), || format!("the constant {id} is {number}"))?;
+            require(number.is_finite(), || format!("a constant is {number}"))?;
         }
         self.uniformity(id, value)
     }
@@ -29,20 +32,22 @@ impl Verifier<'_> {
     }
 
     fn uniformity(&self, id: ValueId, value: &Value) -> CheckedKernel {
+        let label = |id| self.kernel.label(id);
         let varying =
             value.op.is_of_lane() || value.op.operands().any(|operand| self.is_varying(operand));
         require(varying == value.varying, || {
-            format!("{id} says that varying is {}, and it is {varying}", value.varying)
+            format!("{} says that varying is {}, and it is {varying}", label(id), value.varying)
         })?;
         if let Op::Broadcast(operand) = value.op {
             return require(!self.is_varying(operand), || {
-                format!("{id} broadcasts a varying value")
+                format!("{} broadcasts a varying value", label(id))
             });
         }
         if self.phase == Phase::Legal && varying {
             for operand in value.op.operands() {
-                let wide = self.is_varying(operand);
-                require(wide, || format!("the varying {id} has the uniform operand {operand}"))?;
+                require(self.is_varying(operand), || {
+                    format!("the varying {} has the uniform operand {}", label(id), label(operand))
+                })?;
             }
         }
         Ok(())
@@ -51,8 +56,11 @@ impl Verifier<'_> {
     fn types(&self, id: ValueId, op: &Op) -> CheckedKernel {
         let truth = |operand: ValueId, wanted: bool| {
             let found = self.is_truth(operand);
-            let what = if wanted { "a truth value" } else { "a real" };
-            require(found == wanted, || format!("{id} takes {what}, and {operand} is none"))
+            let kind = if wanted { "a truth value" } else { "a real" };
+            let label = |id| self.kernel.label(id);
+            require(found == wanted, || {
+                format!("{} takes {kind}, and {} is none", label(id), label(operand))
+            })
         };
         match *op {
             Op::And(a, b) | Op::Or(a, b) => truth(a, true).and(truth(b, true)),

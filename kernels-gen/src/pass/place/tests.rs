@@ -106,7 +106,7 @@ fn large_tables_are_not_in_the_memory_of_constants() {
 }
 
 #[test]
-fn a_file_of_many_kernels_has_no_more_constants_than_there_is_room_for() {
+fn constants_of_many_kernels_stay_within_the_budget() {
     let all = plans(SCALAR, Cell::Triangle, 4, Strategy::CellPerLane);
     for words in [&CUDA, &OPENCL] {
         let one = source(SCALAR, Cell::Triangle, 4, &all, words);
@@ -146,7 +146,7 @@ fn products(precision: Precision, spread: bool) -> Kernel {
 }
 
 #[test]
-fn an_argument_holds_what_tables_held() {
+fn tables_move_to_an_argument() {
     for (precision, spread) in
         [(Precision::F64, true), (Precision::F64, false), (Precision::F32, true)]
     {
@@ -179,7 +179,7 @@ fn an_argument_holds_what_tables_held() {
 }
 
 #[test]
-fn beyond_the_room_numbers_are_literals() {
+fn numbers_beyond_the_budget_are_literals() {
     let mut b = Builder::new("f", Precision::F64, 1);
     let out = b.argument("out", Element::Real, true);
     b.set_threads(32, 1);

@@ -66,7 +66,7 @@ fn difference(expected: &str, found: &str) -> String {
 }
 
 #[test]
-fn passes_do_what_their_texts_show() {
+fn passes_rewrite_as_their_texts_show() {
     let mut wrong = Vec::new();
     for (folder, name, text) in CASES {
         let name = format!("pass/tests/{folder}/{name}.kir");

@@ -11,7 +11,7 @@
 //! to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. Simplices use the
 //! dense tables of `simplex`.
 
-use super::matrix::Column;
+use super::column::Column;
 use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};

@@ -10,49 +10,14 @@
 //! have no entries. A column is stored, added to a sparse matrix, or multiplied with the cell's DoF
 //! ([`super::product`]).
 
+use super::column::{Column, EntryDestination};
 use super::product::Product;
 use super::{cell, facet, simplex, tensor};
-use crate::kir::build::Builder;
-use crate::kir::{Index, ValueId};
 use crate::lower::facts::KernelFacts;
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::MatrixEntries;
 use crate::plan::cell_matrix::CellMatrix;
 use crate::plan::{Scatter, Task};
-
-/// The destination of an entry.
-enum EntryDestination {
-    Matrix(MatrixEntries),
-    Product(Product),
-}
-
-/// The columns of one component.
-pub(super) struct Column<'m> {
-    matrix: &'m CellMatrix,
-    to: &'m EntryDestination,
-    /// True if each cell stores its entries, so that all of them are required.
-    pub(super) stores: bool,
-    trial: usize,
-}
-
-impl Column<'_> {
-    /// Processes entry (i, j) of a test component.
-    pub(super) fn put(
-        &self,
-        b: &mut Builder,
-        test: usize,
-        (i, j): (&Index, &Index),
-        value: ValueId,
-    ) {
-        let Some(pair) = self.matrix.pair(test, self.trial) else { return };
-        match self.to {
-            EntryDestination::Matrix(entries) => {
-                entries.put(b, &(&j.times(pair.rows) + i).plus(pair.first), value);
-            }
-            EntryDestination::Product(product) => product.add(b, pair, (i, j), value),
-        }
-    }
-}
 
 /// Generates the coefficients, with the properties of that task, and then the columns of all components, each with its
 /// own.

@@ -8,7 +8,7 @@
 //! A derivative that is equal at all points (degree 1) is computed before the loop. Sums over few nodes are unrolled;
 //! those over more than [`WRITTEN`] are loops.
 
-use super::matrix::Column;
+use super::column::Column;
 use super::prefetch;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::ends::squared;

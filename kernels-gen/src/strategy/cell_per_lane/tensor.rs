@@ -18,14 +18,15 @@
 //! of low-order fields, reduced quadrature), are evaluated and tested point by point with dense tables instead.
 
 mod arrays;
+mod diagonal;
 mod geometry;
 mod transfer;
 
 use arrays::Arrays;
 pub(super) use arrays::{ElementVector, Tensor};
 
-use super::matrix::Column;
-use super::{diagonal, prefetch, simplex};
+use super::column::Column;
+use super::{prefetch, simplex};
 use crate::kir::{Index, ValueId};
 use crate::lower::contract::{contract, derive_and_integrate, interpolate_and_derive};
 use crate::lower::factors::Factors;

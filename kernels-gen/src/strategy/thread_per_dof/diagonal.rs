@@ -6,8 +6,8 @@ use crate::kir::{Entries, Index, LocalId, SharedId, TableId, ValueId};
 use crate::lower::ends::{Product, coefficients, products, table};
 use crate::lower::factors::nodes_of;
 use crate::lower::jacobian::PointGeometry;
+use crate::lower::lowering::Evaluate;
 use crate::lower::lowering::Lowering;
-use crate::lower::point::Evaluate;
 use std::ops::Range;
 
 /// The data of the integration.

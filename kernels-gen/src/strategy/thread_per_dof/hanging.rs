@@ -53,19 +53,19 @@ impl Dofs {
     fn pass(
         &self,
         s: &mut Lowering<'_>,
-        (held, hanging): (&SharedQuantity, &HangingNodes),
+        (shared, hanging): (&SharedQuantity, &HangingNodes),
         [from, to]: [SharedId; 2],
         axis: usize,
     ) {
-        for c in 0..held.components {
+        for c in 0..shared.components {
             let own = s.b.load_shared(from, self.place(c, None));
             self.store(s, to, c, own);
         }
         let (words, batch) = (s.arguments[&Role::Hanging], Index::from(s.b.batch()));
         let word = s.b.load_index("word", words, &batch);
         where_hangs(s, (word, hanging.masks[axis]), axis, &mut |s, up| {
-            let table = (hanging.tables[usize::from(up)], held.n, held.n);
-            for c in 0..held.components {
+            let table = (hanging.tables[usize::from(up)], shared.n, shared.n);
+            for c in 0..shared.components {
                 let zero = s.b.constant(0.0);
                 let sum = self.contract(s, table, (from, c), axis, zero);
                 self.store(s, to, c, sum);
@@ -75,15 +75,15 @@ impl Dofs {
 
     /// Interpolates the hanging nodes of loaded quantities.
     pub(super) fn resolve(&self, s: &mut Lowering<'_>) {
-        if self.inputs.iter().all(|held| held.hanging.is_none()) {
+        if self.inputs.iter().all(|shared| shared.hanging.is_none()) {
             return;
         }
         for axis in 0..self.dim {
             s.b.comment(&format!("what hangs, in {}", ["x", "y", "z"][axis]));
-            for held in &self.inputs {
-                let Some(hanging) = &held.hanging else { continue };
-                self.when(s, &vec![held.n; self.dim], &mut |s| {
-                    self.pass(s, (held, hanging), held.turn(axis), axis);
+            for shared in &self.inputs {
+                let Some(hanging) = &shared.hanging else { continue };
+                self.when(s, &vec![shared.n; self.dim], &mut |s| {
+                    self.pass(s, (shared, hanging), shared.turn(axis), axis);
                 });
             }
             s.b.barrier();
@@ -92,30 +92,30 @@ impl Dofs {
 
     /// Applies the transpose, from the nodes' results in shared memory to the vector.
     pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>, results: &[ElementVector]) {
-        if results.iter().all(|result| result.held.hanging.is_none()) {
+        if results.iter().all(|result| result.shared.hanging.is_none()) {
             return;
         }
         for axis in 0..self.dim {
             s.b.barrier();
             s.b.comment(&format!("what hangs, back in {}", ["x", "y", "z"][axis]));
-            for ElementVector { field, held, .. } in results {
-                let Some(hanging) = &held.hanging else { continue };
-                let turn = held.turn(self.steps(held) + axis);
-                self.when(s, &vec![held.n; self.dim], &mut |s| {
-                    self.pass(s, (held, hanging), turn, axis);
+            for ElementVector { field, shared, .. } in results {
+                let Some(hanging) = &shared.hanging else { continue };
+                let turn = shared.turn(self.steps(shared) + axis);
+                self.when(s, &vec![shared.n; self.dim], &mut |s| {
+                    self.pass(s, (shared, hanging), turn, axis);
                     if axis + 1 < self.dim {
                         return;
                     }
                     let own = |c| s.b.load_shared(turn[1], self.place(c, None));
-                    let sums: Vec<_> = (0..held.components).map(own).collect();
-                    self.scatter(s, (*field, held.n), &sums);
+                    let sums: Vec<_> = (0..shared.components).map(own).collect();
+                    self.scatter(s, (*field, shared.n), &sums);
                 });
             }
         }
     }
 
     /// Returns the number of directions in which a quantity is interpolated, or a result integrated.
-    pub(super) fn steps(&self, held: &SharedQuantity) -> usize {
-        if held.interpolate.is_some() { self.dim } else { 0 }
+    pub(super) fn steps(&self, shared: &SharedQuantity) -> usize {
+        if shared.interpolate.is_some() { self.dim } else { 0 }
     }
 }

@@ -4,12 +4,12 @@ use super::{ElementVector, Group, first_mode, mode_stride};
 use crate::kir::{Index, LocalId, Statement, ValueId};
 use crate::limits::WRITTEN_OUT;
 use crate::lower::contract::contract;
-use crate::lower::geometry::{Affine, affine_map, curved, given, position};
+use crate::lower::geometry::{Affine, affine_map, curved, position, stored_geometry};
 use crate::lower::jacobian::{
     MultilinearRow, PointGeometry, multilinear_layer, multilinear_point, multilinear_row,
 };
-use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::point::{Evaluate, at_point};
+use crate::lower::lowering::{Evaluate, Lowering, repeat};
+use crate::lower::point::at_point;
 use crate::plan::Geometry;
 use fem_dsl::point::Part;
 
@@ -111,7 +111,7 @@ impl Group {
                 for (c, tested) in tested[outcome.rows.clone()].iter().enumerate() {
                     values[result][c].set(s, at, tested.value.unwrap_or(zero));
                     let Some((&last, first)) = tested.gradient.split_last() else { continue };
-                    let Some(arrays) = &outcome.held.slopes else { continue };
+                    let Some(arrays) = &outcome.shared.slopes else { continue };
                     for (&array, &flux) in arrays.iter().zip(first) {
                         let place = self.place(&own, &c.into(), at);
                         s.b.store_shared(array, place, flux);
@@ -126,7 +126,7 @@ impl Group {
             for (c, row) in outcome.rows.clone().enumerate() {
                 let (has_value, has_gradient) = s.facts.tested(row);
                 let tested = values[result][c].all(s, q);
-                if outcome.held.flat {
+                if outcome.shared.flat {
                     self.integrate_column(s, outcome, c, &tested);
                     continue;
                 }
@@ -140,7 +140,7 @@ impl Group {
                 if self.in_place {
                     waiting.push((outcome, c, has_gradient, sum));
                 } else {
-                    self.store(&mut s.b, outcome.held.value(), &own, &c.into(), &sum);
+                    self.store(&mut s.b, outcome.shared.value(), &own, &c.into(), &sum);
                 }
             }
         }
@@ -152,14 +152,14 @@ impl Group {
             s.b.comment("and in z");
         }
         for (outcome, c, onto, mut sum) in waiting {
-            let (array, c) = (outcome.held.value(), Index::from(c));
+            let (array, c) = (outcome.shared.value(), Index::from(c));
             if onto {
                 let across = self.load(&mut s.b, array, &own, &c, q);
                 sum = sum.iter().zip(across).map(|(&sum, across)| s.b.add(across, sum)).collect();
             }
             self.store(&mut s.b, array, &own, &c, &sum);
         }
-        if self.results.iter().any(|outcome| !outcome.held.in_column()) {
+        if self.results.iter().any(|outcome| !outcome.shared.in_column()) {
             s.b.barrier();
         }
     }
@@ -203,26 +203,27 @@ impl Group {
         let (q, even_odd, rolled) = (self.layout.q, s.facts.plan.even_odd, self.rolled(s));
         let own = self.own_row(self.dim - 1);
         let mut columns = Vec::new();
-        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
-            let column = |s: &mut Lowering<'_>, c: usize| match (held.flat, held.identity()) {
-                (true, _) if held.in_column() => {
-                    let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(held));
-                    let values = self.gather_line(s, (quantity, held), (&nodes, axis), c);
+        for (quantity, shared) in s.facts.quantities.iter().zip(&self.inputs) {
+            let column = |s: &mut Lowering<'_>, c: usize| match (shared.flat, shared.identity()) {
+                (true, _) if shared.in_column() => {
+                    let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(shared));
+                    let values = self.gather_line(s, (quantity, shared), (&nodes, axis), c);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (true, _) => {
-                    let line = self.load(&mut s.b, held.value(), &own, &c.into(), held.factors.n);
-                    let matrix = &held.factors.interpolate;
+                    let line =
+                        self.load(&mut s.b, shared.value(), &own, &c.into(), shared.factors.n);
+                    let matrix = &shared.factors.interpolate;
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (false, _) => {
                     let load = |s: &mut Lowering<'_>| {
-                        self.load(&mut s.b, held.value(), &own, &c.into(), q)
+                        self.load(&mut s.b, shared.value(), &own, &c.into(), q)
                     };
                     let kept = self.in_place && quantity.value;
                     let values = kept.then(|| load(s));
-                    let slopes = held.slopes.is_some().then(|| {
+                    let slopes = shared.slopes.is_some().then(|| {
                         let values = values.clone().unwrap_or_else(|| load(s));
                         let slopes = contract(&mut s.b, &self.derive, &values, None, even_odd);
                         Line::of(s, "slopes", slopes, rolled)
@@ -233,7 +234,7 @@ impl Group {
                     }
                 }
             };
-            columns.push((0..held.components).map(|c| column(s, c)).collect());
+            columns.push((0..shared.components).map(|c| column(s, c)).collect());
         }
         columns
     }
@@ -248,12 +249,12 @@ impl Group {
         part: Part,
         at: &Index,
     ) -> ValueId {
-        let (held, last) = (&self.inputs[quantity], self.dim - 1);
+        let (shared, last) = (&self.inputs[quantity], self.dim - 1);
         let place = || self.place(&self.own_row(last), &c.into(), at);
-        match (part, &held.slopes, &column.slopes) {
+        match (part, &shared.slopes, &column.slopes) {
             (Part::Value, _, _) => match &column.values {
                 Some(values) => values.get(s, at),
-                None => s.b.load_shared(held.value(), place()),
+                None => s.b.load_shared(shared.value(), place()),
             },
             (Part::Derivative(axis), _, Some(slopes)) if axis == last => slopes.get(s, at),
             (Part::Derivative(axis), Some(arrays), _) => s.b.load_shared(arrays[axis], place()),
@@ -271,14 +272,14 @@ impl Group {
         c: usize,
         values: &[ValueId],
     ) {
-        let held = &outcome.held;
-        if held.in_column() {
-            let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(held));
+        let shared = &outcome.shared;
+        if shared.in_column() {
+            let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(shared));
             return self.scatter_line(s, outcome.field, &nodes, (axis, c), values);
         }
-        let integrate = held.factors.interpolate.transposed();
+        let integrate = shared.factors.interpolate.transposed();
         let line = contract(&mut s.b, &integrate, values, None, s.facts.plan.even_odd);
-        self.store(&mut s.b, held.value(), &self.own_row(self.dim - 1), &c.into(), &line);
+        self.store(&mut s.b, shared.value(), &self.own_row(self.dim - 1), &c.into(), &line);
     }
 
     /// Computes the product of the weights of the other axes.
@@ -302,7 +303,7 @@ impl Group {
             Geometry::Nodes(_) => return ColumnGeometry::Curved(position(s)),
             _ => {}
         }
-        let modes = self.modes.expect("the coefficients of the map should be held");
+        let modes = self.modes.expect("the coefficients of the map should be shared");
         let base = Index::from(self.cell).times(mode_stride(s));
         let (dim, first) = (self.dim, first_mode(s));
         // The column runs along the last axis, which becomes the first; the first axis becomes the second.
@@ -348,7 +349,7 @@ impl Group {
         };
         let weight = s.b.mul(across, own);
         s.b.name(weight, "w");
-        if let Some(known) = given(s, number) {
+        if let Some(known) = stored_geometry(s, number) {
             return known;
         }
         match geometry {

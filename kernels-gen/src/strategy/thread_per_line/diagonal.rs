@@ -34,27 +34,33 @@ impl Group {
             sums.insert(vec![0; self.dim - 1], Vec::new());
         }
         let rows = self.rows_across(s);
-        let total = |s: &mut Lowering<'_>, held: &SharedQuantity| {
-            s.b.local("sums", held.components * held.factors.n)
+        let total = |s: &mut Lowering<'_>, shared: &SharedQuantity| {
+            s.b.local("sums", shared.components * shared.factors.n)
         };
         let totals: Vec<Option<LocalId>> = self
             .results
             .iter()
-            .map(|outcome| (sums.len() > 1).then(|| total(s, &outcome.held)))
+            .map(|outcome| (sums.len() > 1).then(|| total(s, &outcome.shared)))
             .collect();
         for (turn, (derived, members)) in sums.iter().enumerate() {
             s.b.comment("integrate along the column");
             for (outcome, &first) in self.results.iter().zip(&waiting.first) {
-                self.along_column(s, &outcome.held, (&waiting, first), members);
+                self.along_column(s, &outcome.shared, (&waiting, first), members);
             }
             s.b.barrier();
             for axis in (0..self.dim - 1).rev() {
                 s.b.comment(["and in x", "in y"][axis]);
-                for (ElementVector { held, .. }, total) in self.results.iter().zip(&totals) {
-                    let matrix = table(held.factors.nodes, self.line, derived[axis]);
+                for (ElementVector { shared, .. }, total) in self.results.iter().zip(&totals) {
+                    let matrix = table(shared.factors.nodes, self.line, derived[axis]);
                     let onto = total.filter(|_| axis == 0 && turn > 0);
                     let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
-                    self.along_row(s, held, &rows[&(axis, held.factors.n)], &matrix, (onto, to));
+                    self.along_row(
+                        s,
+                        shared,
+                        &rows[&(axis, shared.factors.n)],
+                        &matrix,
+                        (onto, to),
+                    );
                 }
                 s.b.barrier();
             }
@@ -66,14 +72,14 @@ impl Group {
     /// later ones have nodes.
     fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), PointRow> {
         let counts: BTreeSet<usize> =
-            self.results.iter().map(|outcome| outcome.held.factors.n).collect();
+            self.results.iter().map(|outcome| outcome.shared.factors.n).collect();
         let mut rows = BTreeMap::new();
         for n in counts {
             for axis in 0..self.dim - 1 {
                 let other = (0..self.dim).filter(|&other| other != axis);
                 let extents = other.map(|other| if other < axis { self.layout.q } else { n });
                 let extents: Vec<usize> = extents.collect();
-                let lines = self.layout.deal(axis, &extents);
+                let lines = self.layout.distribute(axis, &extents);
                 rows.insert((axis, n), self.row_of(&mut s.b, axis, &extents, &lines));
             }
         }
@@ -157,13 +163,14 @@ impl Group {
 
     /// Adds the nodal values in shared memory to the result.
     fn scatter_nodes(&self, s: &mut Lowering<'_>) {
-        for ElementVector { field, held, .. } in &self.results {
+        for ElementVector { field, shared, .. } in &self.results {
             s.comment_on("scatter", *field);
-            let nodes = self.nodal_lines(held);
+            let nodes = self.nodal_lines(shared);
             self.in_row(s, &nodes.row, |s, row| {
-                for c in 0..held.components {
-                    let line = self.load(&mut s.b, held.value(), row, &c.into(), held.factors.n);
-                    self.scatter_line(s, *field, nodes, (self.nodal_axis(held), c), &line);
+                for c in 0..shared.components {
+                    let line =
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n);
+                    self.scatter_line(s, *field, nodes, (self.nodal_axis(shared), c), &line);
                 }
             });
         }

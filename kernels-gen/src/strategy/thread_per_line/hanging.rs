@@ -19,8 +19,8 @@ use crate::lower::lowering::Lowering;
 impl Group {
     /// Returns the axes in the order of interpolation: along the first, neighbours in a group are neighbours in memory;
     /// along the last, nodes are processed.
-    fn axes_of(&self, held: &SharedQuantity) -> Vec<usize> {
-        let last = self.nodal_axis(held);
+    fn axes_of(&self, shared: &SharedQuantity) -> Vec<usize> {
+        let last = self.nodal_axis(shared);
         match self.dim {
             3 => vec![3 - last, 0, last],
             _ => vec![1 - last, last],
@@ -28,8 +28,8 @@ impl Group {
     }
 
     /// Returns the lines of nodes along an axis.
-    fn lines_along(&self, held: &SharedQuantity, axis: usize) -> &NodalLine {
-        &self.nodal[&(held.factors.n, axis)]
+    fn lines_along(&self, shared: &SharedQuantity, axis: usize) -> &NodalLine {
+        &self.nodal[&(shared.factors.n, axis)]
     }
 
     /// Returns the masks of the lines along an axis, in the order of the threads of a group.
@@ -42,18 +42,18 @@ impl Group {
     }
 
     /// Applies A, or its transpose, in place along the lines of an axis that hang.
-    fn pass(&self, s: &mut Lowering<'_>, held: &SharedQuantity, axis: usize, back: bool) {
-        let (nodes, n) = (self.lines_along(held, axis), held.factors.n);
+    fn pass(&self, s: &mut Lowering<'_>, shared: &SharedQuantity, axis: usize, back: bool) {
+        let (nodes, n) = (self.lines_along(shared, axis), shared.factors.n);
         let mask = nodes.mask.expect("lines that may hang should have masks");
-        let (matrices, even_odd) = (matrices(held.factors.nodes, back), s.facts.plan.even_odd);
+        let (matrices, even_odd) = (matrices(shared.factors.nodes, back), s.facts.plan.even_odd);
         self.in_row(s, &nodes.row, |s, row| {
             let word = word_of(s, nodes.batch);
             where_hangs(s, (word, mask), axis, &mut |s, up| {
-                held.each_component(s, |s, c| {
-                    let line = self.load(&mut s.b, held.value(), row, c, n);
+                shared.each_component(s, |s, c| {
+                    let line = self.load(&mut s.b, shared.value(), row, c, n);
                     let matrix = &matrices[usize::from(up)];
                     let line = contract(&mut s.b, matrix, &line, None, even_odd);
-                    self.store(&mut s.b, held.value(), row, c, &line);
+                    self.store(&mut s.b, shared.value(), row, c, &line);
                 });
             });
         });
@@ -62,61 +62,62 @@ impl Group {
     /// Gathers quantities with hanging nodes, and interpolates along all axes except the last.
     pub(super) fn gather_hanging(&self, s: &mut Lowering<'_>) {
         let quantities = s.facts.quantities.iter().zip(&self.inputs);
-        let hanging: Vec<_> = quantities.filter(|(_, held)| held.hangs).collect();
+        let hanging: Vec<_> = quantities.filter(|(_, shared)| shared.hangs).collect();
         if hanging.is_empty() {
             return;
         }
-        for &(quantity, held) in &hanging {
+        for &(quantity, shared) in &hanging {
             s.b.comment(&format!("gather {}", quantity.name));
-            let axis = self.axes_of(held)[0];
-            let nodes = self.lines_along(held, axis);
+            let axis = self.axes_of(shared)[0];
+            let nodes = self.lines_along(shared, axis);
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..quantity.components {
-                    let line = self.gather_line(s, (quantity, held), (nodes, axis), c);
-                    self.store(&mut s.b, held.value(), row, &c.into(), &line);
+                    let line = self.gather_line(s, (quantity, shared), (nodes, axis), c);
+                    self.store(&mut s.b, shared.value(), row, &c.into(), &line);
                 }
             });
-            self.pass(s, held, axis, false);
+            self.pass(s, shared, axis, false);
         }
         s.b.barrier();
         if self.dim == 3 {
             s.b.comment("what hangs, in x");
-            hanging.iter().for_each(|&(_, held)| self.pass(s, held, 0, false));
+            hanging.iter().for_each(|&(_, shared)| self.pass(s, shared, 0, false));
             s.b.barrier();
         }
     }
 
     /// Interpolates along the last axis.
-    pub(super) fn resolve_last(&self, s: &mut Lowering<'_>, held: &SharedQuantity) {
-        if held.hangs {
-            self.pass(s, held, self.nodal_axis(held), false);
+    pub(super) fn resolve_last(&self, s: &mut Lowering<'_>, shared: &SharedQuantity) {
+        if shared.hangs {
+            self.pass(s, shared, self.nodal_axis(shared), false);
         }
     }
 
     /// Applies the transpose, from the lines along the last axis, which are in shared memory, to the vector.
     pub(super) fn scatter_hanging(&self, s: &mut Lowering<'_>) {
         let hanging: Vec<&ElementVector> =
-            self.results.iter().filter(|outcome| outcome.held.hangs).collect();
+            self.results.iter().filter(|outcome| outcome.shared.hangs).collect();
         if hanging.is_empty() {
             return;
         }
         for outcome in &hanging {
-            self.pass(s, &outcome.held, self.nodal_axis(&outcome.held), true);
+            self.pass(s, &outcome.shared, self.nodal_axis(&outcome.shared), true);
         }
         s.b.barrier();
         if self.dim == 3 {
             s.b.comment("what hangs, back in x");
-            hanging.iter().for_each(|outcome| self.pass(s, &outcome.held, 0, true));
+            hanging.iter().for_each(|outcome| self.pass(s, &outcome.shared, 0, true));
             s.b.barrier();
         }
-        for ElementVector { field, held, .. } in hanging {
+        for ElementVector { field, shared, .. } in hanging {
             s.comment_on("scatter", *field);
-            let axis = self.axes_of(held)[0];
-            self.pass(s, held, axis, true);
-            let nodes = self.lines_along(held, axis);
+            let axis = self.axes_of(shared)[0];
+            self.pass(s, shared, axis, true);
+            let nodes = self.lines_along(shared, axis);
             self.in_row(s, &nodes.row, |s, row| {
-                for c in 0..held.components {
-                    let line = self.load(&mut s.b, held.value(), row, &c.into(), held.factors.n);
+                for c in 0..shared.components {
+                    let line =
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n);
                     self.scatter_line(s, *field, nodes, (axis, c), &line);
                 }
             });

@@ -18,7 +18,7 @@ pub(super) struct Traffic {
     /// Shared-memory accesses per entry of a row.
     pub(super) accesses: usize,
     /// True if the rows may be assigned to the threads in any order.
-    pub(super) dealt: bool,
+    pub(super) distributed: bool,
 }
 
 /// The strides of a group's cells.
@@ -76,7 +76,7 @@ impl Layout {
         let with = |strides: Vec<usize>, cell: usize| Self { q, cells, strides, cell, together };
         // Quantities with interpolation and derivatives pass through rows along all axes; the others need no special
         // treatment.
-        let all = traffic.iter().any(|rows| rows.axis == 1 && rows.dealt);
+        let all = traffic.iter().any(|rows| rows.axis == 1 && rows.distributed);
         if dim == 3 && q <= 3 && cells > 1 && all {
             return Self::search_small(q, cells, together, traffic);
         }
@@ -134,11 +134,11 @@ impl Layout {
 
     /// Returns lines along `axis` through points whose other coordinates, from the first axis on, are below `extents`,
     /// in an order with few bank conflicts.
-    pub(super) fn deal(&self, axis: usize, extents: &[usize]) -> Lines {
+    pub(super) fn distribute(&self, axis: usize, extents: &[usize]) -> Lines {
         let ordered = self.lines(axis, extents);
-        let dealt = deal(&ordered, self.together);
-        let in_order = self.count(&ordered) <= self.count(&dealt);
-        Lines { starts: if in_order { ordered } else { dealt }, in_order }
+        let distributed = distribute(&ordered, self.together);
+        let in_order = self.count(&ordered) <= self.count(&distributed);
+        Lines { starts: if in_order { ordered } else { distributed }, in_order }
     }
 
     fn lines(&self, axis: usize, extents: &[usize]) -> Vec<usize> {
@@ -164,8 +164,12 @@ impl Layout {
 
     /// Returns the coordinates of the lines of a single cell along `axis`, one list for each other axis, in an order
     /// with few bank conflicts. `None` if the order of the axes is as good.
-    pub(super) fn deal_digits(&self, axis: usize, extents: &[usize]) -> Option<Vec<Vec<usize>>> {
-        let lines = self.deal(axis, extents);
+    pub(super) fn distributed_digits(
+        &self,
+        axis: usize,
+        extents: &[usize],
+    ) -> Option<Vec<Vec<usize>>> {
+        let lines = self.distribute(axis, extents);
         if self.cells > 1 || lines.in_order {
             return None;
         }
@@ -192,8 +196,8 @@ impl Layout {
         let of = |traffic: &Traffic| {
             let lines = self.lines(traffic.axis, &traffic.extents);
             let turns = self.count(&lines);
-            let turns = match traffic.dealt {
-                true => turns.min(self.count(&deal(&lines, self.together))),
+            let turns = match traffic.distributed {
+                true => turns.min(self.count(&distribute(&lines, self.together))),
                 false => turns,
             };
             traffic.accesses * turns
@@ -204,18 +208,18 @@ impl Layout {
 
 /// Orders lines so that those served at once are in different banks if possible: it takes one line at a time from the
 /// fullest banks.
-fn deal(starts: &[usize], together: usize) -> Vec<usize> {
+fn distribute(starts: &[usize], together: usize) -> Vec<usize> {
     let mut banks = vec![std::collections::VecDeque::new(); together];
     starts.iter().for_each(|&start| banks[start % together].push_back(start));
-    let mut dealt = Vec::with_capacity(starts.len());
-    while dealt.len() < starts.len() {
+    let mut distributed = Vec::with_capacity(starts.len());
+    while distributed.len() < starts.len() {
         let mut fullest: Vec<usize> = (0..together).collect();
         fullest.sort_by_key(|&bank| std::cmp::Reverse(banks[bank].len()));
-        let room = together - dealt.len() % together;
+        let room = together - distributed.len() % together;
         let taken = fullest.into_iter().filter_map(|bank| banks[bank].pop_front());
-        dealt.extend(taken.take(room));
+        distributed.extend(taken.take(room));
     }
-    dealt
+    distributed
 }
 
 #[cfg(test)]
@@ -223,16 +227,21 @@ mod tests {
     use super::*;
 
     fn poisson(q: usize) -> Vec<Traffic> {
-        let phase = |axis, accesses, dealt| Traffic { axis, extents: vec![q, q], accesses, dealt };
+        let phase = |axis, accesses, distributed| Traffic {
+            axis,
+            extents: vec![q, q],
+            accesses,
+            distributed,
+        };
         vec![phase(1, 4 * q, false), phase(0, 5 * q, true), phase(2, 6 * q, false)]
     }
 
     #[test]
-    fn every_line_is_dealt_once() {
+    fn every_line_is_distributed_once() {
         for q in 3..=13 {
             for cells in [1, 3, 5] {
                 let layout = Layout::new((3, q), cells, 8, &poisson(q));
-                let lines = layout.deal(0, &[q - 1, q]);
+                let lines = layout.distribute(0, &[q - 1, q]);
                 let mut starts = lines.starts.clone();
                 starts.sort_unstable();
                 let mut wanted = layout.lines(0, &[q - 1, q]);
@@ -245,10 +254,10 @@ mod tests {
     }
 
     #[test]
-    fn dealt_lines_meet_in_few_banks() {
+    fn distributed_lines_meet_in_few_banks() {
         for q in 4..=9 {
             let layout = Layout::new((3, q), 4, 8, &poisson(q));
-            let lines = layout.deal(0, &[q, q]);
+            let lines = layout.distribute(0, &[q, q]);
             let least = (4 * q * q).div_ceil(16);
             let turns = layout.count(&lines.starts);
             assert!(turns * 10 <= least * 13, "{q}: {turns} turns, {least} would be the least");
@@ -256,18 +265,18 @@ mod tests {
     }
 
     #[test]
-    fn dealt_digits_name_the_dealt_lines() {
+    fn digits_name_the_distributed_lines() {
         let mut seen = 0;
         for q in 4..=12 {
             let layout = Layout::new((3, q), 1, 8, &poisson(q));
-            let Some(digits) = layout.deal_digits(1, &[q, q]) else { continue };
-            let starts = layout.deal(1, &[q, q]).starts;
+            let Some(digits) = layout.distributed_digits(1, &[q, q]) else { continue };
+            let starts = layout.distribute(1, &[q, q]).starts;
             for (at, start) in starts.iter().enumerate() {
                 assert_eq!(digits[0][at] + digits[1][at] * layout.strides[2], *start);
             }
             seen += 1;
         }
-        assert!(seen > 0, "some lines should be dealt");
+        assert!(seen > 0, "some lines should be distributed");
     }
 
     #[test]

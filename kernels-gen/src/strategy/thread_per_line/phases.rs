@@ -14,7 +14,7 @@ impl Group {
         s.gathered();
         self.stage_modes(s);
         self.gather(s);
-        if self.modes.is_some() || self.inputs.iter().any(|held| !held.in_column()) {
+        if self.modes.is_some() || self.inputs.iter().any(|shared| !shared.in_column()) {
             s.b.barrier();
         }
         self.interpolate(s);
@@ -60,11 +60,11 @@ impl Group {
     }
 
     /// Returns the axis along which a quantity, or the result, is gathered or scattered.
-    pub(super) fn gather_axis(&self, held: &SharedQuantity) -> usize {
-        if held.hangs {
-            return self.nodal_axis(held);
+    pub(super) fn gather_axis(&self, shared: &SharedQuantity) -> usize {
+        if shared.hangs {
+            return self.nodal_axis(shared);
         }
-        gather_axis(self.dim, held.identity(), held.flat)
+        gather_axis(self.dim, shared.identity(), shared.flat)
     }
 
     /// Returns the nodes of a line along `axis`, in an array in the order of lines along `slowest`, if any.
@@ -86,11 +86,11 @@ impl Group {
     pub(super) fn gather_line(
         &self,
         s: &mut Lowering<'_>,
-        (quantity, held): (&Quantity, &SharedQuantity),
+        (quantity, shared): (&Quantity, &SharedQuantity),
         (line, axis): (&NodalLine, usize),
         component: usize,
     ) -> Vec<ValueId> {
-        let (n, nodal) = (held.factors.n, NodalLocation::of(s, quantity));
+        let (n, nodal) = (shared.factors.n, NodalLocation::of(s, quantity));
         let slowest = s.facts.slowest_axis(quantity.source);
         let nodes = self.nodes(line, n, axis, slowest);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
@@ -99,33 +99,33 @@ impl Group {
     fn gather(&self, s: &mut Lowering<'_>) {
         self.gather_hanging(s);
         let even_odd = s.facts.plan.even_odd;
-        for (quantity, held) in s.facts.quantities.iter().zip(&self.inputs) {
-            if held.in_column() {
+        for (quantity, shared) in s.facts.quantities.iter().zip(&self.inputs) {
+            if shared.in_column() {
                 continue;
             }
-            let word = if held.hangs { "what is left of" } else { "gather" };
+            let word = if shared.hangs { "what is left of" } else { "gather" };
             s.b.comment(&format!("{word} {}", quantity.name));
-            self.resolve_last(s, held);
-            let nodes = self.nodal_lines(held);
+            self.resolve_last(s, shared);
+            let nodes = self.nodal_lines(shared);
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..quantity.components {
-                    let own = (nodes, self.gather_axis(held));
-                    let line = if held.hangs {
-                        self.load(&mut s.b, held.value(), row, &c.into(), held.factors.n)
+                    let own = (nodes, self.gather_axis(shared));
+                    let line = if shared.hangs {
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n)
                     } else {
-                        self.gather_line(s, (quantity, held), own, c)
+                        self.gather_line(s, (quantity, shared), own, c)
                     };
                     let c = &Index::from(c);
-                    if held.identity() {
-                        self.store(&mut s.b, held.value(), row, c, &line);
-                        if let Some(slopes) = &held.slopes {
+                    if shared.identity() {
+                        self.store(&mut s.b, shared.value(), row, c, &line);
+                        if let Some(slopes) = &shared.slopes {
                             let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
                             self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
                         }
                     } else {
-                        let matrix = &held.factors.interpolate;
+                        let matrix = &shared.factors.interpolate;
                         let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                        self.store(&mut s.b, held.value(), row, c, &values);
+                        self.store(&mut s.b, shared.value(), row, c, &values);
                     }
                 }
             });
@@ -139,28 +139,28 @@ impl Group {
     fn interpolate(&self, s: &mut Lowering<'_>) {
         let cube = self.dim == 3;
         let later = self.in_place;
-        let held = || self.inputs.iter().filter(|held| !held.in_column());
+        let in_memory = || self.inputs.iter().filter(|shared| !shared.in_column());
         let (still, moved): (Vec<&SharedQuantity>, Vec<&SharedQuantity>) =
-            held().partition(|held| held.identity());
+            in_memory().partition(|shared| shared.identity());
         let sloped =
-            |all: &[&SharedQuantity]| !later && all.iter().any(|held| held.slopes.is_some());
+            |all: &[&SharedQuantity]| !later && all.iter().any(|shared| shared.slopes.is_some());
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
-            for held in &moved {
-                self.along_x(s, held, &held.factors.interpolate);
+            for shared in &moved {
+                self.along_x(s, shared, &shared.factors.interpolate);
             }
             if !later {
                 self.slopes(s, &still);
             }
             s.b.barrier();
         }
-        let moved: Vec<&SharedQuantity> = moved.into_iter().filter(|held| !held.flat).collect();
+        let moved: Vec<&SharedQuantity> = moved.into_iter().filter(|shared| !shared.flat).collect();
         if moved.is_empty() {
             return;
         }
         s.b.comment(["", "", "interpolate and differentiate in x", "and in y"][self.dim]);
-        for held in &moved {
-            self.interpolate_in_turn(s, held);
+        for shared in &moved {
+            self.interpolate_in_turn(s, shared);
         }
         s.b.barrier();
         if cube && sloped(&moved) {
@@ -171,26 +171,26 @@ impl Group {
     }
 
     /// Applies a matrix in place along the rows of nodes in x.
-    fn along_x(&self, s: &mut Lowering<'_>, held: &SharedQuantity, matrix: &Matrix) {
+    fn along_x(&self, s: &mut Lowering<'_>, shared: &SharedQuantity, matrix: &Matrix) {
         let even_odd = s.facts.plan.even_odd;
-        self.in_rows(s, self.rows_at_nodes(held), |s, row| {
-            held.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, held.value(), row, c, matrix.columns);
+        self.in_rows(s, self.rows_at_nodes(shared), |s, row| {
+            shared.each_component(s, |s, c| {
+                let line = self.load(&mut s.b, shared.value(), row, c, matrix.columns);
                 let line = contract(&mut s.b, matrix, &line, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &line);
+                self.store(&mut s.b, shared.value(), row, c, &line);
             });
         });
     }
 
-    fn interpolate_in_turn(&self, s: &mut Lowering<'_>, held: &SharedQuantity) {
+    fn interpolate_in_turn(&self, s: &mut Lowering<'_>, shared: &SharedQuantity) {
         let (n, matrix, even_odd) =
-            (held.factors.n, &held.factors.interpolate, s.facts.plan.even_odd);
+            (shared.factors.n, &shared.factors.interpolate, s.facts.plan.even_odd);
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
-            held.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, held.value(), row, c, n);
+            shared.each_component(s, |s, c| {
+                let line = self.load(&mut s.b, shared.value(), row, c, n);
                 let values = contract(&mut s.b, matrix, &line, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &values);
-                if let Some(slopes) = &held.slopes {
+                self.store(&mut s.b, shared.value(), row, c, &values);
+                if let Some(slopes) = &shared.slopes {
                     let slope = contract(&mut s.b, &self.derive, &values, None, even_odd);
                     self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
                 }
@@ -201,14 +201,14 @@ impl Group {
     /// Applies D in x, in three dimensions.
     fn slopes(&self, s: &mut Lowering<'_>, all: &[&SharedQuantity]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        if all.iter().all(|held| held.slopes.is_none()) {
+        if all.iter().all(|shared| shared.slopes.is_none()) {
             return;
         }
         self.in_rows(s, self.rows_at_points(0), |s, row| {
-            for held in all {
-                let Some(slopes) = &held.slopes else { continue };
-                held.each_component(s, |s, c| {
-                    let line = self.load(&mut s.b, held.value(), row, c, q);
+            for shared in all {
+                let Some(slopes) = &shared.slopes else { continue };
+                shared.each_component(s, |s, c| {
+                    let line = self.load(&mut s.b, shared.value(), row, c, q);
                     let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
                     self.store(&mut s.b, slopes[0], row, c, &slope);
                 });
@@ -221,14 +221,14 @@ impl Group {
     fn integrate(&self, s: &mut Lowering<'_>) {
         let cube = self.dim == 3;
         let done = self.in_place;
-        let shared = self.results.iter().filter(|outcome| !outcome.held.in_column());
+        let shared = self.results.iter().filter(|outcome| !outcome.shared.in_column());
         let (still, moved): (Vec<&ElementVector>, Vec<&ElementVector>) =
-            shared.partition(|outcome| outcome.held.identity());
+            shared.partition(|outcome| outcome.shared.identity());
         let sloped = |all: &[&ElementVector]| {
-            !done && all.iter().any(|outcome| outcome.held.slopes.is_some())
+            !done && all.iter().any(|outcome| outcome.shared.slopes.is_some())
         };
         let curved: Vec<&ElementVector> =
-            moved.iter().copied().filter(|outcome| !outcome.held.flat).collect();
+            moved.iter().copied().filter(|outcome| !outcome.shared.flat).collect();
         if cube && sloped(&curved) {
             s.b.comment("back in x");
             self.slopes_back(s, &curved);
@@ -244,8 +244,8 @@ impl Group {
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "back in x" } else { "integrate in x" });
             for outcome in &moved {
-                let held = &outcome.held;
-                self.along_x(s, held, &held.factors.interpolate.transposed());
+                let shared = &outcome.shared;
+                self.along_x(s, shared, &shared.factors.interpolate.transposed());
             }
             if !done {
                 self.slopes_back(s, &still);
@@ -257,14 +257,14 @@ impl Group {
     /// Applies Dᵀ in x, in three dimensions: onto the values, or in place.
     pub(super) fn slopes_back(&self, s: &mut Lowering<'_>, all: &[&ElementVector]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        if all.iter().all(|outcome| outcome.held.slopes.is_none()) {
+        if all.iter().all(|outcome| outcome.shared.slopes.is_none()) {
             return;
         }
         let back = self.derive.transposed();
         self.in_rows(s, self.rows_at_points(0), |s, row| {
             for outcome in all {
-                let Some(slopes) = &outcome.held.slopes else { continue };
-                let value = outcome.held.value();
+                let Some(slopes) = &outcome.shared.slopes else { continue };
+                let value = outcome.shared.value();
                 outcome.each_tested(s, |s, c, derived| {
                     if derived {
                         let onto = !self.in_place;
@@ -279,13 +279,13 @@ impl Group {
     }
 
     fn integrate_in_turn(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
-        let (held, even_odd) = (&outcome.held, s.facts.plan.even_odd);
-        let integrate = held.factors.interpolate.transposed();
+        let (shared, even_odd) = (&outcome.shared, s.facts.plan.even_odd);
+        let integrate = shared.factors.interpolate.transposed();
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             outcome.each_tested(s, |s, c, derived| {
-                let sum = self.back_in_turn(s, held, row, (c, derived));
+                let sum = self.back_in_turn(s, shared, row, (c, derived));
                 let line = contract(&mut s.b, &integrate, &sum, None, even_odd);
-                self.store(&mut s.b, held.value(), row, c, &line);
+                self.store(&mut s.b, shared.value(), row, c, &line);
             });
         });
     }
@@ -294,13 +294,13 @@ impl Group {
     fn back_in_turn(
         &self,
         s: &mut Lowering<'_>,
-        held: &SharedQuantity,
+        shared: &SharedQuantity,
         row: &PointRow,
         (c, derived): (&Index, bool),
     ) -> Vec<ValueId> {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        let values = self.load(&mut s.b, held.value(), row, c, q);
-        match held.slopes.as_ref().filter(|_| derived) {
+        let values = self.load(&mut s.b, shared.value(), row, c, q);
+        match shared.slopes.as_ref().filter(|_| derived) {
             Some(slopes) => {
                 let flux = self.load(&mut s.b, slopes[self.turn()], row, c, q);
                 let back = self.derive.transposed();
@@ -312,26 +312,32 @@ impl Group {
 
     fn scatter(&self, s: &mut Lowering<'_>) {
         let even_odd = s.facts.plan.even_odd;
-        for outcome in self.results.iter().filter(|outcome| !outcome.held.in_column()) {
-            let held = &outcome.held;
-            s.comment_on(if held.hangs { "nodes of" } else { "scatter" }, outcome.field);
-            let nodes = self.nodal_lines(held);
+        for outcome in self.results.iter().filter(|outcome| !outcome.shared.in_column()) {
+            let shared = &outcome.shared;
+            s.comment_on(if shared.hangs { "nodes of" } else { "scatter" }, outcome.field);
+            let nodes = self.nodal_lines(shared);
             self.in_row(s, &nodes.row, |s, row| {
                 for (c, tested) in outcome.rows.clone().enumerate() {
                     let at = Index::from(c);
-                    let line = if held.identity() {
+                    let line = if shared.identity() {
                         let derived = s.facts.tested(tested).1;
-                        self.back_in_turn(s, held, row, (&at, derived))
+                        self.back_in_turn(s, shared, row, (&at, derived))
                     } else {
-                        let matrix = held.factors.interpolate.transposed();
-                        let line = self.load(&mut s.b, held.value(), row, &at, self.layout.q);
+                        let matrix = shared.factors.interpolate.transposed();
+                        let line = self.load(&mut s.b, shared.value(), row, &at, self.layout.q);
                         contract(&mut s.b, &matrix, &line, None, even_odd)
                     };
-                    if held.hangs {
-                        self.store(&mut s.b, held.value(), row, &at, &line);
+                    if shared.hangs {
+                        self.store(&mut s.b, shared.value(), row, &at, &line);
                         continue;
                     }
-                    self.scatter_line(s, outcome.field, nodes, (self.gather_axis(held), c), &line);
+                    self.scatter_line(
+                        s,
+                        outcome.field,
+                        nodes,
+                        (self.gather_axis(shared), c),
+                        &line,
+                    );
                 }
             });
         }

@@ -44,34 +44,36 @@ impl Group {
 
     /// Returns all quantities and results in shared memory.
     fn shared(&self) -> impl Iterator<Item = &SharedQuantity> {
-        let results = self.results.iter().map(|outcome| &outcome.held);
-        self.inputs.iter().chain(results).filter(|held| !held.in_column())
+        let results = self.results.iter().map(|outcome| &outcome.shared);
+        self.inputs.iter().chain(results).filter(|shared| !shared.in_column())
     }
 
     /// Declares the rows of all phases.
-    pub(super) fn deal(&mut self, b: &mut Builder) {
+    pub(super) fn distribute(&mut self, b: &mut Builder) {
         let (q, cube) = (self.layout.q, self.dim == 3);
         let mut wanted = BTreeSet::new();
-        for held in self.shared() {
-            if !held.identity() {
-                wanted.extend(cube.then_some(self.rows_at_nodes(held)));
-                wanted.extend((!held.flat).then_some(self.rows_at_points(self.turn())));
+        for shared in self.shared() {
+            if !shared.identity() {
+                wanted.extend(cube.then_some(self.rows_at_nodes(shared)));
+                wanted.extend((!shared.flat).then_some(self.rows_at_points(self.turn())));
             }
-            wanted.extend((cube && held.slopes.is_some()).then_some(self.rows_at_points(0)));
+            wanted.extend((cube && shared.slopes.is_some()).then_some(self.rows_at_points(0)));
         }
         for (axis, bound, last) in wanted {
             let mut extents = vec![q; self.dim - 1];
             extents[usize::from(last)] = bound;
-            let lines = self.layout.deal(axis, &extents);
+            let lines = self.layout.distribute(axis, &extents);
             let row = self.row_of(b, axis, &extents, &lines);
             self.rows.insert((axis, bound, last), row);
         }
         // The first threads of the group process the lines of nodes of all its cells.
-        let all = |held: &SharedQuantity| if held.hangs { 0..self.dim } else { 0..0 };
-        let hanging: BTreeSet<(usize, usize)> =
-            self.shared().flat_map(|held| all(held).map(|axis| (held.factors.n, axis))).collect();
+        let all = |shared: &SharedQuantity| if shared.hangs { 0..self.dim } else { 0..0 };
+        let hanging: BTreeSet<(usize, usize)> = self
+            .shared()
+            .flat_map(|shared| all(shared).map(|axis| (shared.factors.n, axis)))
+            .collect();
         let mut lines: BTreeSet<(usize, usize)> =
-            self.shared().map(|held| (held.factors.n, self.nodal_axis(held))).collect();
+            self.shared().map(|shared| (shared.factors.n, self.nodal_axis(shared))).collect();
         lines.extend(&hanging);
         for (n, axis) in lines {
             let mut line = self.nodal_line(b, axis, n);
@@ -83,9 +85,9 @@ impl Group {
 
     /// Returns the rows along the first axis that are interpolated: of the axes y and z, the one not yet interpolated
     /// is bounded.
-    pub(super) fn rows_at_nodes(&self, held: &SharedQuantity) -> RowKey {
-        let n = held.factors.n;
-        (0, n, held.flat && n < self.layout.q)
+    pub(super) fn rows_at_nodes(&self, shared: &SharedQuantity) -> RowKey {
+        let n = shared.factors.n;
+        (0, n, shared.flat && n < self.layout.q)
     }
 
     /// Returns the rows of all points along an axis.
@@ -94,13 +96,13 @@ impl Group {
     }
 
     /// Returns the axis of the lines of nodes of a quantity, or of a result, that the first threads of a group process.
-    pub(super) fn nodal_axis(&self, held: &SharedQuantity) -> usize {
-        if held.flat || held.identity() { self.turn() } else { self.dim - 1 }
+    pub(super) fn nodal_axis(&self, shared: &SharedQuantity) -> usize {
+        if shared.flat || shared.identity() { self.turn() } else { self.dim - 1 }
     }
 
     /// Returns the lines of nodes of a quantity, or of a result.
-    pub(super) fn nodal_lines(&self, held: &SharedQuantity) -> &NodalLine {
-        &self.nodal[&(held.factors.n, self.nodal_axis(held))]
+    pub(super) fn nodal_lines(&self, shared: &SharedQuantity) -> &NodalLine {
+        &self.nodal[&(shared.factors.n, self.nodal_axis(shared))]
     }
 
     /// Returns the nodes of the thread's own column, if they are points.

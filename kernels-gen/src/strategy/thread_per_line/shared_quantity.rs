@@ -63,7 +63,7 @@ pub(super) struct ElementVector {
     pub(super) field: usize,
     /// Its components among those of all fields.
     pub(super) rows: Range<usize>,
-    pub(super) held: SharedQuantity,
+    pub(super) shared: SharedQuantity,
 }
 
 impl ElementVector {
@@ -75,7 +75,7 @@ impl ElementVector {
     ) {
         let derived: Vec<bool> = self.rows.clone().map(|row| s.facts.tested(row).1).collect();
         if derived.iter().all(|&one| one == derived[0]) {
-            return self.held.each_component(s, |s, c| body(s, c, derived[0]));
+            return self.shared.each_component(s, |s, c| body(s, c, derived[0]));
         }
         for (c, derived) in derived.into_iter().enumerate() {
             body(s, &Index::from(c), derived);
@@ -84,7 +84,7 @@ impl ElementVector {
 }
 
 /// Declares the arrays of all quantities and results, `length` values per component.
-pub(super) fn hold(
+pub(super) fn declare(
     s: &mut Lowering<'_>,
     line: LinePoints,
     length: usize,
@@ -144,7 +144,7 @@ pub(super) fn hold(
         ElementVector {
             field,
             rows,
-            held: SharedQuantity { factors, components, flat, hangs, value, slopes },
+            shared: SharedQuantity { factors, components, flat, hangs, value, slopes },
         }
     });
     let results = results.collect();
@@ -227,11 +227,11 @@ fn phases(
     single: bool,
     (flat, collocated): (bool, bool),
 ) -> Vec<Traffic> {
-    let rows = |axis: usize, extents: &[usize], accesses: usize, dealt: bool| Traffic {
+    let rows = |axis: usize, extents: &[usize], accesses: usize, distributed: bool| Traffic {
         axis,
         extents: extents[..dim - 1].to_vec(),
         accesses,
-        dealt,
+        distributed,
     };
     match (dim, flat, collocated) {
         (2, true, _) => vec![rows(0, &[n], 2 * q, false), rows(1, &[q], 2 * n, single)],

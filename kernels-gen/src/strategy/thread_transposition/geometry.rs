@@ -3,24 +3,11 @@
 use super::layout::Digits;
 use super::phases::Transposition;
 use crate::kir::{Index, SharedId};
-use crate::lower::facts::KernelFacts;
 use crate::lower::geometry::{Affine, affine_map, gather_corners, geometry_at, position};
 use crate::lower::jacobian::PointGeometry;
 use crate::lower::lowering::Lowering;
 use crate::lower::point::PointValues;
 use crate::lower::slots;
-use crate::plan::Geometry;
-
-/// Returns the values of a cell's map that one thread computes once; 0 if each point's thread computes them.
-pub(super) fn map_numbers(facts: &KernelFacts<'_>) -> usize {
-    let dim = facts.form.dim;
-    let constant = matches!(facts.plan.geometry, Geometry::Affine | Geometry::Corners);
-    match constant && facts.needs_geometry() && facts.points() > 1 {
-        true if facts.needs_x => 1 + dim * dim + dim + dim * dim,
-        true => 1 + dim * dim,
-        false => 0,
-    }
-}
 
 impl Transposition {
     /// Stores the maps of affine cells in shared memory, one thread per cell.
@@ -29,7 +16,7 @@ impl Transposition {
         s.b.comment("the map of each cell");
         let digits = Digits::new(&mut s.b, "of", &self.layout, 1);
         digits.each_cell(s, &mut |s, cell| {
-            slots::hold_terms(s);
+            slots::load_terms(s);
             gather_corners(s);
             let map = affine_map(s);
             let mut numbers = vec![map.det];

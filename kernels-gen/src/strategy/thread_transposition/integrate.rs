@@ -31,12 +31,12 @@ impl Transposition {
                 if let Some(hanging) = &result.hanging {
                     for (c, sum) in sums.into_iter().enumerate() {
                         let at = self.place(&node.plus(c * nodes), cell);
-                        s.b.store_shared(hanging.given(), at, sum);
+                        s.b.store_shared(hanging.nodal(), at, sum);
                     }
                     return;
                 }
                 let entry = &Index::from(s.b.batch()).times(nodes) + &node;
-                slots::hold_term(s, result.field, &entry);
+                slots::load_term(s, result.field, &entry);
                 let nodal = NodalLocation::result(s, result.field);
                 s.b.open_when();
                 for (c, sum) in sums.into_iter().enumerate() {

@@ -1,6 +1,5 @@
 //! The phases of the kernel up to the transposition: load, evaluate.
 
-use super::geometry::map_numbers;
 use super::hanging::HangingNodes;
 use super::layout::{Digits, Layout};
 use super::sums::Sums;
@@ -13,7 +12,7 @@ use crate::lower::restrict::NodalLocation;
 use crate::lower::slots;
 use crate::lower::stored::TestFactors;
 use crate::lower::tables::{TableReader, Tables};
-use crate::plan::Task;
+use crate::plan::{Geometry, Task};
 use fem_dsl::point::Part;
 use std::ops::Range;
 
@@ -81,6 +80,17 @@ fn tested_numbers(facts: &KernelFacts<'_>) -> usize {
         | Task::Prolong => return 0,
     };
     numbers.max(1)
+}
+
+/// Returns the values of a cell's map that one thread computes once; 0 if each point's thread computes them.
+fn map_numbers(facts: &KernelFacts<'_>) -> usize {
+    let dim = facts.form.dim;
+    let constant = matches!(facts.plan.geometry, Geometry::Affine | Geometry::Corners);
+    match constant && facts.needs_geometry() && facts.points() > 1 {
+        true if facts.needs_x => 1 + dim * dim + dim + dim * dim,
+        true => 1 + dim * dim,
+        false => 0,
+    }
 }
 
 /// Returns the values per cell in shared memory.
@@ -211,7 +221,7 @@ impl Transposition {
             s.hoisted = still.clone();
             s.hoist();
             if !ahead {
-                slots::hold_terms(s);
+                slots::load_terms(s);
             }
             let values = self.interpolate(s, &point, cell);
             let at = self.geometry(s, &values, &point, cell);

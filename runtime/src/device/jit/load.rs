@@ -79,7 +79,7 @@ impl Jit {
             return Err(JitError::OtherProcessor { isa });
         }
         let jobs = thread::available_parallelism().map_or(1, usize::from);
-        let parts = source.dealt(jobs, LEAST);
+        let parts = source.distribute(jobs, LEAST);
         let (mut module, mut cached) = (Module::empty(), true);
         for part in self.load_all(&parts, options) {
             let (part, known) = part?;

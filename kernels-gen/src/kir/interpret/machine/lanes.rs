@@ -21,7 +21,7 @@ pub(super) fn rounded(precision: Precision, number: f64) -> f64 {
 pub(super) fn evaluate(op: &Op, precision: Precision, before: &[f64], out: &mut [f64]) {
     let lanes = out.len();
     let of = |id: ValueId| &before[id.index() * lanes..][..lanes];
-    let truth = |holds: bool| f64::from(u8::from(holds));
+    let truth = |is_true: bool| f64::from(u8::from(is_true));
     match *op {
         Op::Unary(function, a) => unary(function, of(a), out),
         Op::Binary(function, a, b) => binary(function, of(a), of(b), out),

@@ -4,7 +4,7 @@ use super::{Point, Tensor};
 use crate::abi::Role;
 use crate::kir::Index;
 use crate::kir::build::Builder;
-use crate::lower::geometry::{CellGeometry, curved, given, position, reference_point};
+use crate::lower::geometry::{CellGeometry, curved, position, reference_point, stored_geometry};
 use crate::lower::jacobian::{
     MultilinearLayer, MultilinearRow, PointGeometry, multilinear_layer, multilinear_point,
 };
@@ -62,7 +62,7 @@ impl Tensor {
         at: &Point<'_>,
     ) -> PointGeometry {
         let point = &at.number;
-        if let Some(known) = given(s, point) {
+        if let Some(known) = stored_geometry(s, point) {
             return known;
         }
         let weight = s.b.load_table(self.weights, point.clone());

@@ -1,6 +1,6 @@
 //! Gather and scatter of tensor cells: by node, by DoF, or in runs.
 
-use super::super::matrix::Column;
+use super::super::column::Column;
 use super::{ElementVector, Tensor};
 use crate::kir::build::Builder;
 use crate::kir::{Entries, Index, LocalId, Run, Statement, TableId, Write};

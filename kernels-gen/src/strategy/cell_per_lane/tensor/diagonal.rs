@@ -8,7 +8,7 @@
 //!
 //! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
 
-use super::tensor::{ElementVector, Tensor};
+use super::{ElementVector, Tensor};
 use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};

@@ -1,0 +1,41 @@
+//! A column of an element matrix, and the destination of its entries.
+
+use super::product::Product;
+use crate::kir::build::Builder;
+use crate::kir::{Index, ValueId};
+use crate::lower::restrict::MatrixEntries;
+use crate::plan::cell_matrix::CellMatrix;
+
+/// The destination of an entry.
+pub(super) enum EntryDestination {
+    Matrix(MatrixEntries),
+    Product(Product),
+}
+
+/// The columns of one component.
+pub(super) struct Column<'m> {
+    pub(super) matrix: &'m CellMatrix,
+    pub(super) to: &'m EntryDestination,
+    /// True if each cell stores its entries, so that all of them are required.
+    pub(super) stores: bool,
+    pub(super) trial: usize,
+}
+
+impl Column<'_> {
+    /// Processes entry (i, j) of a test component.
+    pub(super) fn put(
+        &self,
+        b: &mut Builder,
+        test: usize,
+        (i, j): (&Index, &Index),
+        value: ValueId,
+    ) {
+        let Some(pair) = self.matrix.pair(test, self.trial) else { return };
+        match self.to {
+            EntryDestination::Matrix(entries) => {
+                entries.put(b, &(&j.times(pair.rows) + i).plus(pair.first), value);
+            }
+            EntryDestination::Product(product) => product.add(b, pair, (i, j), value),
+        }
+    }
+}

@@ -24,6 +24,7 @@ pub mod multigrid;
 mod not_finite;
 mod numerical_null_space;
 mod plan;
+mod preconditioner;
 mod prepare;
 mod prescribed;
 mod reduced_integration;

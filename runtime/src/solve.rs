@@ -6,6 +6,7 @@
 //! A numerical failure is not an error of the call but the [`Outcome`] in the [`Report`]. [`Report::converged`] turns
 //! it into a [`SolveError`].
 
+mod approximation;
 mod bicgstab;
 mod blocks;
 mod cg;
@@ -31,6 +32,9 @@ mod watchdog;
 mod wrapper;
 
 pub use crate::algebra::linear::{LinearOperator, OperatorError};
+pub use approximation::{
+    ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
+};
 pub use bicgstab::bicgstab;
 pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};
 pub use cg::{CgSettings, cg};
@@ -42,10 +46,7 @@ pub(crate) use load::join;
 pub use load::{HALVINGS, LoadReport, LoadableSystem, newton_in_load_steps};
 pub use lobpcg::{EigenModes, EigenSettings, lobpcg};
 pub use minres::minres;
-pub use multigrid::{
-    Approximation, CoarseGridSolver, GridTransfer, LevelFigures, LevelOperator, Multigrid,
-    MultigridLevel, MultigridStatistics, Smoother,
-};
+pub use multigrid::{CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, MultigridLevel};
 pub use newton::{AffineSolver, Forcing, Newton, NewtonOptions, NewtonStep, newton, solve_affine};
 pub use null_space::{Constant, ConstantEntries, NullSpace, pinned, pinned_rows};
 pub use shift_invert::{ShiftedPencil, estimate, shift_invert};
@@ -263,8 +264,8 @@ impl Report {
         }
     }
 
-    /// Adds a note on the failure of an earlier solver.
-    fn note_failure(&mut self, before: &Self) {
+    /// Adds a note on the failure of an earlier solver, with the preconditioner of this name if it had its own.
+    fn note_failure(&mut self, before: &Self, preconditioner: Option<&str>) {
         let how = match before.outcome {
             Outcome::Indefinite { .. } => "found the operator not to be positive definite",
             Outcome::IterationLimit => "had not converged",
@@ -274,8 +275,10 @@ impl Report {
             _ => "stagnated",
         };
         let (first, after, second) = (before.solver, before.iterations, self.solver);
-        self.notes
-            .push(format!("{first} {how} after {after} iterations; {second} was used instead"));
+        let with = preconditioner.map_or_else(String::new, |name| format!(" with {name}"));
+        self.notes.push(format!(
+            "{first}{with} {how} after {after} iterations; {second} was used instead"
+        ));
     }
 
     /// Returns the number of linear iterations of all Newton steps.

@@ -10,12 +10,12 @@ use super::collective_errors::told;
 use super::context::Context;
 use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
-use super::multigrid::MultigridError;
 use super::not_finite::{NonFiniteOrigin, cause};
 use super::plan::cost::worth_matrices;
 use super::plan::{
     LinearPlan, NewtonPlan, PreconditionerPlan, Requirement, SolvePlan, plan_linear,
 };
+use super::preconditioner::builder;
 use super::reduced_integration::check_rank;
 use super::singular::SingularMatrix;
 use crate::algebra::vector::Vector;
@@ -31,8 +31,7 @@ use crate::solve::{
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
 use fem_dsl::point::{Coefficient, Part};
-use fem_dsl::problem::{SolverSettings, UnstablePair, unstable};
-use std::fmt::Display;
+use fem_dsl::problem::{PreconditionerSettings, SolverSettings, UnstablePair, unstable};
 use std::sync::Arc;
 
 use ramp::{LoadQuantity, LoadedSystem, ParameterSweep};
@@ -50,16 +49,6 @@ impl Context {
         if NonlinearSystem::local(operator).is_none() {
             operator.eliminate(local(self.form(), &self.on).map(Arc::new));
         }
-    }
-
-    /// Gives an operator levels; within, why it has none.
-    pub(super) fn make_levels(
-        &self,
-        operator: &mut Operator,
-        settings: &HierarchySettings,
-    ) -> Result<Result<(), MultigridError>, RunError> {
-        let made = self.hierarchy(settings).approximation(operator)?;
-        Ok(made.map(|made| operator.precondition_by(Some(made))))
     }
 
     /// The linear solver where none is named, with the diagonal as its preconditioner.
@@ -230,7 +219,8 @@ fn solve_linear(
     let linear = plan.linear.with(preconditioning);
     let mut report = solve_affine(operator, u, plan.stop(floor), linear, observe)?;
     report.notes.extend(note);
-    if preconditioning == Preconditioning::Multigrid {
+    let hierarchy = HierarchySettings::of(&plan.linear.preconditioner.settings);
+    if preconditioning == Preconditioning::Approximation && hierarchy.is_some() {
         let kept = operator.approximation().is_some();
         report.notes.extend(slow_convergence::told(context, &u.to_vec(), &report, kept)?);
     }
@@ -350,33 +340,29 @@ fn precondition(
     plan: &LinearPlan,
 ) -> Result<(Preconditioning, Option<String>), RunError> {
     if context.factorise_at_each(operator, plan)? {
-        return Ok((Preconditioning::Multigrid, None));
+        return Ok((Preconditioning::Approximation, None));
     }
-    let refused = |why: &dyn Display| {
-        RunError::Setting(format!("{why}\nhelp: write `preconditioner: jacobi`, or leave it out"))
+    let PreconditionerPlan { settings, requirement } = &plan.preconditioner;
+    let Some(builder) = builder(settings) else {
+        let none = *settings == PreconditionerSettings::None;
+        return Ok((if none { Preconditioning::None } else { Preconditioning::Jacobi }, None));
     };
-    match &plan.preconditioner {
-        PreconditionerPlan::None => Ok((Preconditioning::None, None)),
-        PreconditionerPlan::Multigrid { .. } if operator.approximation().is_some() => {
-            Ok((Preconditioning::Multigrid, None))
-        }
-        PreconditionerPlan::Multigrid { settings, requirement: Requirement::Required } => {
-            let made = context.make_levels(operator, settings)?;
-            made.map_err(|unsuited| refused(&unsuited))?;
-            Ok((Preconditioning::Multigrid, None))
-        }
-        PreconditionerPlan::Multigrid { settings, requirement: Requirement::Preferred } => {
-            let why = match context.make_levels(operator, settings) {
-                Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
-                Ok(Err(unsuited)) => unsuited.to_string(),
-                // Other processes may not have the error.
-                Err(error) if context.on.mesh.cut().is_some() => return Err(error),
-                Err(error) => error.to_string(),
-            };
-            let why = why.lines().next().unwrap_or_default();
-            let note = format!("no multigrid: {why}; Jacobi's preconditioner is used");
-            Ok((Preconditioning::Jacobi, Some(note)))
-        }
-        PreconditionerPlan::Jacobi => Ok((Preconditioning::Jacobi, None)),
+    if operator.approximation().is_some() {
+        return Ok((Preconditioning::Approximation, None));
     }
+    let why = match (context.precondition(operator, &*builder), requirement) {
+        (Ok(Ok(())), _) => return Ok((Preconditioning::Approximation, None)),
+        (Ok(Err(why)), Requirement::Required) => {
+            let help = "write `preconditioner: jacobi`, or leave it out";
+            return Err(RunError::Setting(format!("{why}\nhelp: {help}")));
+        }
+        (Ok(Err(why)), Requirement::Preferred) => why,
+        (Err(error), Requirement::Required) => return Err(error),
+        // Other processes may not have the error.
+        (Err(error), _) if context.on.mesh.cut().is_some() => return Err(error),
+        (Err(error), Requirement::Preferred) => error.to_string(),
+    };
+    let why = why.lines().next().unwrap_or_default();
+    let note = format!("no {}: {why}; Jacobi's preconditioner is used", settings.word());
+    Ok((Preconditioning::Jacobi, Some(note)))
 }

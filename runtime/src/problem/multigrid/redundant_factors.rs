@@ -24,8 +24,7 @@ use crate::operator::Operator;
 use crate::processes::any;
 use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::{
-    Approximation, LinearOperator, MultigridStatistics, NonlinearSystem, NullSpace, OperatorError,
-    pinned,
+    Approximation, LinearOperator, NonlinearSystem, NullSpace, OperatorError, pinned,
 };
 use crate::space::discretisation::Discretisation;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -188,7 +187,15 @@ impl LinearOperator for RedundantFactors {
 }
 
 impl Approximation for RedundantFactors {
-    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+    fn name(&self) -> &'static str {
+        "factorisation"
+    }
+
+    fn take_state(
+        &mut self,
+        _system: &dyn NonlinearSystem,
+        u: &Vector,
+    ) -> Result<Result<(), String>, OperatorError> {
         Ok(self.take(u)?.map_err(|error| told(&error)))
     }
 
@@ -200,7 +207,12 @@ impl Approximation for RedundantFactors {
         inner.operator.set_params(params)
     }
 
-    fn figures(&self) -> Vec<MultigridStatistics> {
-        Vec::new()
+    fn apply_inverse(
+        &self,
+        _j: &dyn LinearOperator,
+        r: &Vector,
+        z: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.apply(r, z)
     }
 }

@@ -84,7 +84,7 @@ pub use error::Error;
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{Mass, Quadrature, Scheme, SchemeError, SolverSettings, SteppingError};
 pub use form::Form;
-pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
+pub use output::{write_solution, write_vtu, write_vtu_to};
 pub use problem::Problem;
 pub use runtime::algebra::vector::Vector;
 pub use runtime::device::{Backend, Device};

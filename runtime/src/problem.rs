@@ -11,6 +11,7 @@ mod collective_errors;
 mod context;
 mod difficulty;
 mod eigen;
+mod evaluation_state;
 mod files;
 mod initial;
 mod integrals;
@@ -45,6 +46,7 @@ pub(crate) use collective_errors::together;
 pub use context::{Context, Platform, check_parameters, with_periodic_sides};
 pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
+pub use evaluation_state::EvaluationState;
 pub use files::{FileData, FileStatement};
 pub use kernels::{Kernels, compile_operator, compile_operator_for};
 pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
@@ -63,9 +65,7 @@ pub use prescribed::{
     conditions, data, datum, discretise, meetings,
 };
 pub(crate) use reduced_integration::check_rank;
-pub use reports::{
-    EvaluationState, ReportCache, ReportResult, ReportValue, at_quadrature_points, report,
-};
+pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
 pub use singular::SingularMatrix;
 pub use solver::{solve, values};
 use steady::{StartState, solve_steady};

@@ -6,8 +6,8 @@
 
 use super::RunError;
 use super::context::Platform;
+use super::evaluation_state::EvaluationState;
 use super::integrals::{Integrals, SharedResources};
-use super::reports::EvaluationState;
 use crate::algebra::vector::{Precision, root_of_squares};
 use crate::device::jit::Jit;
 use crate::kernels::compile::{Execution, Target};

@@ -8,13 +8,14 @@ mod shifted;
 
 use super::clock::{Clock, Phase};
 use super::context::Context;
+use super::evaluation_state::EvaluationState;
 use super::kernels::compile_for;
 use super::measure::throughput;
 use super::multigrid::HierarchyInput;
 use super::numerical_null_space::row_at;
 use super::plan::cost::factorisation_for_modes;
 use super::plan::is_saddle;
-use super::reports::{self, EvaluationState, ReportCache, ReportResult as Reported, ranges};
+use super::reports::{self, ReportCache, ReportResult as Reported, ranges};
 use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};

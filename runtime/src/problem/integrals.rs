@@ -7,8 +7,8 @@
 
 use super::RunError;
 use super::context::Platform;
+use super::evaluation_state::EvaluationState;
 use super::kernels::compile_for;
-use super::reports::EvaluationState;
 use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::operator::{Operator, TableCache};

@@ -1,7 +1,8 @@
 //! Linear solver dispatch for a Newton step or a linear problem: J(u) δ = −R(u), with solver fallbacks.
 
-use super::condensation::{BlockInverse, CondensedSystem};
+use super::condensation::CondensedSystem;
 use super::direct::DirectSolver;
+use super::local_dofs::BlockInverse;
 use super::scale::BalanceWeights;
 use super::{
     ApproximateInverse, Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem,

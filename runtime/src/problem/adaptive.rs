@@ -16,7 +16,7 @@ use super::collective_errors::{together, told};
 use super::context::{Context, Platform, with_periodic_sides};
 use super::steady::{StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
-use super::{LastState, RunError, Solution};
+use super::{AdaptivityError, LastState, RunError, Solution};
 use crate::estimate::adapt::AdaptiveMesh;
 use crate::estimate::{ErrorEstimate, Estimator};
 use crate::mesh::Mesh;
@@ -76,7 +76,12 @@ pub(super) fn solve_adaptively(
                     Some(last) => {
                         let step = steps.taken;
                         let last = LastState { on: last.context.on, u: last.u };
-                        RunError::Interrupted(Box::new(InterruptedRun { step, source, last }))
+                        AdaptivityError::Interrupted(Box::new(InterruptedRun {
+                            step,
+                            source,
+                            last,
+                        }))
+                        .into()
                     }
                 });
             }

@@ -1,6 +1,6 @@
 //! Errors of parallel runs: classification into collective errors and errors of one process.
 
-use super::RunError;
+use super::{AdaptivityError, DataError, RunError, SetupError, TimeError};
 use crate::estimate::EstimateError;
 use crate::mesh::Mesh;
 use crate::processes::any;
@@ -10,14 +10,17 @@ impl RunError {
     /// Returns whether the error concerns values at points, which may lie on one process only. Evaluations of such
     /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
+        use DataError::{AuxNotFinite, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion};
         matches!(
             self,
-            Self::Estimate(EstimateError::NotFinite { .. })
-                | Self::Condition { .. }
-                | Self::NoAuxInRegion { .. }
-                | Self::AuxNotFinite { .. }
-                | Self::InitialNotFinite { .. }
-                | Self::ExactNotFinite { .. }
+            Self::Adaptivity(AdaptivityError::Estimate(EstimateError::NotFinite { .. }))
+                | Self::Data(
+                    Condition { .. }
+                        | NoAuxInRegion { .. }
+                        | AuxNotFinite { .. }
+                        | InitialNotFinite { .. }
+                        | ExactNotFinite { .. }
+                )
                 | Self::Elsewhere { .. }
         )
     }
@@ -26,24 +29,17 @@ impl RunError {
     /// evaluation broadcasts errors.
     pub fn is_of_all(&self) -> bool {
         match self {
-            Self::TimeStep { source, .. } | Self::Unconverged { source, .. } => source.is_of_all(),
+            Self::Time(TimeError::Step { source, .. }) | Self::Unconverged { source, .. } => {
+                source.is_of_all()
+            }
             _ if self.is_of_data() => true,
             _ => matches!(
                 self,
-                Self::Plan(_)
-                    | Self::Element(_)
-                    | Self::ParamNotFinite { .. }
-                    | Self::NotUpToAConstant { .. }
-                    | Self::Incompatible { .. }
-                    | Self::Unfixed(_)
+                Self::Setup(SetupError::Plan(_) | SetupError::Element(_))
+                    | Self::Data(DataError::ParamNotFinite { .. })
+                    | Self::IllPosed(_)
+                    | Self::Convergence(_)
                     | Self::Setting(_)
-                    | Self::Singular(_)
-                    | Self::Unstable(_)
-                    | Self::NotFinite { .. }
-                    | Self::LoadStep { .. }
-                    | Self::Difficult { .. }
-                    | Self::Degenerate(_)
-                    | Self::Solve(_)
             ),
         }
     }

@@ -9,7 +9,7 @@ use super::memory::check_room;
 use super::multigrid::HierarchyInput;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
-use super::{Kernels, RunError, compile_operator, solver};
+use super::{DataError, Kernels, RunError, compile_operator, solver};
 use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
@@ -226,7 +226,7 @@ fn elements_on(problem: &Problem, mesh: &Mesh) -> Result<Elements, RunError> {
 ///
 /// # Errors
 ///
-/// [`RunError::ParamNotFinite`].
+/// [`DataError::ParamNotFinite`].
 pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
     let names = std::iter::once("t".to_owned()).chain(
         form.params
@@ -235,7 +235,7 @@ pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(),
     );
     for (name, &value) in names.zip(&parameters.values) {
         if !value.is_finite() {
-            return Err(RunError::ParamNotFinite { name, value });
+            return Err(DataError::ParamNotFinite { name, value }.into());
         }
     }
     Ok(())

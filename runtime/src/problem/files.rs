@@ -2,7 +2,7 @@
 //!
 //! Files refer to the whole mesh. Each process reads the whole file and extracts the values of its subdomain.
 
-use super::RunError;
+use super::{DataError, RunError};
 use crate::files::input::{ArrayRequest, FileError, NodalValues, ParsedFile};
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
@@ -141,5 +141,5 @@ pub(super) fn failed(
     source: FileError,
 ) -> RunError {
     let (name, path) = (name.to_owned(), stored.path.clone());
-    RunError::File { taker, name, path, source: Box::new(source) }
+    DataError::File { taker, name, path, source: Box::new(source) }.into()
 }

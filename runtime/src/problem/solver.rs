@@ -5,7 +5,6 @@ mod redundant_direct;
 mod sequence;
 mod slow_convergence;
 
-use super::RunError;
 use super::collective_errors::told;
 use super::context::Context;
 use super::local_dofs::local;
@@ -18,6 +17,7 @@ use super::plan::{
 use super::preconditioner::builder;
 use super::reduced_integration::check_rank;
 use super::singular::SingularMatrix;
+use super::{ConvergenceError, IllPosedError, RunError};
 use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::kernels::representation::{Assembly, Representation};
@@ -65,10 +65,10 @@ impl Context {
     pub fn failed(&self, report: &Report) -> Option<RunError> {
         match report.outcome {
             Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
-            Outcome::Unsolved { field, ratio } => {
-                let (solver, field) =
-                    (report.solver, format!("`{}`", self.form().fields[field].name));
-                Some(SolveError::Unsolved { solver, field, ratio }.into())
+            Outcome::Unsolved { field, .. } => {
+                let field = Some(format!("`{}`", self.form().fields[field].name));
+                let error = report.clone().converged().err()?;
+                Some(SolveError { field, ..error }.into())
             }
             _ => None,
         }
@@ -77,7 +77,7 @@ impl Context {
     /// Returns the error of a numerically singular matrix, with an estimate of its condition number.
     pub fn singular(&self, unknown: usize, condition: f64) -> RunError {
         if let Some(pair) = self.unstable() {
-            return RunError::Unstable(pair);
+            return IllPosedError::Unstable(pair).into();
         }
         let (place, field, name) = self.named(unknown);
         let on = &self.on;
@@ -87,7 +87,8 @@ impl Context {
         let value =
             |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
         let read = entries.any(value);
-        RunError::Singular(SingularMatrix { place, name, condition, held, free: !held && !read })
+        let free = !held && !read;
+        IllPosedError::Singular(SingularMatrix { place, name, condition, held, free }).into()
     }
 
     /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
@@ -191,7 +192,7 @@ pub(super) fn solve_planned(
 /// Returns the error of a solve that met a number that is not finite, with its cause.
 fn not_finite(operator: &mut Operator, context: &Context, u: &Vector, report: &Report) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
-    let error = |cause| RunError::NotFinite { solver, iterations, cause };
+    let error = |cause| RunError::from(ConvergenceError::NotFinite { solver, iterations, cause });
     // Only one process may have found the point.
     let found = cause(context, operator, u).and_then(|cause| match cause {
         NonFiniteOrigin::Form(_) => Err(error(cause)),
@@ -320,7 +321,10 @@ fn solve_by_newton(
     }
     match report.converged() {
         Ok(report) => Ok((report, inner)),
-        Err(source) => Err(RunError::LoadStep { step: solved.solved + 1, steps, source }),
+        Err(source) => {
+            let step = solved.solved + 1;
+            Err(ConvergenceError::LoadStep { step, steps, source }.into())
+        }
     }
 }
 

@@ -296,8 +296,11 @@ fn failed(
     length: f64,
     staged: &ProblemStages<'_>,
 ) -> RunError {
-    let source =
-        Box::new(RunError::TimeStep { time: state.time, length, source: Box::new(source) });
+    let source = Box::new(RunError::from(TimeError::Step {
+        time: state.time,
+        length,
+        source: Box::new(source),
+    }));
     let u = state.u.to_vec();
     match u.iter().all(|value| value.is_finite()) {
         true => RunError::Unconverged {

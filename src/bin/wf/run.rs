@@ -20,7 +20,9 @@ use fem_dsl::problem::Problem;
 use runtime::device::Device;
 use runtime::files::input::numbers;
 use runtime::files::output::{FileSeries, STEP, writable, write_text};
-use runtime::problem::{Checkpoint, InterruptedRun, Platform, RunError, Solution, run_steps};
+use runtime::problem::{
+    AdaptivityError, Checkpoint, InterruptedRun, Platform, RunError, Solution, run_steps,
+};
 use runtime::processes::ProcessGroup;
 use serde_json::json;
 
@@ -340,7 +342,7 @@ impl Solve<'_> {
             error => which.run(&problem, error),
         };
         let mut solution = solution.map_err(|error| match error {
-            RunError::Interrupted(interrupted) => {
+            RunError::Adaptivity(AdaptivityError::Interrupted(interrupted)) => {
                 let InterruptedRun { step, source, last } = *interrupted;
                 let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
                 match &log.series {

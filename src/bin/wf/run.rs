@@ -335,24 +335,8 @@ impl Solve<'_> {
             log.table.settle(path)?;
         }
         let destination = self.destination(log)?;
-        let failed = |error| match error {
-            RunError::Unconverged { source, reached } => {
-                destination.write_reached(which.run(&problem, *source), &problem, &reached)
-            }
-            error => which.run(&problem, error),
-        };
-        let mut solution = solution.map_err(|error| match error {
-            RunError::Adaptivity(AdaptivityError::Interrupted(interrupted)) => {
-                let InterruptedRun { step, source, last } = *interrupted;
-                let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
-                match &log.series {
-                    // It exists already.
-                    Some(_) => failure,
-                    None => destination.write_last(failure, &problem, (step - 1, &last)),
-                }
-            }
-            error => failed(error),
-        })?;
+        let failed = |error| self.failure(&problem, &destination, log.series.is_some(), error);
+        let mut solution = solution.map_err(failed)?;
         console.progress().say(format!("{name}: writing the solution"));
         begun = Instant::now();
         let written = match (failure, &log.series) {
@@ -393,6 +377,32 @@ impl Solve<'_> {
         match result {
             Ok(()) => Ok(report),
             Err(failure) => Err(failure.after(report)),
+        }
+    }
+
+    /// Reports a failed solve, and writes the state that it reached or the solution of its last step; a series has the
+    /// latter already.
+    fn failure(
+        &self,
+        problem: &Problem,
+        destination: &Destination,
+        is_series: bool,
+        error: RunError,
+    ) -> Failure {
+        let failed = |error| match error {
+            RunError::Unconverged { source, reached } => {
+                destination.write_reached(self.which.run(problem, *source), problem, &reached)
+            }
+            error => self.which.run(problem, error),
+        };
+        let RunError::Adaptivity(AdaptivityError::Interrupted(interrupted)) = error else {
+            return failed(error);
+        };
+        let InterruptedRun { step, source, last } = *interrupted;
+        let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
+        match is_series {
+            true => failure,
+            false => destination.write_last(failure, problem, (step - 1, &last)),
         }
     }
 

@@ -12,7 +12,7 @@
 //! solution values of those leaves. Triangles and tetrahedra are bisected redundantly on every process.
 
 use super::clock::{Clock, Phase, Seconds};
-use super::collective_errors::{together, told};
+use super::collective_errors::{agree_on_error, together};
 use super::context::{Context, Platform, with_periodic_sides};
 use super::steady::{StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
@@ -238,7 +238,7 @@ impl AdaptiveLoop<'_> {
         let mut adaptive = self.adaptive.clone();
         adaptive.adapt_leaves(&refine, &coarser)?;
         // Cells may fold on one process only.
-        let next = told(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
+        let next = agree_on_error(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
         let unknowns = on.fields.iter().map(|field| {
             Space::count_in_all(&next, field.space.element()) * field.space.components()
         });

@@ -50,12 +50,12 @@ impl RunError {
 pub(crate) fn together<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
     match own {
         Err(error) if !error.is_of_data() => Err(error),
-        own => told(mesh, own),
+        own => agree_on_error(mesh, own),
     }
 }
 
 /// Makes an error on any process an error on all: the one of the lowest rank.
-pub(super) fn told<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
+pub(super) fn agree_on_error<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
     let Some(cut) = mesh.cut() else { return own };
     let group = &**cut.group();
     // In the usual case without errors, one reduction suffices.

@@ -5,7 +5,7 @@ mod redundant_direct;
 mod sequence;
 mod slow_convergence;
 
-use super::collective_errors::told;
+use super::collective_errors::agree_on_error;
 use super::context::Context;
 use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
@@ -82,13 +82,14 @@ impl Context {
         let (place, field, name) = self.named(unknown);
         let on = &self.on;
         let dofs = field.map_or(0..0, |field| on.dofs_of(field));
-        let held = on.conditions().any(|(dof, _)| dofs.contains(&dof));
+        let is_constrained = on.conditions().any(|(dof, _)| dofs.contains(&dof));
         let mut entries = self.form().integrals.iter().flat_map(|integral| &integral.jacobian);
         let value =
             |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
         let read = entries.any(value);
-        let free = !held && !read;
-        IllPosedError::Singular(SingularMatrix { place, name, condition, held, free }).into()
+        let free = !is_constrained && !read;
+        IllPosedError::Singular(SingularMatrix { place, name, condition, is_constrained, free })
+            .into()
     }
 
     /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
@@ -198,7 +199,7 @@ fn not_finite(operator: &mut Operator, context: &Context, u: &Vector, report: &R
         NonFiniteOrigin::Form(_) => Err(error(cause)),
         NonFiniteOrigin::Solver => Ok(()),
     });
-    told(&context.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
+    agree_on_error(&context.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
 }
 
 impl SolvePlan {
@@ -223,7 +224,7 @@ fn solve_linear(
     let hierarchy = HierarchySettings::of(&plan.linear.preconditioner.settings);
     if preconditioning == Preconditioning::Approximation && hierarchy.is_some() {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow_convergence::told(context, &u.to_vec(), &report, kept)?);
+        report.notes.extend(slow_convergence::diagnose(context, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }

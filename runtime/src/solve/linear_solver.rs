@@ -433,8 +433,8 @@ impl LinearSolver {
         if solver == InnerSolver::Cg {
             approximation.start(rhs, delta)?;
         }
-        let how = (solver, self.linear.restart);
-        let report = krylov(balance, how, jacobian, rhs, delta, own, settings, observe)?;
+        let method = (solver, self.linear.restart);
+        let report = krylov(balance, method, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated
             | Outcome::BrokeDown
@@ -467,9 +467,10 @@ impl LinearSolver {
         if tries_cg {
             self.inverse.invert();
             let own = preconditioner(&self.inverse, linear);
-            let (how, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
+            let (method, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
             let delta = &mut self.delta;
-            let report = krylov(balance, how, jacobian, rhs, delta, own, settings, &mut *observe)?;
+            let report =
+                krylov(balance, method, jacobian, rhs, delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != DirectFallback::Never;
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
@@ -491,8 +492,8 @@ impl LinearSolver {
             InnerSolver::Automatic => InnerSolver::Gmres,
             solver => solver.iterating(system.symmetric(), false),
         };
-        let (how, balance) = ((solver, self.linear.restart), self.balance.as_ref());
-        let mut report = krylov(balance, how, jacobian, rhs, delta, jacobi, settings, observe)?;
+        let (method, balance) = ((solver, self.linear.restart), self.balance.as_ref());
+        let mut report = krylov(balance, method, jacobian, rhs, delta, jacobi, settings, observe)?;
         tried.iter().for_each(|tried| report.note_failure(tried, None));
         Ok(report)
     }
@@ -513,9 +514,9 @@ fn krylov(
     if let Some(balance) = balance {
         let (operator, inverse) = (balance.operator(jacobian), balance.preconditioner(own));
         let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
-        let (how, own) = ((solver, restart), Preconditioner::Operator(&inverse));
+        let (method, own) = ((solver, restart), Preconditioner::Operator(&inverse));
         let settings = CgSettings { atol: settings.atol / balance.lift, ..settings };
-        let report = krylov(None, how, &operator, &rhs, &mut x, own, settings, observe)?;
+        let report = krylov(None, method, &operator, &rhs, &mut x, own, settings, observe)?;
         *delta = balance.of(&x);
         return Ok(report);
     }

@@ -232,7 +232,7 @@ impl MultigridLevel {
     }
 
     /// Pre-smooths from x = 0, and computes r = b − A x.
-    fn before(
+    fn pre_smooth(
         &self,
         work: &mut WorkVectors,
         (smoother, steps): (Smoother, usize),
@@ -253,7 +253,7 @@ impl MultigridLevel {
     }
 
     /// Post-smooths from the current x; r is undefined afterwards.
-    fn behind(
+    fn post_smooth(
         &self,
         work: &mut WorkVectors,
         (smoother, steps): (Smoother, usize),
@@ -484,11 +484,11 @@ impl Multigrid {
         let mut work = level.work();
         let own = &mut *work;
         let by = (self.smoother, self.steps);
-        level.before(own, by)?;
+        level.pre_smooth(own, by)?;
         self.at(l + 1, |b, _| level.transfer.restrict(&own.r, b))?;
         self.cycle(l + 1)?;
         self.at(l + 1, |_, x| level.transfer.prolong(x, &mut own.x))?;
-        level.behind(own, by)
+        level.post_smooth(own, by)
     }
 
     /// Calls a function with right-hand side and solution of a level, the coarsest included.

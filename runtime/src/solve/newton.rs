@@ -307,10 +307,10 @@ fn solve_with(
             direction.balance = Some(balance);
         }
         let (before, iterations) = (u.clone(), report.iterations);
-        let mut told = |progress: Progress| {
+        let mut counted = |progress: Progress| {
             observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
-        let next = direction.solve(system, &before, &negative(&after), next, &mut told)?;
+        let next = direction.solve(system, &before, &negative(&after), next, &mut counted)?;
         let history = std::mem::take(&mut report.history);
         report = Report {
             iterations: iterations + next.iterations,

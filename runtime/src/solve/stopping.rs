@@ -204,11 +204,11 @@ pub(super) fn solve(
         own.scale(inverse);
         x.scale(inverse);
         (criterion.scale, criterion.asked) = (scale * inverse, target * inverse);
-        let told = &mut |progress: Progress| {
+        let unscaled = &mut |progress: Progress| {
             let (residual, target) = (progress.residual * unit, progress.target * unit);
             observe(Progress { residual, target, ..progress })
         };
-        let outcome = method(&own, x, criterion, told, &mut history)?;
+        let outcome = method(&own, x, criterion, unscaled, &mut history)?;
         history.iter_mut().for_each(|norm| *norm *= unit);
         let size = x.norm();
         x.scale(unit);

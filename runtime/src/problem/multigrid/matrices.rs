@@ -78,10 +78,10 @@ impl DeviceMatrix {
     /// Uploads a matrix with rows and columns in given layouts, or in their own order.
     fn new(
         products: &Arc<SparseKernels>,
-        here: HostMatrix<'_>,
+        host: HostMatrix<'_>,
         (rows, columns): (Option<&VectorLayout>, Option<&VectorLayout>),
     ) -> Result<Self, DeviceError> {
-        let n = here.starts.len() - 1;
+        let n = host.starts.len() - 1;
         let places = rows.map_or(n, |layout| layout.len(n));
         let mut order = vec![NONE; places];
         (0..n).for_each(|row| order[rows.map_or(row, |layout| layout.place(row))] = row as u32);
@@ -92,8 +92,8 @@ impl DeviceMatrix {
         let fill = |place: usize, _: &mut (), own: &mut csr::RowBuilder| {
             if order[place] != NONE {
                 let row = order[place] as usize;
-                let range = here.starts[row]..here.starts[row + 1];
-                let entries = here.columns[range.clone()].iter().zip(&here.values[range]);
+                let range = host.starts[row]..host.starts[row + 1];
+                let entries = host.columns[range.clone()].iter().zip(&host.values[range]);
                 entries.for_each(|(&column, &value)| own.push(lies(column), value));
             }
         };
@@ -201,8 +201,8 @@ fn inverse(
     let values: Vec<f64> = (0..n).flat_map(|i| columns.iter().map(move |own| own[i])).collect();
     let starts: Vec<usize> = (0..=n).map(|i| i * n).collect();
     let numbers: Vec<u32> = (0..n).flat_map(|_| 0..n as u32).collect();
-    let here = HostMatrix { starts: &starts, columns: &numbers, values: &values };
-    DeviceMatrix::new(products, here, (layout, layout))
+    let host = HostMatrix { starts: &starts, columns: &numbers, values: &values };
+    DeviceMatrix::new(products, host, (layout, layout))
 }
 
 /// Computes the inverse in the layout of a device vector; `None` for a host vector.

@@ -118,7 +118,7 @@ impl WholeSystem {
 }
 
 /// Formats the reason of a failed factorisation.
-fn told(error: &FactorError) -> String {
+fn reason(error: &FactorError) -> String {
     format!("factors of the whole matrix: {error}")
 }
 
@@ -175,7 +175,7 @@ impl LinearOperator for RedundantFactors {
             Some(factors) if !late => factors,
             _ => inner
                 .factorise(self.symmetric)?
-                .map_err(|error| OperatorError::new(told(&error)))?,
+                .map_err(|error| OperatorError::new(reason(&error)))?,
         };
         factors.solve(&mut all);
         z.set(&self.places.iter().map(|&place| all[place]).collect::<Vec<f64>>());
@@ -196,7 +196,7 @@ impl Approximation for RedundantFactors {
         _system: &dyn NonlinearSystem,
         u: &Vector,
     ) -> Result<Result<(), String>, OperatorError> {
-        Ok(self.take(u)?.map_err(|error| told(&error)))
+        Ok(self.take(u)?.map_err(|error| reason(&error)))
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {

@@ -341,7 +341,7 @@ pub enum ConvergenceError {
         /// Error of the solver.
         source: SolveError,
         /// Switches of the form.
-        difficulty: NewtonDifficulty,
+        difficulty: Box<NewtonDifficulty>,
     },
     /// A load step that did not converge.
     #[error(

@@ -117,7 +117,7 @@ impl Context {
         let param = self
             .param_of_switches()
             .map(|(number, value)| (self.form().params[number].name.clone(), value));
-        let difficulty = NewtonDifficulty { switches, param };
+        let difficulty = Box::new(NewtonDifficulty { switches, param });
         Err(ConvergenceError::Difficult { source, difficulty }.into())
     }
 

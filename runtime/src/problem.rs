@@ -39,6 +39,7 @@ mod structural_null_space;
 #[cfg(test)]
 mod testing;
 mod time;
+mod time_error;
 
 pub use adaptive::InterruptedRun;
 pub use clock::Seconds;
@@ -72,7 +73,8 @@ use steady::{StartState, solve_steady};
 pub use step::{Monitor, NullMonitor, Step, StepKind, run_steps};
 pub use structural_null_space::check_fixed;
 pub(crate) use time::at_nodes;
-pub use time::{Checkpoint, TimeError, Trajectory, rate_data};
+pub use time::{Checkpoint, Trajectory, rate_data};
+pub use time_error::TimeError;
 
 use crate::device::DeviceError;
 use crate::estimate::EstimateError;
@@ -100,7 +102,7 @@ use std::sync::Arc;
 pub enum RunError {
     /// A problem that cannot be set up.
     #[error(transparent)]
-    Setup(#[from] SetupError),
+    Setup(Box<SetupError>),
     /// Data without usable values.
     #[error(transparent)]
     Data(#[from] DataError),
@@ -112,7 +114,7 @@ pub enum RunError {
     Convergence(#[from] ConvergenceError),
     /// An adaptive solve that cannot go on.
     #[error(transparent)]
-    Adaptivity(#[from] AdaptivityError),
+    Adaptivity(Box<AdaptivityError>),
     /// Memory demand beyond the memory budget.
     #[error(transparent)]
     Memory(#[from] InsufficientMemory),
@@ -148,22 +150,34 @@ pub enum RunError {
     },
 }
 
+impl From<SetupError> for RunError {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(Box::new(error))
+    }
+}
+
+impl From<AdaptivityError> for RunError {
+    fn from(error: AdaptivityError) -> Self {
+        Self::Adaptivity(Box::new(error))
+    }
+}
+
 /// Converts errors through their group.
 macro_rules! grouped {
     ($($group:ident: $($error:ty),+;)+) => {$($(
         impl From<$error> for RunError {
             fn from(error: $error) -> Self {
-                Self::$group(error.into())
+                Self::from($group::from(error))
             }
         }
     )+)+};
 }
 
 grouped! {
-    Setup: PlanError, ElementError, MeshError, PeriodicError, SpaceError, CompileError, BuildError;
-    Convergence: SolveError;
-    Adaptivity: AdaptError, EstimateError, MarkError;
-    Time: SchemeError, SteppingError;
+    SetupError: PlanError, ElementError, MeshError, PeriodicError, SpaceError, CompileError, BuildError;
+    ConvergenceError: SolveError;
+    AdaptivityError: AdaptError, EstimateError, MarkError;
+    TimeError: SchemeError, SteppingError;
 }
 
 /// Error of a mesh, a space, an element or a kernel that a problem needs.

@@ -437,11 +437,10 @@ fn is_degree(found: &Diagnostic) -> bool {
 /// degree.
 fn impossible(error: &RunError) -> bool {
     use SetupError::{Compile, Element, Plan};
-    match error {
-        RunError::Setup(Plan(PlanError::Quadrature(_))) => false,
-        RunError::Setup(error) => {
-            matches!(error, Plan(_) | Element(_) | Compile(CompileError::Plan(_)))
-        }
+    let RunError::Setup(error) = error else { return false };
+    match **error {
+        Plan(PlanError::Quadrature(_)) => false,
+        Plan(_) | Element(_) | Compile(CompileError::Plan(_)) => true,
         _ => false,
     }
 }

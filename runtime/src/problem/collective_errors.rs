@@ -11,18 +11,21 @@ impl RunError {
     /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
         use DataError::{AuxNotFinite, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion};
-        matches!(
-            self,
-            Self::Adaptivity(AdaptivityError::Estimate(EstimateError::NotFinite { .. }))
-                | Self::Data(
-                    Condition { .. }
-                        | NoAuxInRegion { .. }
-                        | AuxNotFinite { .. }
-                        | InitialNotFinite { .. }
-                        | ExactNotFinite { .. }
-                )
-                | Self::Elsewhere { .. }
-        )
+        match self {
+            Self::Adaptivity(error) => {
+                matches!(**error, AdaptivityError::Estimate(EstimateError::NotFinite { .. }))
+            }
+            Self::Data(error) => matches!(
+                error,
+                Condition { .. }
+                    | NoAuxInRegion { .. }
+                    | AuxNotFinite { .. }
+                    | InitialNotFinite { .. }
+                    | ExactNotFinite { .. }
+            ),
+            Self::Elsewhere { .. } => true,
+            _ => false,
+        }
     }
 
     /// Returns whether all processes return this error together: it concerns global quantities, or values whose
@@ -32,11 +35,11 @@ impl RunError {
             Self::Time(TimeError::Step { source, .. }) | Self::Unconverged { source, .. } => {
                 source.is_of_all()
             }
+            Self::Setup(error) => matches!(**error, SetupError::Plan(_) | SetupError::Element(_)),
             _ if self.is_of_data() => true,
             _ => matches!(
                 self,
-                Self::Setup(SetupError::Plan(_) | SetupError::Element(_))
-                    | Self::Data(DataError::ParamNotFinite { .. })
+                Self::Data(DataError::ParamNotFinite { .. })
                     | Self::IllPosed(_)
                     | Self::Convergence(_)
                     | Self::Setting(_)

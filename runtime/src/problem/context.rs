@@ -9,7 +9,7 @@ use super::memory::check_room;
 use super::multigrid::HierarchyInput;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
-use super::{DataError, Kernels, RunError, compile_operator, solver};
+use super::{DataError, Kernels, RunError, compile_operator};
 use crate::device::Device;
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
@@ -170,7 +170,7 @@ impl Context {
 
     /// The same in the representation that a plan needs.
     pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
-        let target = solver::represented(&self.platform.target, &self.on, plan);
+        let target = plan.represented(&self.platform.target, &self.on);
         self.operator_on(&self.platform.with_target(target))
     }
 

@@ -20,9 +20,12 @@ mod properties;
 
 use super::RunError;
 use crate::algebra::factor::{AVAILABLE, FactorError};
+use crate::kernels::compile::Target;
+use crate::kernels::representation::{Assembly, Representation};
 use crate::solve::{
     CgSettings, DirectFallback, Forcing, InnerSolver, LinearOptions, NewtonOptions, Preconditioning,
 };
+use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::{
     Forcing as NamedForcing, LineSearch, Method, MultigridSettings, PreconditionerSettings,
     SolverSettings,
@@ -145,6 +148,18 @@ pub struct SolvePlan {
     pub reason: Option<&'static str>,
     /// The properties that it was made from.
     pub properties: ProblemProperties,
+}
+
+impl SolvePlan {
+    /// The target of kernels: for element matrices where factorisation is named and products would take long.
+    pub(super) fn represented(&self, target: &Target, on: &Discretisation) -> Target {
+        let direct = self.linear.names_direct() && on.affine.is_empty();
+        if target.representation.is_none() && direct && cost::worth_matrices(on) {
+            let assembly = Assembly::fitting(self.properties.resources.has_device);
+            return target.representing(Representation::Assembled(assembly));
+        }
+        *target
+    }
 }
 
 /// Plans a solve: from the properties and the settings of the problem's solver, if it names one.

@@ -10,7 +10,6 @@ use super::context::Context;
 use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
 use super::not_finite::{NonFiniteOrigin, cause};
-use super::plan::cost::worth_matrices;
 use super::plan::{
     LinearPlan, NewtonPlan, PreconditionerPlan, Requirement, SolvePlan, plan_linear,
 };
@@ -19,8 +18,6 @@ use super::reduced_integration::check_rank;
 use super::singular::SingularMatrix;
 use super::{ConvergenceError, IllPosedError, RunError};
 use crate::algebra::vector::Vector;
-use crate::kernels::compile::Target;
-use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{
@@ -29,7 +26,6 @@ use crate::solve::{
     solve_affine,
 };
 use crate::space::constraint::Constraints;
-use crate::space::discretisation::Discretisation;
 use fem_dsl::point::{Coefficient, Part};
 use fem_dsl::problem::{PreconditionerSettings, SolverSettings, UnstablePair, unstable};
 use std::sync::Arc;
@@ -66,7 +62,7 @@ impl Context {
         match report.outcome {
             Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
             Outcome::Unsolved { field, .. } => {
-                let field = Some(format!("`{}`", self.form().fields[field].name));
+                let field = Some(format!("`{}`", self.form().fields[field].name).into());
                 let error = report.clone().converged().err()?;
                 Some(SolveError { field, ..error }.into())
             }
@@ -111,16 +107,6 @@ impl Context {
         }
         (format!("unknown {unknown}"), None, String::from("u"))
     }
-}
-
-/// The target of kernels: for element matrices where factorisation is named and products would take long.
-pub(super) fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan) -> Target {
-    let direct = plan.linear.names_direct() && on.affine.is_empty();
-    if target.representation.is_none() && direct && worth_matrices(on) {
-        let assembly = Assembly::fitting(plan.properties.resources.has_device);
-        return target.representing(Representation::Assembled(assembly));
-    }
-    *target
 }
 
 /// Solves R(u) = 0 from the state `u`, whose constrained entries may have any value, with the named solver or the one that

@@ -10,7 +10,6 @@
 
 mod checkpoint;
 mod constrained_dofs;
-mod error;
 mod explicit;
 mod identity;
 mod mass;
@@ -27,14 +26,14 @@ use super::clock::{Clock, Phase};
 use super::context::{Context, Platform};
 use super::measure::throughput;
 use super::step::{Monitor, Step, StepKind};
-use super::{LastState, RunError, Solution, check_fixed, check_unique, initial};
+use super::{LastState, RunError, Solution, TimeError, check_fixed, check_unique, initial};
 use crate::mesh::Mesh;
 use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::solve::{Continue, NonlinearSystem};
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
 pub use checkpoint::Checkpoint;
-pub use error::TimeError;
+
 use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};

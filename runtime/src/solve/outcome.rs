@@ -101,7 +101,7 @@ pub struct SolveError {
     /// Requested norm.
     pub target: f64,
     /// The field of [`Outcome::Unsolved`] in words, where its name is known.
-    pub field: Option<String>,
+    pub field: Option<Box<str>>,
 }
 
 impl std::error::Error for SolveError {}
@@ -146,7 +146,8 @@ impl fmt::Display for SolveError {
                  with an essential condition, or its mean, where the equations leave it free, or take other units"
             ),
             Outcome::Unsolved { field: number, ratio } => {
-                let field = field.clone().unwrap_or_else(|| format!("field {}", number + 1));
+                let unnamed = format!("field {}", number + 1);
+                let field = field.as_deref().unwrap_or(&unnamed);
                 write!(
                     f,
                     "{solver} has not solved the equations of {field}: their scale and that of another field differ by a \

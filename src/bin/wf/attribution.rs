@@ -113,7 +113,7 @@ impl ErrorAttribution<'_> {
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            RunError::Setup(error) => self.setup(problem, error, text),
+            RunError::Setup(error) => self.setup(problem, *error, text),
             RunError::Data(error) => self.data(error, text),
             RunError::IllPosed(IllPosedError::Unfixed(unfixed)) => {
                 self.found(self.program.undetermined_field(self.problem, &unfixed))

@@ -395,10 +395,13 @@ impl Solve<'_> {
             }
             error => self.which.run(problem, error),
         };
-        let RunError::Adaptivity(AdaptivityError::Interrupted(interrupted)) = error else {
-            return failed(error);
+        let InterruptedRun { step, source, last } = match error {
+            RunError::Adaptivity(error) => match *error {
+                AdaptivityError::Interrupted(interrupted) => *interrupted,
+                error => return failed(error.into()),
+            },
+            error => return failed(error),
         };
-        let InterruptedRun { step, source, last } = *interrupted;
         let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
         match is_series {
             true => failure,

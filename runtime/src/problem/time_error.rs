@@ -1,6 +1,6 @@
 //! Errors of schemes, steps and mass matrices.
 
-use super::super::RunError;
+use super::RunError;
 use fem_dsl::problem::{SchemeError, SteppingError};
 
 /// Error of time integration settings, or of a step.

@@ -8,7 +8,7 @@ use kernels_gen::dialect::rust::Isa;
 use kernels_gen::plan::PlanError;
 use runtime::files::output::OutputError;
 use runtime::mesh::LoadError;
-use runtime::problem::RunError;
+use runtime::problem::{ConvergenceError, DataError, IllPosedError, RunError};
 use runtime::solve::OperatorError;
 use runtime::space::constraint::affine::AffineError;
 use std::fmt;
@@ -237,9 +237,9 @@ impl Error {
 impl From<RunError> for Error {
     fn from(error: RunError) -> Self {
         match error {
-            RunError::Prescribed(error) => match error.downcast::<Self>() {
+            RunError::Data(DataError::Prescribed(error)) => match error.downcast::<Self>() {
                 Ok(own) => *own,
-                Err(error) => Self::Run(RunError::Prescribed(error)),
+                Err(error) => Self::Run(DataError::Prescribed(error).into()),
             },
             error => Self::Run(error),
         }
@@ -265,10 +265,10 @@ fn of_library(error: &RunError) -> String {
         )
     };
     let help = match error {
-        RunError::NoAux { name } => {
+        RunError::Data(DataError::NoAux { name }) => {
             format!("give it before `build`, `.aux(\"{name}\", |x| …)`, or all data by `.data(…)`")
         }
-        RunError::Unfixed(unfixed) => match unfixed.null_space {
+        RunError::IllPosed(IllPosedError::Unfixed(unfixed)) => match unfixed.null_space {
             NullSpaceKind::Constant => fixed(&unfixed.field),
             NullSpaceKind::Part { .. } => format!(
                 "let a condition, `.dirichlet(\"{}\", …)`, reach each part, or mesh the parts as one: nodes that lie in one place \
@@ -282,8 +282,10 @@ fn of_library(error: &RunError) -> String {
             ),
             _ => return error.to_string(),
         },
-        RunError::Singular(singular) if singular.free => fixed(&singular.name),
-        RunError::LoadStep { steps, .. } => format!(
+        RunError::IllPosed(IllPosedError::Singular(singular)) if singular.free => {
+            fixed(&singular.name)
+        }
+        RunError::Convergence(ConvergenceError::LoadStep { steps, .. }) => format!(
             "take more of them: `(\"steps\".to_owned(), Argument::Number({}.0))` among the arguments of the solver",
             2 * steps
         ),

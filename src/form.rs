@@ -8,7 +8,7 @@ use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::device::cpu::LinkedKernels;
 use runtime::kernels::compile::{Execution, Target};
-use runtime::problem::{NonFiniteOrigin, RunError};
+use runtime::problem::{ConvergenceError, NonFiniteOrigin, RunError};
 use std::sync::{Arc, OnceLock};
 
 /// A form: the physics of a PDE at one point, checked, with the kernels that were compiled ahead of time.
@@ -121,14 +121,15 @@ impl Form {
     /// Adds the location in the form's text to an error of a solve, if it has one.
     pub(crate) fn told(&self, dim: usize, error: RunError) -> Error {
         let found = match &error {
-            RunError::NotFinite { cause: NonFiniteOrigin::Form(spot), .. } => {
-                self.program.not_finite(
-                    (&self.name, dim),
-                    (&spot.region, &spot.given),
-                    &spot.to_string(),
-                    NonFiniteOrigin::Form(spot.clone()).remedy(),
-                )
-            }
+            RunError::Convergence(ConvergenceError::NotFinite {
+                cause: NonFiniteOrigin::Form(spot),
+                ..
+            }) => self.program.not_finite(
+                (&self.name, dim),
+                (&spot.region, &spot.given),
+                &spot.to_string(),
+                NonFiniteOrigin::Form(spot.clone()).remedy(),
+            ),
             _ => None,
         };
         match found {

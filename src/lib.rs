@@ -84,7 +84,7 @@ pub use error::Error;
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{Mass, Quadrature, Scheme, SchemeError, SolverSettings, SteppingError};
 pub use form::Form;
-pub use output::{write_vtu, write_vtu_in_pieces, write_vtu_to};
+pub use output::{write_solution, write_vtu, write_vtu_to};
 pub use problem::Problem;
 pub use runtime::algebra::vector::Vector;
 pub use runtime::device::{Backend, Device};
@@ -93,8 +93,8 @@ pub use runtime::mesh::Mesh;
 pub use runtime::operator::assemble::Csr;
 pub use runtime::operator::functional::QuadratureValues;
 pub use runtime::problem::{
-    AssembledSystem, Kernels, MatrixPencil, Mode, ReportValue, RunError, Seconds, Step, StepKind,
-    TimeError,
+    AdaptivityError, AssembledSystem, ConvergenceError, DataError, IllPosedError, Kernels,
+    MatrixPencil, Mode, ReportValue, RunError, Seconds, SetupError, Step, StepKind, TimeError,
 };
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};

@@ -27,23 +27,23 @@ pub fn write_vtu(
     with_output(form, on, u, |output| runtime::files::output::write_vtu(path, output))
 }
 
-/// Writes the subdomain of each of several processes to its own file, and a file with the extension `.pvtu` that refers
-/// to them. For the path `NAME.vtu`, the first of two processes writes `NAME-0-of-2.vtu`. Collective over all
+/// Writes the same in the format of the path's extension, which is VTU by default. Several processes write a file each:
+/// for `NAME.vtu`, the first of two writes `NAME-0-of-2.vtu`, and `NAME.pvtu` refers to them. Collective over all
 /// processes.
 ///
 /// # Errors
 ///
-/// A file cannot be written; `NAME.pvtu` is then absent.
-pub fn write_vtu_in_pieces(
+/// A file cannot be written; the file that refers to them is then absent.
+pub fn write_solution(
     path: &Path,
     form: &PointForm,
     on: &Discretisation,
     u: &[f64],
 ) -> Result<(), OutputError> {
-    with_output(form, on, u, |output| runtime::files::output::write_vtu_in_pieces(path, output))
+    with_output(form, on, u, |output| runtime::files::output::write(path, output))
 }
 
-/// Writes the same to any output stream.
+/// Writes a VTU file to any output stream.
 ///
 /// # Errors
 ///

@@ -3,17 +3,17 @@
 //! Expressions are [`Expression`]s over the same scalar graph as forms, in x, t, h and the form's parameters, so that
 //! one evaluator serves both.
 
+pub(crate) mod keyword;
 mod null_space;
+mod preconditioner;
 pub mod solver;
 pub mod stepping;
 
 pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
-pub use solver::{
-    BlockSettings, Forcing, LineSearch, LinearSettings, Method, MultigridSettings, NewtonSettings,
-    PreconditionerSettings, Smoother, SolverSettings,
-};
+pub use preconditioner::{BlockSettings, MultigridSettings, PreconditionerSettings, Smoother};
+pub use solver::{Forcing, LineSearch, LinearSettings, Method, NewtonSettings, SolverSettings};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -637,10 +637,13 @@ impl NonlinearSystem for Operator {
     }
 
     fn precondition(&mut self) -> Result<Result<(), String>, OperatorError> {
-        match (&mut self.approximation, &self.state) {
-            (Some(approximation), Some(state)) => approximation.take_state(state),
+        let mut approximation = self.approximation.take();
+        let made = match (&mut approximation, &self.state) {
+            (Some(approximation), Some(state)) => approximation.take_state(self, state),
             _ => Ok(Err("the system has no levels".to_owned())),
-        }
+        };
+        self.approximation = approximation;
+        made
     }
 
     fn preconditioner(&self) -> Option<&dyn Approximation> {

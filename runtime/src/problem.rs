@@ -12,6 +12,7 @@ mod collective_errors;
 mod context;
 mod difficulty;
 mod eigen;
+mod evaluation_state;
 mod files;
 mod initial;
 mod integrals;
@@ -26,6 +27,7 @@ mod not_finite;
 mod numerical_null_space;
 mod plan;
 mod platform;
+mod preconditioner;
 mod prepare;
 mod prescribed;
 mod reduced_integration;
@@ -40,6 +42,7 @@ mod structural_null_space;
 #[cfg(test)]
 mod testing;
 mod time;
+mod time_error;
 
 pub use adaptive::InterruptedRun;
 pub use checkpoint::Checkpoint;
@@ -48,6 +51,7 @@ pub(crate) use collective_errors::together;
 pub use context::{Context, check_parameters, with_periodic_sides};
 pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
+pub use evaluation_state::EvaluationState;
 pub use files::{FileData, FileStatement};
 pub use kernels::{Kernels, compile_operator};
 pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
@@ -67,9 +71,7 @@ pub use prescribed::{
     conditions, data, datum, discretise, meetings,
 };
 pub(crate) use reduced_integration::check_rank;
-pub use reports::{
-    EvaluationState, ReportCache, ReportResult, ReportValue, at_quadrature_points, report,
-};
+pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
 pub use run::run_steps;
 pub use singular::SingularMatrix;
 pub use solver::{solve, values};
@@ -77,7 +79,8 @@ use steady::{StartState, solve_steady};
 pub use step::{Monitor, NullMonitor, Step, StepKind};
 pub use structural_null_space::check_fixed;
 pub(crate) use time::at_nodes;
-pub use time::{TimeError, Trajectory, rate_data};
+pub use time::{Trajectory, rate_data};
+pub use time_error::TimeError;
 
 use crate::device::DeviceError;
 use crate::estimate::EstimateError;
@@ -93,7 +96,7 @@ use crate::space::SpaceError;
 use crate::space::constraint::NonFiniteValue;
 use crate::space::discretisation::{Discretisation, WithFieldsError};
 use crate::support::memory::InsufficientMemory;
-use fem_dsl::problem::{Problem, UndeterminedField, UnstablePair};
+use fem_dsl::problem::{Problem, SchemeError, SteppingError, UndeterminedField, UnstablePair};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::PlanError;
 use std::path::PathBuf;
@@ -103,6 +106,90 @@ use std::sync::Arc;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum RunError {
+    /// A problem that cannot be set up.
+    #[error(transparent)]
+    Setup(Box<SetupError>),
+    /// Data without usable values.
+    #[error(transparent)]
+    Data(#[from] DataError),
+    /// A problem without a unique solution.
+    #[error(transparent)]
+    IllPosed(#[from] IllPosedError),
+    /// A solve without a solution.
+    #[error(transparent)]
+    Convergence(#[from] ConvergenceError),
+    /// An adaptive solve that cannot go on.
+    #[error(transparent)]
+    Adaptivity(Box<AdaptivityError>),
+    /// Memory demand beyond the memory budget.
+    #[error(transparent)]
+    Memory(#[from] InsufficientMemory),
+    /// An operator application that failed.
+    #[error(transparent)]
+    Operator(#[from] OperatorError),
+    /// A device failure.
+    #[error(transparent)]
+    Device(#[from] DeviceError),
+    /// An invalid solver setting.
+    #[error("{0}")]
+    Setting(String),
+    /// Invalid time integration settings, or a failed time integration.
+    #[error(transparent)]
+    Time(#[from] TimeError),
+    /// Failure of another process, which ends the run on all processes.
+    #[error("{text}")]
+    Elsewhere {
+        /// Rank of the process.
+        rank: usize,
+        /// Number of processes.
+        size: usize,
+        /// Text of its error.
+        text: String,
+    },
+    /// A solve that did not converge, with the state that it reached.
+    #[error("{source}")]
+    Unconverged {
+        /// Cause.
+        source: Box<RunError>,
+        /// State reached.
+        reached: Box<LastState>,
+    },
+}
+
+impl From<SetupError> for RunError {
+    fn from(error: SetupError) -> Self {
+        Self::Setup(Box::new(error))
+    }
+}
+
+impl From<AdaptivityError> for RunError {
+    fn from(error: AdaptivityError) -> Self {
+        Self::Adaptivity(Box::new(error))
+    }
+}
+
+/// Converts errors through their group.
+macro_rules! grouped {
+    ($($group:ident: $($error:ty),+;)+) => {$($(
+        impl From<$error> for RunError {
+            fn from(error: $error) -> Self {
+                Self::from($group::from(error))
+            }
+        }
+    )+)+};
+}
+
+grouped! {
+    SetupError: PlanError, ElementError, MeshError, PeriodicError, SpaceError, CompileError, BuildError;
+    ConvergenceError: SolveError;
+    AdaptivityError: AdaptError, EstimateError, MarkError;
+    TimeError: SchemeError, SteppingError;
+}
+
+/// Error of a mesh, a space, an element or a kernel that a problem needs.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SetupError {
     /// Elements or kernels that cannot be planned.
     #[error(transparent)]
     Plan(#[from] PlanError),
@@ -115,9 +202,6 @@ pub enum RunError {
     /// Periodic sides that are not translations of each other.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Periodic(#[from] PeriodicError),
-    /// Memory demand beyond the memory budget.
-    #[error(transparent)]
-    Memory(#[from] InsufficientMemory),
     /// A space whose degrees of freedom cannot be numbered.
     #[error(transparent)]
     Space(#[from] SpaceError),
@@ -127,12 +211,12 @@ pub enum RunError {
     /// An operator that cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// An operator application that failed.
-    #[error(transparent)]
-    Operator(#[from] OperatorError),
-    /// A device failure.
-    #[error(transparent)]
-    Device(#[from] DeviceError),
+}
+
+/// Error of a condition, of data, of a parameter or of a known solution.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DataError {
     /// An essential boundary condition with a value that is not finite.
     #[error("the condition on `{field}` has no finite value: {source}")]
     Condition {
@@ -204,6 +288,23 @@ pub enum RunError {
         /// Its value.
         value: f64,
     },
+    /// An error against a known solution that is not finite.
+    #[error("the error against the known solution of `{field}` is {value}")]
+    ExactNotFinite {
+        /// The field.
+        field: String,
+        /// The error.
+        value: f64,
+    },
+    /// An error of conditions or data that a program prescribes.
+    #[error("{0}")]
+    Prescribed(#[source] Box<dyn std::error::Error + Send + Sync>),
+}
+
+/// Error of a problem without a unique solution.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum IllPosedError {
     /// A field with a mean-value constraint that is not free up to a constant.
     #[error(
         "`{field}` is not free up to a constant: its equations change with one, or do not add up to 0\n\
@@ -229,29 +330,18 @@ pub enum RunError {
     /// A field that no term and no boundary condition determines.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Unfixed(UndeterminedField),
-    /// An error against a known solution that is not finite.
-    #[error("the error against the known solution of `{field}` is {value}")]
-    ExactNotFinite {
-        /// The field.
-        field: String,
-        /// The error.
-        value: f64,
-    },
-    /// An error of conditions or data that a program prescribes.
-    #[error("{0}")]
-    Prescribed(#[source] Box<dyn std::error::Error + Send + Sync>),
-    /// An invalid solver setting.
-    #[error("{0}")]
-    Setting(String),
-    /// Invalid time integration settings, or a failed time integration.
-    #[error(transparent)]
-    Time(#[from] TimeError),
     /// A matrix that is singular to working precision.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Singular(SingularMatrix),
     /// Two fields with spaces that violate the inf-sup condition.
     #[error("the matrix is singular: {}\nhelp: {}", .0, .0.remedy())]
     Unstable(UnstablePair),
+}
+
+/// Error of a solve without a solution.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConvergenceError {
     /// A solve that met a number that is not finite.
     #[error("{solver} met a number that is not finite in iteration {iterations}: {cause}\nhelp: {}", .cause.remedy())]
     NotFinite {
@@ -271,7 +361,7 @@ pub enum RunError {
         /// Error of the solver.
         source: SolveError,
         /// Switches of the form.
-        difficulty: NewtonDifficulty,
+        difficulty: Box<NewtonDifficulty>,
     },
     /// A load step that did not converge.
     #[error(
@@ -287,16 +377,15 @@ pub enum RunError {
         /// Error of the solver.
         source: SolveError,
     },
-    /// A time step that failed.
-    #[error("at t = {time} no step of {length:.3e} can be taken: {source}")]
-    TimeStep {
-        /// Time reached.
-        time: f64,
-        /// Length of the step.
-        length: f64,
-        /// Cause.
-        source: Box<RunError>,
-    },
+    /// A solve that did not converge.
+    #[error(transparent)]
+    Solve(#[from] SolveError),
+}
+
+/// Error of an adaptive solve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AdaptivityError {
     /// A mesh that cannot be adapted.
     #[error("`adapt`: {0}")]
     Adapt(#[from] AdaptError),
@@ -309,27 +398,6 @@ pub enum RunError {
     /// A failed adaptive step after at least one successful step.
     #[error("step {} of `adapt`: {}", .0.step, .0.source)]
     Interrupted(Box<InterruptedRun>),
-    /// Failure of another process, which ends the run on all processes.
-    #[error("{text}")]
-    Elsewhere {
-        /// Rank of the process.
-        rank: usize,
-        /// Number of processes.
-        size: usize,
-        /// Text of its error.
-        text: String,
-    },
-    /// A solve that did not converge.
-    #[error(transparent)]
-    Solve(#[from] SolveError),
-    /// A solve that did not converge, with the state that it reached.
-    #[error("{source}")]
-    Unconverged {
-        /// Cause.
-        source: Box<RunError>,
-        /// State reached.
-        reached: Box<LastState>,
-    },
 }
 
 impl From<WithFieldsError> for RunError {

@@ -6,6 +6,7 @@
 //! A numerical failure is not an error of the call but the [`Outcome`] in the [`Report`]. [`Report::converged`] turns
 //! it into a [`SolveError`].
 
+mod approximation;
 mod bicgstab;
 mod blocks;
 mod cg;
@@ -16,10 +17,12 @@ mod gmres;
 mod linear_solver;
 mod load;
 mod lobpcg;
+mod local_dofs;
 mod minres;
 mod multigrid;
 mod newton;
 mod null_space;
+mod outcome;
 mod ranges;
 mod scale;
 mod shift_invert;
@@ -31,24 +34,26 @@ mod watchdog;
 mod wrapper;
 
 pub use crate::algebra::linear::{LinearOperator, OperatorError};
+pub use approximation::{
+    ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
+};
 pub use bicgstab::bicgstab;
 pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};
-pub use cg::{CgSettings, cg};
-pub use condensation::LocalDofs;
+pub use cg::cg;
 pub use direct::DirectSolver;
 pub use gmres::{GmresSettings, fgmres, gmres};
 pub use linear_solver::{DirectFallback, InnerSolver, LinearOptions, Preconditioning};
 pub(crate) use load::join;
 pub use load::{HALVINGS, LoadReport, LoadableSystem, newton_in_load_steps};
 pub use lobpcg::{EigenModes, EigenSettings, lobpcg};
+pub use local_dofs::LocalDofs;
 pub use minres::minres;
-pub use multigrid::{
-    Approximation, CoarseGridSolver, GridTransfer, LevelFigures, LevelOperator, Multigrid,
-    MultigridLevel, MultigridStatistics, Smoother,
-};
+pub use multigrid::{CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, MultigridLevel};
 pub use newton::{AffineSolver, Forcing, Newton, NewtonOptions, NewtonStep, newton, solve_affine};
 pub use null_space::{Constant, ConstantEntries, NullSpace, pinned, pinned_rows};
+pub use outcome::{Outcome, SolveError};
 pub use shift_invert::{ShiftedPencil, estimate, shift_invert};
+pub use stopping::CgSettings;
 pub(crate) use wrapper::Wrapper;
 
 use crate::algebra::coupling::Coupling;
@@ -119,90 +124,6 @@ impl<'a> Preconditioner<'a> {
     }
 }
 
-/// Reason why a solver stopped.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Outcome {
-    /// The residual is below the tolerance.
-    Converged,
-    /// The limit of iterations was reached.
-    IterationLimit,
-    /// The residual is at the rounding-error level, above the tolerance: the solution is as accurate as the precision
-    /// allows.
-    Rounding,
-    /// The residual is at the rounding-error level, but the tolerance is mandatory ([`CgSettings::strict`]) or the
-    /// solution is useless.
-    BelowRounding,
-    /// The residual stagnates: the problem is singular, or too hard for the solver.
-    Stagnated,
-    /// A divisor of the method vanished, again after a restart.
-    BrokeDown,
-    /// A direction with pᵀAp ≤ 0, or rᵀM⁻¹r ≤ 0: the operator or the preconditioner is not positive
-    /// definite.
-    Indefinite {
-        /// pᵀAp (or rᵀM⁻¹r).
-        curvature: f64,
-    },
-    /// The matrix is singular to working precision.
-    Singular {
-        /// Degree of freedom in which the null vector is largest.
-        unknown: usize,
-        /// Estimate of the condition number.
-        condition: f64,
-    },
-    /// A number that is not finite appeared.
-    NotFinite,
-    /// The right-hand side or the solution overflows the precision.
-    Overflow,
-    /// The right-hand side or the solution underflows the precision.
-    Underflow,
-    /// The residual grew beyond bounds.
-    Diverged,
-    /// No step along the search direction reduces the residual.
-    LineSearchFailed,
-    /// The equations of a field are not solved relative to their own scale, which is far from those of the others.
-    Unsolved {
-        /// Index of the field.
-        field: usize,
-        /// The ratio of the scales.
-        ratio: f64,
-    },
-    /// The caller asked to stop.
-    Cancelled,
-}
-
-impl Outcome {
-    /// Returns whether the solve has a solution.
-    pub fn is_success(self) -> bool {
-        matches!(self, Self::Converged | Self::Rounding)
-    }
-
-    /// Returns whether a nonlinear solve may succeed from a closer initial state.
-    pub(crate) fn may_sweep(self) -> bool {
-        matches!(self, Self::IterationLimit | Self::Stagnated | Self::LineSearchFailed)
-    }
-
-    /// Returns whether another linear solver may succeed.
-    fn is_hard(self) -> bool {
-        match self {
-            Self::IterationLimit
-            | Self::Stagnated
-            | Self::BrokeDown
-            | Self::BelowRounding
-            | Self::Indefinite { .. } => true,
-            Self::Converged
-            | Self::Rounding
-            | Self::Singular { .. }
-            | Self::NotFinite
-            | Self::Overflow
-            | Self::Underflow
-            | Self::Diverged
-            | Self::LineSearchFailed
-            | Self::Unsolved { .. }
-            | Self::Cancelled => false,
-        }
-    }
-}
-
 /// Computes r = b − A x and returns ‖r‖.
 fn residual(
     a: &dyn LinearOperator,
@@ -263,8 +184,8 @@ impl Report {
         }
     }
 
-    /// Adds a note on the failure of an earlier solver.
-    fn note_failure(&mut self, before: &Self) {
+    /// Adds a note on the failure of an earlier solver, with the preconditioner of this name if it had its own.
+    fn note_failure(&mut self, before: &Self, preconditioner: Option<&str>) {
         let how = match before.outcome {
             Outcome::Indefinite { .. } => "found the operator not to be positive definite",
             Outcome::IterationLimit => "had not converged",
@@ -274,8 +195,10 @@ impl Report {
             _ => "stagnated",
         };
         let (first, after, second) = (before.solver, before.iterations, self.solver);
-        self.notes
-            .push(format!("{first} {how} after {after} iterations; {second} was used instead"));
+        let with = preconditioner.map_or_else(String::new, |name| format!(" with {name}"));
+        self.notes.push(format!(
+            "{first}{with} {how} after {after} iterations; {second} was used instead"
+        ));
     }
 
     /// Returns the number of linear iterations of all Newton steps.
@@ -290,202 +213,13 @@ impl Report {
 
     /// Returns the report of a converged solve, or the error otherwise.
     pub fn converged(self) -> Result<Self, SolveError> {
-        let (solver, iterations, residual, target) =
-            (self.solver, self.iterations, self.residual(), self.target);
-        Err(match self.outcome {
-            Outcome::Converged | Outcome::Rounding => return Ok(self),
-            Outcome::BelowRounding => SolveError::BelowRounding { solver, residual, target },
-            Outcome::IterationLimit => {
-                SolveError::IterationLimit { solver, iterations, residual, target }
-            }
-            Outcome::Stagnated => SolveError::Stagnated { solver, iterations, residual, target },
-            Outcome::BrokeDown => SolveError::BrokeDown { solver, iterations, residual, target },
-            Outcome::Indefinite { curvature } => {
-                SolveError::Indefinite { solver, iterations, curvature }
-            }
-            Outcome::Singular { unknown, .. } => SolveError::Singular { solver, unknown },
-            Outcome::Unsolved { field, ratio } => {
-                let field = format!("field {}", field + 1);
-                SolveError::Unsolved { solver, field, ratio }
-            }
-            Outcome::NotFinite => SolveError::NotFinite { solver, iterations },
-            Outcome::Overflow => SolveError::Overflow { solver },
-            Outcome::Underflow => SolveError::Underflow { solver },
-            Outcome::Diverged => SolveError::Diverged { solver, iterations, residual },
-            Outcome::LineSearchFailed => {
-                SolveError::LineSearchFailed { solver, iterations, residual, target }
-            }
-            Outcome::Cancelled => SolveError::Cancelled { solver, iterations },
-        })
+        if self.outcome.is_success() {
+            return Ok(self);
+        }
+        let (residual, field) = (self.residual(), None);
+        let Self { solver, outcome, iterations, target, .. } = self;
+        Err(SolveError { solver, outcome, iterations, residual, target, field })
     }
-}
-
-/// A solve without a solution.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum SolveError {
-    /// See [`Outcome::IterationLimit`].
-    #[error(
-        "{solver} did not converge in {iterations} iterations: the residual is {residual:.3e}, \
-         {target:.3e} was asked for"
-    )]
-    IterationLimit {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-        /// The last residual norm.
-        residual: f64,
-        /// Requested norm.
-        target: f64,
-    },
-    /// See [`Outcome::Stagnated`].
-    #[error(
-        "{solver} stagnated after {iterations} iterations at a residual of {residual:.3e}, \
-         {target:.3e} was asked for: the problem may be singular (too few essential conditions)"
-    )]
-    Stagnated {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-        /// The last residual norm.
-        residual: f64,
-        /// Requested norm.
-        target: f64,
-    },
-    /// See [`Outcome::BrokeDown`].
-    #[error(
-        "{solver} broke down after {iterations} iterations at a residual of {residual:.3e}, {target:.3e} was asked for: \
-         a product that it divides by is 0\n\
-         help: use `gmres`, which cannot break down"
-    )]
-    BrokeDown {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-        /// The last residual norm.
-        residual: f64,
-        /// Requested norm.
-        target: f64,
-    },
-    /// See [`Outcome::BelowRounding`].
-    #[error(
-        "{solver} cannot reach a residual of {target:.3e}: rounding leaves {residual:.3e}\n\
-         help: raise the tolerance, or leave it out and have what rounding allows; where that is too little, \
-         compute with other units or a mesh without extreme cells"
-    )]
-    BelowRounding {
-        /// The solver.
-        solver: &'static str,
-        /// Residual norm at the rounding-error level.
-        residual: f64,
-        /// Requested norm.
-        target: f64,
-    },
-    /// See [`Outcome::Indefinite`].
-    #[error(
-        "{solver} found a direction of curvature {curvature:.3e} in iteration {iterations}: the \
-         operator is not positive definite; use minres or gmres, or check the signs of the form"
-    )]
-    Indefinite {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-        /// pᵀAp.
-        curvature: f64,
-    },
-    /// See [`Outcome::Singular`].
-    #[error(
-        "{solver}: the matrix is singular to working precision, most at unknown {unknown}: fix the field there with an \
-         essential condition, or its mean, where the equations leave it free, or take other units"
-    )]
-    Singular {
-        /// The solver.
-        solver: &'static str,
-        /// Degree of freedom in which the null vector is largest.
-        unknown: usize,
-    },
-    /// See [`Outcome::Unsolved`].
-    #[error(
-        "{solver} has not solved the equations of {field}: their scale and that of another field differ by a factor of {ratio:.0e}\n\
-         help: multiply the equations of one field by a factor, take units in which the coefficients are near 1, or another solver"
-    )]
-    Unsolved {
-        /// The solver.
-        solver: &'static str,
-        /// The field.
-        field: String,
-        /// The ratio of the scales.
-        ratio: f64,
-    },
-    /// See [`Outcome::NotFinite`].
-    #[error(
-        "{solver} met a number that is not finite in iteration {iterations}: check the form for \
-         a division by zero, a logarithm or a root of a negative number"
-    )]
-    NotFinite {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-    },
-    /// See [`Outcome::Overflow`].
-    #[error(
-        "{solver}: the solution or its load overflows, its entries exceed the range of the precision\n\
-         help: choose units in which they are smaller"
-    )]
-    Overflow {
-        /// The solver.
-        solver: &'static str,
-    },
-    /// See [`Outcome::Underflow`].
-    #[error(
-        "{solver}: the solution or its load underflows, its numbers are too small to keep their digits\n\
-         help: choose units in which they are larger"
-    )]
-    Underflow {
-        /// The solver.
-        solver: &'static str,
-    },
-    /// See [`Outcome::Diverged`].
-    #[error("{solver} diverged: the residual is {residual:.3e} after {iterations} iterations")]
-    Diverged {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-        /// The last residual norm.
-        residual: f64,
-    },
-    /// See [`Outcome::LineSearchFailed`].
-    #[error(
-        "{solver}: no step reduces the residual of {residual:.3e} after {iterations} iterations \
-         ({target:.3e} was asked for); start closer to the solution, take load steps, or raise the tolerance"
-    )]
-    LineSearchFailed {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-        /// The last residual norm.
-        residual: f64,
-        /// Requested norm.
-        target: f64,
-    },
-    /// See [`Outcome::Cancelled`].
-    #[error("{solver} was stopped after {iterations} iterations")]
-    Cancelled {
-        /// The solver.
-        solver: &'static str,
-        /// Number of iterations.
-        iterations: usize,
-    },
-    /// The operator could not be applied.
-    #[error(transparent)]
-    Operator(#[from] OperatorError),
 }
 
 /// Progress of a running solve.

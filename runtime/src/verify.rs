@@ -12,7 +12,7 @@ use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::problem::{Context, Platform, RunError, at_nodes, check_fixed, together};
+use crate::problem::{Context, DataError, Platform, RunError, at_nodes, check_fixed, together};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::evaluate;
@@ -124,7 +124,7 @@ fn at_nodes_of(context: &Context, field: usize, exact: &Expression) -> Result<Ve
         None => Ok(values),
         Some(&value) => {
             let field = context.form().fields[field].name.clone();
-            Err(RunError::ExactNotFinite { field, value })
+            Err(DataError::ExactNotFinite { field, value }.into())
         }
     }
 }

@@ -10,7 +10,8 @@ use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::mesh::Mesh;
 use runtime::problem::{
-    ConditionSupport, FinerLevel, PrescribedData, RunError, conditions, discretise, meetings,
+    ConditionSupport, DataError, FinerLevel, PrescribedData, RunError, conditions, discretise,
+    meetings,
 };
 use runtime::space::constraint::Constraints;
 use runtime::space::discretisation::{AuxValues, Discretisation};
@@ -90,7 +91,8 @@ impl Conditions {
                 return Err(Error::MeanOfFixed { field: name.clone() });
             }
             if let Some(&value) = mean.iter().find(|value| !value.is_finite()) {
-                let error = RunError::ParamNotFinite { name: format!("mean of {name}"), value };
+                let name = format!("mean of {name}");
+                let error = RunError::from(DataError::ParamNotFinite { name, value });
                 return Err(error.into());
             }
         }
@@ -235,7 +237,7 @@ fn told(error: Error) -> RunError {
     match error {
         Error::Run(error) => error,
         Error::System(error) => *error,
-        other => RunError::Prescribed(Box::new(other)),
+        other => DataError::Prescribed(Box::new(other)).into(),
     }
 }
 

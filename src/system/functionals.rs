@@ -6,7 +6,9 @@ use crate::{Error, ReportValue, Vector, threads};
 use fem_dsl::problem::Reports;
 use runtime::mesh::locate::{LocatedPoint, Locator};
 use runtime::operator::functional::{QuadratureValues, errors_of, field_at, measuring_rule};
-use runtime::problem::{EvaluationState, ReportCache, RunError, at_quadrature_points, report};
+use runtime::problem::{
+    DataError, EvaluationState, ReportCache, RunError, at_quadrature_points, report,
+};
 use std::sync::OnceLock;
 
 /// Writes known values at a point.
@@ -249,7 +251,7 @@ impl System {
         match [l2, h1].into_iter().find(|error| !error.is_finite()) {
             Some(value) => {
                 let field = field.to_owned();
-                Err(RunError::ExactNotFinite { field, value }.into())
+                Err(RunError::from(DataError::ExactNotFinite { field, value }).into())
             }
             None => Ok((l2, h1)),
         }

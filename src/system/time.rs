@@ -4,7 +4,7 @@ use super::System;
 use crate::{Error, Vector};
 use fem_dsl::problem::stepping::check_step;
 use fem_dsl::problem::{Scheme, SolverSettings};
-use runtime::problem::{RunError, Trajectory, rate_data};
+use runtime::problem::{DataError, RunError, Trajectory, rate_data};
 use runtime::solve::time::TimeState;
 
 /// The state of a time integrator with its history.
@@ -58,7 +58,8 @@ impl System {
     /// A time or a condition that is not finite; nothing is replaced then.
     pub fn set_time(&mut self, time: f64) -> Result<(), Error> {
         if !time.is_finite() {
-            return Err(RunError::ParamNotFinite { name: "t".to_owned(), value: time }.into());
+            let name = "t".to_owned();
+            return Err(RunError::from(DataError::ParamNotFinite { name, value: time }).into());
         }
         let mut parameters = self.context.parameters.clone();
         parameters.values[0] = time;
@@ -97,7 +98,8 @@ impl System {
         let mut rates = self.context.form().rates.iter().filter(|rate| rate.order == order);
         let param = rates.next().ok_or(Error::Steady { order })?.param;
         if !shift.is_finite() {
-            return Err(RunError::ParamNotFinite { name: "shift".to_owned(), value: shift }.into());
+            let name = "shift".to_owned();
+            return Err(RunError::from(DataError::ParamNotFinite { name, value: shift }).into());
         }
         self.fits(past)?;
         let data = rate_data(self.context.form(), &self.context.on, order, &past.to_vec());

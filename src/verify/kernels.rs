@@ -8,7 +8,7 @@ use kernels_gen::plan::Strategy;
 use runtime::device::Device;
 use runtime::device::jit::{Jit, JitError};
 use runtime::kernels::compile::{CompileError, Execution, Target, facts};
-use runtime::problem::{Context, Kernels, Platform, RunError};
+use runtime::problem::{Context, Kernels, Platform, RunError, SetupError};
 use runtime::processes::{ProcessGroup, Reduction};
 use runtime::verify::VerificationProblem;
 use runtime::verify::agreement::{ReferenceDistance, ReferenceResults};
@@ -191,15 +191,15 @@ fn compared(
     expected: &ReferenceResults,
     of: &Candidate,
 ) -> Result<Verdict, Error> {
-    match one(trial, expected, &of.platform) {
-        // The compiler does not work: as without one, kernels that need none are compared.
-        Err(Error::Run(RunError::Compile(CompileError::Jit(JitError::Compiler(error)))))
-            if of.may_be_absent =>
-        {
-            Ok(Verdict::Refused(error.to_string().replace("\nhelp: ", "; help: ")))
-        }
-        verdict => verdict,
+    let compared = one(trial, expected, &of.platform);
+    // The compiler does not work: as without one, kernels that need none are compared.
+    if of.may_be_absent
+        && let Err(Error::Run(RunError::Setup(error))) = &compared
+        && let SetupError::Compile(CompileError::Jit(JitError::Compiler(error))) = &**error
+    {
+        return Ok(Verdict::Refused(error.to_string().replace("\nhelp: ", "; help: ")));
     }
+    compared
 }
 
 fn one(
@@ -209,7 +209,10 @@ fn one(
 ) -> Result<Verdict, Error> {
     let wished = platform.target.wishes.strategy;
     let mut compared = trial.compare(expected, platform);
-    if let (Err(RunError::Compile(CompileError::Plan(_))), Some(_)) = (&compared, wished) {
+    if wished.is_some()
+        && let Err(RunError::Setup(error)) = &compared
+        && matches!(**error, SetupError::Compile(CompileError::Plan(_)))
+    {
         // Some geometry, such as corners, is supported by a thread per cell only; all strategies can read the mesh's
         // own geometry.
         let Context { elements, on, .. } = &trial.context;
@@ -224,9 +227,12 @@ fn one(
                 "the plan takes another strategy for this form on these cells".to_owned(),
             ),
         },
-        Err(RunError::Plan(error) | RunError::Compile(CompileError::Plan(error))) => {
-            Verdict::Refused(error.to_string())
-        }
+        Err(RunError::Setup(error)) => match *error {
+            SetupError::Plan(error) | SetupError::Compile(CompileError::Plan(error)) => {
+                Verdict::Refused(error.to_string())
+            }
+            error => return Err(RunError::from(error).into()),
+        },
         Err(error) => return Err(error.into()),
     })
 }

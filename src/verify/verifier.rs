@@ -14,7 +14,7 @@ use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
 use runtime::kernels::compile::{CompileError, Target};
 use runtime::mesh::{Mesh, load};
-use runtime::problem::RunError;
+use runtime::problem::{DataError, IllPosedError, RunError, SetupError};
 use runtime::processes::any;
 use runtime::solve::Continue;
 use runtime::verify::{RATE, VerificationProblem};
@@ -252,7 +252,9 @@ impl<'a> Verifier<'a> {
                 Err(error) if error.is_of_data() => {
                     let lost = matches!(
                         error,
-                        RunError::ExactNotFinite { .. } | RunError::AuxNotFinite { .. }
+                        RunError::Data(
+                            DataError::ExactNotFinite { .. } | DataError::AuxNotFinite { .. }
+                        )
                     );
                     // Other processes only know that it happened.
                     if !any(&*self.settings.group, lost) && candidates.is_empty() {
@@ -347,7 +349,7 @@ impl<'a> Verifier<'a> {
             let part = (findings.levels.len() as f64 / (wanted + BEYOND.0) as f64).min(1.0);
             told(&format!("level {level}"), 0.75 * part);
             match self.level(problem, level, findings) {
-                Err(Error::Run(RunError::Singular { .. }))
+                Err(Error::Run(RunError::IllPosed(IllPosedError::Singular(_))))
                     if findings.levels.is_empty() && level + 1 < end + BEYOND.0 => {}
                 found => found?,
             }
@@ -398,7 +400,7 @@ impl<'a> Verifier<'a> {
         let found = trial.solve(&mut operator, &mut |_| Continue::Yes);
         let cells = trial.context.on.mesh.cells_in_all();
         let found = found.map_err(|error| match error {
-            RunError::Singular { .. } => error,
+            RunError::IllPosed(IllPosedError::Singular(_)) => error,
             error if self.settings.group.size() > 1 && !error.is_of_all() => error,
             error => RunError::Setting(format!("on {cells} cells the solve fails: {error}")),
         })?;
@@ -434,12 +436,13 @@ fn is_degree(found: &Diagnostic) -> bool {
 /// Returns whether a degree is not possible for a form on these cells. A requested quadrature is independent of the
 /// degree.
 fn impossible(error: &RunError) -> bool {
-    let asked = matches!(error, RunError::Plan(PlanError::Quadrature(_)));
-    !asked
-        && matches!(
-            error,
-            RunError::Plan(_) | RunError::Element(_) | RunError::Compile(CompileError::Plan(_))
-        )
+    use SetupError::{Compile, Element, Plan};
+    let RunError::Setup(error) = error else { return false };
+    match **error {
+        Plan(PlanError::Quadrature(_)) => false,
+        Plan(_) | Element(_) | Compile(CompileError::Plan(_)) => true,
+        _ => false,
+    }
 }
 
 fn relies_on_definiteness(solver: &SolverSettings) -> bool {

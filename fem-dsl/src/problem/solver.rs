@@ -1,5 +1,7 @@
 //! Solver settings of a problem, typed: [`SolverSettings`]. Settings left out are chosen when the solve is planned.
 
+use super::keyword::KeywordCall;
+use super::preconditioner::PreconditionerSettings;
 use std::fmt;
 
 /// Method of a linear solve.
@@ -40,59 +42,6 @@ impl Method {
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|method| method.word() == word)
     }
-}
-
-/// Smoother of a multigrid cycle.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Smoother {
-    /// Chebyshev's polynomial in the operator scaled by its diagonal.
-    #[default]
-    Chebyshev,
-    /// Damped Jacobi steps.
-    Jacobi,
-}
-
-impl Smoother {
-    /// The word of the language.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Chebyshev => "chebyshev",
-            Self::Jacobi => "jacobi",
-        }
-    }
-}
-
-/// Settings of a multigrid hierarchy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct MultigridSettings {
-    /// True if all levels are aggregated from the matrix, instead of discretised.
-    pub is_algebraic: bool,
-    /// The smoother.
-    pub smoother: Option<Smoother>,
-    /// The degree of the smoother's polynomial: its steps before and after a correction.
-    pub degree: Option<usize>,
-}
-
-/// Preconditioner of one field of several.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BlockSettings {
-    /// A multigrid hierarchy.
-    Multigrid(MultigridSettings),
-    /// A mass matrix in place of a Schur complement.
-    Mass,
-}
-
-/// Preconditioner of a Krylov method.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum PreconditionerSettings {
-    /// None.
-    None,
-    /// The diagonal.
-    Jacobi,
-    /// A multigrid hierarchy; of several fields, one a field.
-    Multigrid(MultigridSettings),
-    /// Settings by field; fields left out get the default of their kind.
-    Block(Vec<(String, BlockSettings)>),
 }
 
 /// Settings of one linear solve.
@@ -269,64 +218,6 @@ impl SolverSettings {
     }
 }
 
-/// A word with its settings, in the order in which they are given.
-struct KeywordCall {
-    word: &'static str,
-    settings: Vec<(String, String)>,
-}
-
-impl KeywordCall {
-    fn new(word: &'static str) -> Self {
-        Self { word, settings: Vec::new() }
-    }
-
-    fn with(mut self, name: &str, value: Option<impl ToString>) -> Self {
-        self.settings.extend(value.map(|value| (name.to_owned(), value.to_string())));
-        self
-    }
-
-    fn number(self, name: &str, value: Option<f64>) -> Self {
-        self.with(name, value.map(|value| format!("{value:?}")))
-    }
-}
-
-impl fmt::Display for KeywordCall {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word)?;
-        if self.settings.is_empty() {
-            return Ok(());
-        }
-        let settings = self.settings.iter().map(|(name, value)| format!("{name}: {value}"));
-        write!(f, "({})", settings.collect::<Vec<_>>().join(", "))
-    }
-}
-
-impl fmt::Display for MultigridSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        KeywordCall::new(if self.is_algebraic { "algebraic" } else { "multigrid" })
-            .with("smoother", self.smoother.map(Smoother::word))
-            .with("degree", self.degree)
-            .fmt(f)
-    }
-}
-
-impl fmt::Display for PreconditionerSettings {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let made = match self {
-            Self::None => KeywordCall::new("none"),
-            Self::Jacobi => KeywordCall::new("jacobi"),
-            Self::Multigrid(settings) => return settings.fmt(f),
-            Self::Block(fields) => {
-                fields.iter().fold(KeywordCall::new("block"), |made, (field, of)| match of {
-                    BlockSettings::Multigrid(settings) => made.with(field, Some(settings)),
-                    BlockSettings::Mass => made.with(field, Some("mass")),
-                })
-            }
-        };
-        made.fmt(f)
-    }
-}
-
 impl fmt::Display for SolverSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let [rtol, atol] = self.tolerances();
@@ -351,6 +242,7 @@ impl fmt::Display for SolverSettings {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::problem::{BlockSettings, MultigridSettings};
 
     #[test]
     fn settings_are_written_as_the_language_has_them() {

@@ -98,8 +98,9 @@ impl<'a> EssentialConditions<'a> {
             self.field.constraints.is_constrained(node as usize * components + c)
         };
         // An element without facet nodes has no conditions.
-        let held = |c: usize| !own.is_empty() && own.iter().all(|&at| given(all[at as usize], c));
-        let components: Vec<bool> = (0..components).map(held).collect();
+        let constrained =
+            |c: usize| !own.is_empty() && own.iter().all(|&at| given(all[at as usize], c));
+        let components: Vec<bool> = (0..components).map(constrained).collect();
         let dim = self.on.mesh.dim();
         let normal = !self.oblique.is_empty() && components.len() == dim && {
             own.iter().all(|&at| {
@@ -130,18 +131,20 @@ impl<'a> EssentialConditions<'a> {
 
 /// Removes the constrained part of a residual, `[component][point]`; `area` is n ds at a point.
 pub(super) fn leave_free(
-    held: &FacetConstraints,
+    constrained: &FacetConstraints,
     points: &PointOperations,
     residual: &mut [f64],
     area: impl Fn(usize) -> [f64; 3],
 ) {
     let count = points.on_facet;
-    for (own, _) in
-        residual.chunks_exact_mut(count).zip(&held.components).filter(|(_, held)| **held)
+    for (own, _) in residual
+        .chunks_exact_mut(count)
+        .zip(&constrained.components)
+        .filter(|(_, constrained)| **constrained)
     {
         own.fill(0.0);
     }
-    if !held.normal {
+    if !constrained.normal {
         return;
     }
     let components = residual.len() / count;

@@ -69,13 +69,13 @@ impl InterfaceFacets {
                 places.entry(rank).or_default().push(place);
             }
         }
-        let told = |place: &usize| {
+        let entries = |place: &usize| {
             let own = sides(*place).iter();
             let own = own.map(|own| own.child.map_or(WHOLE, f64::from));
             own.chain(std::iter::repeat(ABSENT)).take(slots).collect::<Vec<f64>>()
         };
         let parcel = |(&with, places): (&usize, &Vec<usize>)| {
-            let sent: Vec<f64> = places.iter().flat_map(told).collect();
+            let sent: Vec<f64> = places.iter().flat_map(entries).collect();
             Parcel { with, received: vec![ABSENT; sent.len()], sent }
         };
         let mut parcels: Vec<Parcel> = places.iter().map(parcel).collect();
@@ -83,10 +83,10 @@ impl InterfaceFacets {
         let (mut neighbours, mut met) = (Vec::new(), Vec::new());
         for (neighbour, (parcel, places)) in parcels.iter().zip(places.values()).enumerate() {
             let (mut sent, mut received) = (Vec::new(), 0);
-            for (&place, told) in places.iter().zip(parcel.received.chunks_exact(slots)) {
+            for (&place, entries) in places.iter().zip(parcel.received.chunks_exact(slots)) {
                 let own = sides(place);
                 sent.extend(own.iter().map(|own| own.side));
-                for &other in told.iter().filter(|other| **other != ABSENT) {
+                for &other in entries.iter().filter(|other| **other != ABSENT) {
                     let other = (other != WHOLE).then_some(other as u8);
                     let number = received;
                     let of = own.iter().filter_map(|own| meet(own, other, [neighbour, number]));
@@ -114,7 +114,7 @@ impl InterfaceFacets {
         scales: &ResidualWeights,
     ) -> RemoteSides<'_> {
         let (each, [fields, points, _]) = (self.each(), self.sizes);
-        let told = |&FacetSide { cell, local }: &FacetSide| {
+        let entries = |&FacetSide { cell, local }: &FacetSide| {
             let (cell, local) = (cell as usize, usize::from(local));
             let view = faces.view(cell, local);
             let mut all = Vec::with_capacity(each);
@@ -125,7 +125,7 @@ impl InterfaceFacets {
             all
         };
         let parcel = |own: &NeighbourSides| {
-            let sent = own.sent.iter().flat_map(told).collect();
+            let sent = own.sent.iter().flat_map(entries).collect();
             Parcel { with: own.rank, sent, received: vec![0.0; own.received * each] }
         };
         let mut parcels: Vec<Parcel> = self.neighbours.iter().map(parcel).collect();

@@ -192,14 +192,14 @@ impl ArrayRequest<'_> {
         if state.element == space.element() {
             return Ok(NodalValues { values: state.numbered(space), note: None });
         }
-        let [there, here] = [state.element, space.element()];
-        if here.is_continuous() && !there.is_continuous() {
-            let (name, degree) = (self.name.to_owned(), there.degree());
+        let [in_file, in_mesh] = [state.element, space.element()];
+        if in_mesh.is_continuous() && !in_file.is_continuous() {
+            let (name, degree) = (self.name.to_owned(), in_file.degree());
             return Err(FileError::Discontinuous { name, degree });
         }
-        let of_file = Space::new(self.mesh, partition, there, expected)?;
-        let values = fit::interpolated(there, of_file.nodes(), &state.numbered(&of_file), space);
-        let [from, to] = [there, here].map(|element| element.degree());
+        let of_file = Space::new(self.mesh, partition, in_file, expected)?;
+        let values = fit::interpolated(in_file, of_file.nodes(), &state.numbered(&of_file), space);
+        let [from, to] = [in_file, in_mesh].map(|element| element.degree());
         let how = if to >= from { "" } else { ", which leaves something out" };
         let note = format!("was of degree {from} and is interpolated to degree {to}{how}");
         Ok(NodalValues { values, note: Some(note) })
@@ -216,8 +216,8 @@ impl ArrayRequest<'_> {
             let cut = rows.count < rows.of.len();
             let places = rows.of.iter().enumerate().filter(|_| !cut);
             self.farthest(places.map(|(cell, &row)| {
-                let there = data.centre(row as usize, vertices);
-                (row as usize, there.unwrap_or([f64::NAN; 3]), mesh.centre(cell))
+                let in_file = data.centre(row as usize, vertices);
+                (row as usize, in_file.unwrap_or([f64::NAN; 3]), mesh.centre(cell))
             }))
         };
         let rows = self.fitting("cells", count, of_source, mesh.n_cells(), off)?;
@@ -231,8 +231,8 @@ impl ArrayRequest<'_> {
         let (mesh, of_source) = (self.mesh, vec![self.of_points()?]);
         let off = |rows: &DataRows| {
             let vertices = rows.of[..mesh.n_vertices()].iter().zip(mesh.points());
-            self.farthest(vertices.filter_map(|(&row, &here)| {
-                Some((row as usize, *data.points.get(row as usize)?, here))
+            self.farthest(vertices.filter_map(|(&row, &in_mesh)| {
+                Some((row as usize, *data.points.get(row as usize)?, in_mesh))
             }))
         };
         // Higher-order nodes follow the vertices, in an order known only from the source.
@@ -265,8 +265,8 @@ impl ArrayRequest<'_> {
         let scale = lower.iter().chain(&upper).fold(0.0, |most: f64, x| most.max(x.abs()));
         match best {
             Some((far, _, rows)) if far <= SINGLE * scale => Ok(rows),
-            Some((_, Some((_, number, there, here)), _)) => {
-                Err(FileError::Elsewhere { what, number, there, here })
+            Some((_, Some((_, number, in_file, in_mesh)), _)) => {
+                Err(FileError::Elsewhere { what, number, in_file, in_mesh })
             }
             _ => Err(FileError::Count { what, found: count, expected }),
         }
@@ -277,11 +277,11 @@ impl ArrayRequest<'_> {
         self,
         places: impl Iterator<Item = (usize, [f64; 3], [f64; 3])>,
     ) -> Option<RowDeviation> {
-        let far = |(row, there, here): (usize, [f64; 3], [f64; 3])| {
-            let most = (0..self.mesh.dim()).map(|axis| (there[axis] - here[axis]).abs());
+        let far = |(row, in_file, in_mesh): (usize, [f64; 3], [f64; 3])| {
+            let most = (0..self.mesh.dim()).map(|axis| (in_file[axis] - in_mesh[axis]).abs());
             // What is no number is as far as can be.
             let most = most.fold(0.0, |most: f64, x| if x <= most { most } else { x });
-            (if most.is_nan() { f64::INFINITY } else { most }, row, there, here)
+            (if most.is_nan() { f64::INFINITY } else { most }, row, in_file, in_mesh)
         };
         places.map(far).reduce(|most, next| if next.0 > most.0 { next } else { most })
     }
@@ -333,7 +333,7 @@ impl ArrayRequest<'_> {
             return Err(FileError::NoArray {
                 name: self.name.to_owned(),
                 place,
-                there: names(data),
+                available: names(data),
             });
         };
         let damaged = || FileError::Damaged { array: self.name.to_owned() };

@@ -1,5 +1,5 @@
-//! Output: solutions as VTU files for ParaView and VTK, and as triangles for drawing ([`surface`]); matrices and arrays
-//! as Matrix Market and NumPy files.
+//! Output: solutions as files of a format ([`Writer`]: VTU for ParaView and VTK), and as triangles for drawing
+//! ([`surface`]); matrices and arrays as Matrix Market and NumPy files.
 //!
 //! A mesh with fields of any degree becomes one `.vtu` file of high-order Lagrange cells. Their degree is the largest
 //! of the geometry and the fields. Both are interpolated to VTK's equispaced nodes, exactly up to degree
@@ -23,7 +23,7 @@ use crate::support::atomic_file;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use thiserror::Error;
 
 pub use matrix::write_matrix;
@@ -135,38 +135,95 @@ pub enum OutputError {
     },
 }
 
-/// Writes a VTU file atomically.
-pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
-    check(output)?;
-    let file = vtu::VtuFile::new(output);
-    atomic_file::write(path, |out| file.write(out)).map_err(|error| failed(path, error))
+/// Format of the file of a solution. A new one is a file of this folder, and a line in [`FORMATS`].
+pub trait Writer: Sync {
+    /// Returns the extension of its files.
+    fn extension(&self) -> &'static str;
+
+    /// Writes a file.
+    ///
+    /// # Errors
+    ///
+    /// A stream that cannot be written.
+    fn write(&self, output: &Output<'_>, out: &mut dyn Write) -> std::io::Result<()>;
+
+    /// Returns the extension of the file that lists the files of several processes.
+    fn index_extension(&self) -> &'static str {
+        "txt"
+    }
+
+    /// Returns the text of that file: the names, unless the format has its own.
+    fn index(&self, _output: &Output<'_>, names: &[String]) -> String {
+        names.iter().map(|name| format!("{name}\n")).collect()
+    }
 }
 
-/// Writes one VTU file per process, and a `.pvtu` file that lists them. Collective.
-///
-/// # Errors
-///
-/// A file cannot be written; the `.pvtu` file is then not created.
-pub fn write_vtu_in_pieces(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
-    let Some(cut) = output.mesh.cut() else { return write_vtu(path, output) };
-    let (rank, size) = (cut.group().rank(), cut.group().size());
+/// The formats of solutions; the first is that of names without an extension.
+const FORMATS: [&dyn Writer; 1] = [&vtu::VtuWriter];
+
+/// Returns the extensions of solutions, that of the default format first.
+pub fn extensions() -> Vec<&'static str> {
+    FORMATS.iter().map(|format| format.extension()).collect()
+}
+
+/// Returns the format of a file by the extension of its name.
+pub fn format_of(path: &Path) -> &'static dyn Writer {
+    let named = |format: &&dyn Writer| {
+        path.extension().is_some_and(|own| own.eq_ignore_ascii_case(format.extension()))
+    };
+    FORMATS.into_iter().find(named).unwrap_or(FORMATS[0])
+}
+
+/// Returns the file of one of several processes.
+pub fn piece_of(path: &Path, rank: usize, size: usize) -> PathBuf {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
-    let piece = |rank: usize| format!("{stem}-{rank}-of-{size}.vtu");
-    let own = write_vtu(&path.with_file_name(piece(rank)), output);
-    let failed = any(&**cut.group(), own.is_err());
-    own?;
-    if failed || rank > 0 {
-        return Ok(());
-    }
-    let pieces: Vec<String> = (0..size).map(piece).collect();
-    write_text(&path.with_extension("pvtu"), &vtu::VtuFile::new(output).in_pieces(&pieces))
+    let extension = format_of(path).extension();
+    path.with_file_name(format!("{stem}-{rank}-of-{size}.{extension}"))
+}
+
+/// Returns the file that lists those of several processes.
+pub fn index_of(path: &Path) -> PathBuf {
+    path.with_extension(format_of(path).index_extension())
+}
+
+/// Writes a VTU file atomically.
+pub fn write_vtu(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
+    write_file(path, &vtu::VtuWriter, output)
 }
 
 /// Writes a VTU file to a stream.
 pub fn write_vtu_to(out: &mut dyn Write, output: &Output<'_>) -> Result<(), OutputError> {
     check(output)?;
-    let written = vtu::VtuFile::new(output).write(out).and_then(|()| out.flush());
+    let written = vtu::VtuWriter.write(output, out).and_then(|()| out.flush());
     written.map_err(|error| OutputError::Stream { error })
+}
+
+/// Writes a solution in the [format](format_of) of its file, atomically. Several processes write a file each, and one
+/// that [lists](index_of) them. Collective.
+///
+/// # Errors
+///
+/// A file cannot be written; the list is then not created.
+pub fn write(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
+    let format = format_of(path);
+    let Some(cut) = output.mesh.cut() else { return write_file(path, format, output) };
+    let (rank, size) = (cut.group().rank(), cut.group().size());
+    let own = write_file(&piece_of(path, rank, size), format, output);
+    let failed = any(&**cut.group(), own.is_err());
+    own?;
+    if failed || rank > 0 {
+        return Ok(());
+    }
+    let name = |rank| {
+        piece_of(path, rank, size).file_name().map(|name| name.to_string_lossy().into_owned())
+    };
+    let names: Vec<String> = (0..size).filter_map(name).collect();
+    write_text(&index_of(path), &format.index(output, &names))
+}
+
+fn write_file(path: &Path, format: &dyn Writer, output: &Output<'_>) -> Result<(), OutputError> {
+    check(output)?;
+    atomic_file::write(path, |out| format.write(output, out)).map_err(|error| failed(path, error))
 }
 
 /// Writes a text file atomically.

@@ -12,12 +12,12 @@
 //! solution values of those leaves. Triangles and tetrahedra are bisected redundantly on every process.
 
 use super::clock::{Clock, Phase, Seconds};
-use super::collective_errors::{together, told};
+use super::collective_errors::{agree_on_error, together};
 use super::context::{Context, with_periodic_sides};
 use super::platform::Platform;
 use super::steady::{ADAPTIVE_STEP, StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
-use super::{LastState, RunError, Solution};
+use super::{AdaptivityError, LastState, RunError, Solution};
 use crate::estimate::adapt::AdaptiveMesh;
 use crate::estimate::{ErrorEstimate, Estimator};
 use crate::mesh::Mesh;
@@ -74,7 +74,12 @@ pub(super) fn solve_adaptively(
                     Some(last) => {
                         let step = steps.taken;
                         let last = LastState { on: last.context.on, u: last.u };
-                        RunError::Interrupted(Box::new(InterruptedRun { step, source, last }))
+                        AdaptivityError::Interrupted(Box::new(InterruptedRun {
+                            step,
+                            source,
+                            last,
+                        }))
+                        .into()
                     }
                 });
             }
@@ -231,7 +236,7 @@ impl AdaptiveLoop<'_> {
         let mut adaptive = self.adaptive.clone();
         adaptive.adapt_leaves(&refine, &coarser)?;
         // Cells may fold on one process only.
-        let next = told(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
+        let next = agree_on_error(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
         let unknowns = on.fields.iter().map(|field| {
             Space::count_in_all(&next, field.space.element()) * field.space.components()
         });

@@ -4,10 +4,10 @@
 //! of the solve. Small ones use the interpreter of point forms ([`functional`]), which needs no compiler; it is also
 //! the fallback if kernels cannot be compiled.
 
-use super::RunError;
+use super::evaluation_state::EvaluationState;
 use super::integrals::{Integrals, SharedResources};
 use super::platform::Platform;
-use super::reports::EvaluationState;
+use super::{DataError, RunError};
 use crate::algebra::vector::{Precision, root_of_squares};
 use crate::device::jit::Jit;
 use crate::kernels::compile::{Execution, Target};
@@ -77,7 +77,7 @@ pub(super) fn assess(
     for &(field, l2, h1) in &known {
         if let Some(value) = [l2, h1].into_iter().find(|error| !error.is_finite()) {
             let field = form.fields[field].name.clone();
-            return Err(RunError::ExactNotFinite { field, value });
+            return Err(DataError::ExactNotFinite { field, value }.into());
         }
     }
     let energy = match form.integrals.as_slice() {

@@ -1,6 +1,6 @@
 //! Errors of parallel runs: classification into collective errors and errors of one process.
 
-use super::RunError;
+use super::{AdaptivityError, DataError, RunError, SetupError, TimeError};
 use crate::estimate::EstimateError;
 use crate::mesh::Mesh;
 use crate::processes::any;
@@ -10,40 +10,39 @@ impl RunError {
     /// Returns whether the error concerns values at points, which may lie on one process only. Evaluations of such
     /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
-        matches!(
-            self,
-            Self::Estimate(EstimateError::NotFinite { .. })
-                | Self::Condition { .. }
-                | Self::NoAuxInRegion { .. }
-                | Self::AuxNotFinite { .. }
-                | Self::InitialNotFinite { .. }
-                | Self::ExactNotFinite { .. }
-                | Self::Elsewhere { .. }
-        )
+        use DataError::{AuxNotFinite, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion};
+        match self {
+            Self::Adaptivity(error) => {
+                matches!(**error, AdaptivityError::Estimate(EstimateError::NotFinite { .. }))
+            }
+            Self::Data(error) => matches!(
+                error,
+                Condition { .. }
+                    | NoAuxInRegion { .. }
+                    | AuxNotFinite { .. }
+                    | InitialNotFinite { .. }
+                    | ExactNotFinite { .. }
+            ),
+            Self::Elsewhere { .. } => true,
+            _ => false,
+        }
     }
 
     /// Returns whether all processes return this error together: it concerns global quantities, or values whose
     /// evaluation broadcasts errors.
     pub fn is_of_all(&self) -> bool {
         match self {
-            Self::TimeStep { source, .. } | Self::Unconverged { source, .. } => source.is_of_all(),
+            Self::Time(TimeError::Step { source, .. }) | Self::Unconverged { source, .. } => {
+                source.is_of_all()
+            }
+            Self::Setup(error) => matches!(**error, SetupError::Plan(_) | SetupError::Element(_)),
             _ if self.is_of_data() => true,
             _ => matches!(
                 self,
-                Self::Plan(_)
-                    | Self::Element(_)
-                    | Self::ParamNotFinite { .. }
-                    | Self::NotUpToAConstant { .. }
-                    | Self::Incompatible { .. }
-                    | Self::Unfixed(_)
+                Self::Data(DataError::ParamNotFinite { .. })
+                    | Self::IllPosed(_)
+                    | Self::Convergence(_)
                     | Self::Setting(_)
-                    | Self::Singular(_)
-                    | Self::Unstable(_)
-                    | Self::NotFinite { .. }
-                    | Self::LoadStep { .. }
-                    | Self::Difficult { .. }
-                    | Self::Degenerate(_)
-                    | Self::Solve(_)
             ),
         }
     }
@@ -54,12 +53,12 @@ impl RunError {
 pub(crate) fn together<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
     match own {
         Err(error) if !error.is_of_data() => Err(error),
-        own => told(mesh, own),
+        own => agree_on_error(mesh, own),
     }
 }
 
 /// Makes an error on any process an error on all: the one of the lowest rank.
-pub(super) fn told<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
+pub(super) fn agree_on_error<T>(mesh: &Mesh, own: Result<T, RunError>) -> Result<T, RunError> {
     let Some(cut) = mesh.cut() else { return own };
     let group = &**cut.group();
     // In the usual case without errors, one reduction suffices.

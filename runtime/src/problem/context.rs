@@ -4,17 +4,14 @@
 //! problem, mesh, platform → Context: elements, spaces, conditions, data → operator; SolvePlan
 //! ```
 
-use super::RunError;
 use super::files::FileData;
 use super::kernels::{Kernels, compile_for, compile_operator};
 use super::memory::check_room;
 use super::multigrid::HierarchyInput;
-use super::plan::cost::worth_matrices;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
-use crate::kernels::compile::Target;
-use crate::kernels::representation::{Assembly, Representation};
+use super::{DataError, RunError};
 use crate::mesh::Mesh;
 use crate::mesh::periodic::PeriodicError;
 use crate::operator::{Operator, TableCache};
@@ -141,7 +138,7 @@ impl Context {
 
     /// The same in the representation that a plan needs.
     pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
-        let target = represented(&self.platform.target, &self.on, plan);
+        let target = plan.represented(&self.platform.target, &self.on);
         self.operator_on(&self.platform.with_target(target))
     }
 
@@ -183,16 +180,6 @@ impl Context {
     }
 }
 
-/// The target of kernels: for element matrices where factorisation is named and products would take long.
-fn represented(target: &Target, on: &Discretisation, plan: &SolvePlan) -> Target {
-    let direct = plan.linear.names_direct() && on.affine.is_empty();
-    if target.representation.is_none() && direct && worth_matrices(on) {
-        let assembly = Assembly::fitting(plan.properties.resources.has_device);
-        return target.representing(Representation::Assembled(assembly));
-    }
-    *target
-}
-
 /// Identifies the periodic sides of the problem in the mesh.
 ///
 /// # Errors
@@ -217,7 +204,7 @@ fn elements_on(problem: &Problem, mesh: &Mesh) -> Result<Elements, RunError> {
 ///
 /// # Errors
 ///
-/// [`RunError::ParamNotFinite`].
+/// [`DataError::ParamNotFinite`].
 pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(), RunError> {
     let names = std::iter::once("t".to_owned()).chain(
         form.params
@@ -226,7 +213,7 @@ pub fn check_parameters(form: &PointForm, parameters: &Parameters) -> Result<(),
     );
     for (name, &value) in names.zip(&parameters.values) {
         if !value.is_finite() {
-            return Err(RunError::ParamNotFinite { name, value });
+            return Err(DataError::ParamNotFinite { name, value }.into());
         }
     }
     Ok(())

@@ -3,10 +3,10 @@
 
 use super::context::Context;
 use super::numerical_null_space::empty_row;
-use super::{LastState, RunError};
+use super::{ConvergenceError, LastState, RunError};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
-use crate::solve::{NonlinearSystem, Report, SolveError};
+use crate::solve::{NonlinearSystem, Outcome, Report};
 use crate::space::discretisation::Discretisation;
 use crate::support::random::random_entries;
 use fem_dsl::point::{Shape, factor_of_switches, switches};
@@ -104,11 +104,11 @@ impl Context {
             Ok(report) => return Ok(report),
             Err(source) => source,
         };
-        if self.is_linear() || matches!(source, SolveError::Cancelled { .. }) {
+        if self.is_linear() || source.outcome == Outcome::Cancelled {
             return Err(source.into());
         }
         if let Some(degenerate) = self.degenerate(operator, u)? {
-            return Err(RunError::Degenerate(degenerate));
+            return Err(ConvergenceError::Degenerate(degenerate).into());
         }
         let switches = switches(self.form());
         if switches.is_empty() {
@@ -117,8 +117,8 @@ impl Context {
         let param = self
             .param_of_switches()
             .map(|(number, value)| (self.form().params[number].name.clone(), value));
-        let difficulty = NewtonDifficulty { switches, param };
-        Err(RunError::Difficult { source, difficulty })
+        let difficulty = Box::new(NewtonDifficulty { switches, param });
+        Err(ConvergenceError::Difficult { source, difficulty }.into())
     }
 
     /// Returns a diagnosis if the Jacobian is singular at a state but regular at a random perturbation of it.
@@ -183,8 +183,8 @@ impl Context {
 
 /// Attaches the last iterate to an error, if it is finite.
 pub(super) fn unconverged(error: RunError, on: &Arc<Discretisation>, u: &Vector) -> RunError {
-    if !matches!(error, RunError::Solve(_) | RunError::Difficult { .. } | RunError::LoadStep { .. })
-    {
+    use ConvergenceError::{Difficult, LoadStep, Solve};
+    if !matches!(error, RunError::Convergence(Solve(_) | Difficult { .. } | LoadStep { .. })) {
         return error;
     }
     let u = u.to_vec();

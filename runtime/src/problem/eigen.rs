@@ -8,13 +8,14 @@ mod shifted;
 
 use super::clock::{Clock, Phase};
 use super::context::Context;
+use super::evaluation_state::EvaluationState;
 use super::kernels::compile_for;
 use super::measure::throughput;
 use super::multigrid::HierarchyInput;
 use super::numerical_null_space::row_at;
 use super::plan::cost::factorisation_for_modes;
 use super::plan::is_saddle;
-use super::reports::{self, EvaluationState, ReportCache, ReportResult as Reported, ranges};
+use super::reports::{self, ReportCache, ReportResult as Reported, ranges};
 use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
@@ -22,9 +23,9 @@ use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::{Operator, TableCache};
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{
-    self, Continue, EigenModes, EigenSettings, LinearOperator, MultigridStatistics,
-    NonlinearSystem, OperatorError, Preconditioner, Progress, Report, ShiftedPencil, lobpcg,
-    shift_invert,
+    self, ApproximateInverse, Continue, EigenModes, EigenSettings, LinearOperator,
+    MultigridStatistics, NonlinearSystem, OperatorError, Preconditioner, Progress, Report,
+    ShiftedPencil, lobpcg, shift_invert,
 };
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
@@ -207,8 +208,8 @@ impl LinearOperator for DeflatedPreconditioner<'_> {
     }
 }
 
-/// Approximation of J⁻¹.
-enum ApproximateInverse {
+/// Preconditioner of LOBPCG.
+enum EigenPreconditioner {
     Identity,
     Diagonal(Vector),
     /// The operator's own approximation.
@@ -496,13 +497,14 @@ fn by_lobpcg(
 ) -> Result<EigenModes, RunError> {
     let mut start = start(eigen, operator)?;
     let inverse = inverse(eigen, (operator, mass), context, notes)?;
-    let preconditioner = match &inverse {
-        ApproximateInverse::Identity => Preconditioner::Identity,
-        ApproximateInverse::Diagonal(diagonal) => Preconditioner::Jacobi(diagonal),
-        ApproximateInverse::Approximation => match NonlinearSystem::preconditioner(operator) {
-            Some(levels) => Preconditioner::Operator(levels),
-            None => Preconditioner::Identity,
-        },
+    let jacobian = operator.jacobian();
+    let own = NonlinearSystem::preconditioner(operator);
+    let own =
+        own.map(|approximation| ApproximateInverse { approximation, jacobian, symmetric: true });
+    let preconditioner = match (&inverse, &own) {
+        (EigenPreconditioner::Diagonal(diagonal), _) => Preconditioner::Jacobi(diagonal),
+        (EigenPreconditioner::Approximation, Some(own)) => Preconditioner::Operator(own),
+        _ => Preconditioner::Identity,
     };
     let without = DeflatedPreconditioner::new(operator, b, preconditioner)?;
     let preconditioner = match &without {
@@ -554,26 +556,26 @@ fn inverse(
     (operator, mass): (&mut Operator, &Operator),
     context: &Context,
     notes: &mut Vec<String>,
-) -> Result<ApproximateInverse, RunError> {
-    let diagonal = |operator: &Operator| -> Result<ApproximateInverse, RunError> {
+) -> Result<EigenPreconditioner, RunError> {
+    let diagonal = |operator: &Operator| -> Result<EigenPreconditioner, RunError> {
         let mut diagonal = operator.zeros();
         operator.diagonal(&mut diagonal)?;
         diagonal.make_positive();
         diagonal.invert();
-        Ok(ApproximateInverse::Diagonal(diagonal))
+        Ok(EigenPreconditioner::Diagonal(diagonal))
     };
     match eigen.preconditioner.as_deref() {
-        Some("none") => return Ok(ApproximateInverse::Identity),
+        Some("none") => return Ok(EigenPreconditioner::Identity),
         Some("jacobi") => return diagonal(operator),
         _ => {}
     }
     let asked = eigen.preconditioner.is_some();
-    let why = match context.make_levels(operator, &HierarchySettings::default())? {
+    let why = match context.precondition(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
-            Ok(()) => return Ok(ApproximateInverse::Approximation),
+            Ok(()) => return Ok(EigenPreconditioner::Approximation),
             // J may be singular: try levels of J + σ M.
             Err(_) => match levels_of_shifted(eigen, operator, mass, context)? {
-                Ok(()) => return Ok(ApproximateInverse::Approximation),
+                Ok(()) => return Ok(EigenPreconditioner::Approximation),
                 Err(why) => why,
             },
         },
@@ -581,7 +583,7 @@ fn inverse(
             let help = "write `preconditioner: jacobi`, or leave it out";
             return Err(RunError::Setting(format!("{unsuited}\nhelp: {help}")));
         }
-        Err(unsuited) => unsuited.to_string(),
+        Err(unsuited) => unsuited,
     };
     operator.precondition_by(None);
     let why = why.lines().next().unwrap_or_default().to_owned();
@@ -649,7 +651,7 @@ fn precondition(operator: &mut Operator) -> Result<Result<(), String>, OperatorE
     let x = operator.random_direction(1)?;
     let (mut r, mut z) = (x.like(), x.like());
     operator.jacobian().apply(&x, &mut r)?;
-    levels.apply(&r, &mut z)?;
+    levels.apply_inverse(operator.jacobian(), &r, &mut z)?;
     let alike = (LIKE..=1.0 / LIKE).contains(&(r.dot(&z) / x.dot(&r)));
     Ok(if alike { Ok(()) } else { Err(why.to_owned()) })
 }

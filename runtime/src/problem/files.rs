@@ -2,7 +2,7 @@
 //!
 //! Files refer to the whole mesh. Each process reads the whole file and extracts the values of its subdomain.
 
-use super::RunError;
+use super::{DataError, RunError};
 use crate::files::input::{ArrayRequest, FileError, NodalValues, ParsedFile};
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
@@ -57,8 +57,8 @@ impl FileData {
             };
             let own = &problem.form.aux[data.aux];
             let wanted = ArrayRequest::new(stored, &own.name, own.shape, whole(on)?);
-            let told = |error| failed(FileStatement::Data(number), &own.name, stored, error);
-            let found = wanted.read().map_err(told)?;
+            let attribute = |error| failed(FileStatement::Data(number), &own.name, stored, error);
+            let found = wanted.read().map_err(attribute)?;
             aux.push(Some(match own.location {
                 Location::Nodes(_) => {
                     let element = elements.element_of_aux(data.aux)?;
@@ -67,10 +67,10 @@ impl FileData {
                     let of_whole = |mesh: &Mesh, partition: &Partition| {
                         Space::of_data(mesh, partition, element, components)
                     };
-                    at_nodes(on, &space, of_whole, &found, told)?.values
+                    at_nodes(on, &space, of_whole, &found, attribute)?.values
                 }
                 Location::Cells | Location::Points => {
-                    let values = found.on_cells().map_err(told)?;
+                    let values = found.on_cells().map_err(attribute)?;
                     match on.mesh.cut() {
                         None => values,
                         Some(cut) => {
@@ -113,21 +113,21 @@ pub(super) fn at_nodes(
     space: &Space,
     of_whole: impl FnOnce(&Mesh, &Partition) -> Result<Space, SpaceError>,
     found: &ParsedFile<'_>,
-    told: impl FnOnce(FileError) -> RunError,
+    attribute: impl FnOnce(FileError) -> RunError,
 ) -> Result<NodalValues, RunError> {
     let Some(cut) = on.mesh.cut() else {
-        return found.at_nodes(space, &on.partition).map_err(told);
+        return found.at_nodes(space, &on.partition).map_err(attribute);
     };
     let partition = Partition::new(cut.whole()?, 1.0);
     let all = of_whole(cut.whole()?, &partition)?;
-    let NodalValues { values, note } = found.at_nodes(&all, &partition).map_err(told)?;
+    let NodalValues { values, note } = found.at_nodes(&all, &partition).map_err(attribute)?;
     let components = space.components();
     let mut own = vec![0.0; space.n_dofs()];
-    for (here, &there) in cut.cells()?.iter().enumerate() {
-        let nodes = space.cell_nodes(here).iter().zip(all.cell_nodes(there as usize));
-        for (&here, &there) in nodes {
-            let (here, there) = (here as usize * components, there as usize * components);
-            own[here..here + components].copy_from_slice(&values[there..there + components]);
+    for (own_cell, &whole_cell) in cut.cells()?.iter().enumerate() {
+        let nodes = space.cell_nodes(own_cell).iter().zip(all.cell_nodes(whole_cell as usize));
+        for (&node, &whole_node) in nodes {
+            let (to, from) = (node as usize * components, whole_node as usize * components);
+            own[to..to + components].copy_from_slice(&values[from..from + components]);
         }
     }
     Ok(NodalValues { values: own, note })
@@ -141,5 +141,5 @@ pub(super) fn failed(
     source: FileError,
 ) -> RunError {
     let (name, path) = (name.to_owned(), stored.path.clone());
-    RunError::File { taker, name, path, source: Box::new(source) }
+    DataError::File { taker, name, path, source: Box::new(source) }.into()
 }

@@ -1,9 +1,9 @@
 //! Initial state of a solve: `initial u = EXPR;`, a state from a file, an earlier solution, or 0. Essential conditions
 //! override it.
 
-use super::RunError;
 use super::collective_errors::together;
 use super::files::{FileStatement, at_nodes, failed, whole};
+use super::{DataError, RunError};
 use crate::algebra::vector::Vector;
 use crate::files::input::ArrayRequest;
 use crate::mesh::Mesh;
@@ -88,7 +88,7 @@ fn of_field_here(
     if let Some(at) = own.iter().position(|value| !value.is_finite()) {
         let point = points[at / space.components()];
         let (name, value) = (name.clone(), own[at]);
-        return Err(RunError::InitialNotFinite { name, value, point });
+        return Err(DataError::InitialNotFinite { name, value, point }.into());
     }
     Ok(own)
 }

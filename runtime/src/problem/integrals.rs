@@ -6,9 +6,9 @@
 //! vector if it fits.
 
 use super::RunError;
+use super::evaluation_state::EvaluationState;
 use super::kernels::compile_for;
 use super::platform::Platform;
-use super::reports::EvaluationState;
 use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::operator::{Operator, TableCache};

@@ -13,7 +13,7 @@
 //! is reported and spread evenly. If the rows cancel to rounding (an exact divergence-free solution), their sizes are
 //! meaningless. The sum is then compared with the terms at the solution.
 
-use super::{Context, RunError};
+use super::{Context, IllPosedError, RunError};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::Operator;
 use crate::solve::{NonlinearSystem, Outcome, Report};
@@ -54,7 +54,7 @@ impl Compatibility {
     ///
     /// # Errors
     ///
-    /// [`RunError::Incompatible`].
+    /// [`IllPosedError::Incompatible`].
     pub(super) fn of(operator: &Operator, context: &Context) -> Result<Self, RunError> {
         if fields_with_mean(&context.on).next().is_none() {
             return Ok(Self { found: Vec::new(), all: 0.0 });
@@ -73,7 +73,7 @@ impl Compatibility {
     ///
     /// # Errors
     ///
-    /// [`RunError::Incompatible`].
+    /// [`IllPosedError::Incompatible`].
     pub(super) fn settle(
         mut self,
         operator: &mut Operator,
@@ -114,7 +114,7 @@ impl Compatibility {
             Some((field, sums)) => {
                 let (name, imbalance) =
                     (context.form().fields[*field].name.clone(), RowSum(*sums).imbalance());
-                Err(RunError::Incompatible { field: name, imbalance })
+                Err(IllPosedError::Incompatible { field: name, imbalance }.into())
             }
         }
     }
@@ -150,7 +150,7 @@ pub(super) fn not_constant(
     }
     let field = fields_with_mean(&context.on).next()?;
     let field = context.form().fields[field].name.clone();
-    Some(RunError::NotUpToAConstant { field })
+    Some(IllPosedError::NotUpToAConstant { field }.into())
 }
 
 /// Applies J at the last linearisation, without projection.
@@ -165,7 +165,7 @@ fn response(operator: &Operator, x: &Vector) -> Result<Vector, RunError> {
 ///
 /// # Errors
 ///
-/// [`RunError::NotUpToAConstant`].
+/// [`IllPosedError::NotUpToAConstant`].
 pub(super) fn check_constants(
     operator: &mut Operator,
     context: &Context,
@@ -186,7 +186,7 @@ pub(super) fn check_constants(
             });
         if found.moves && (reads_itself || found.ratio > NOT_QUADRATURE) {
             let field = context.form().fields[field].name.clone();
-            return Err(RunError::NotUpToAConstant { field });
+            return Err(IllPosedError::NotUpToAConstant { field }.into());
         }
         inexact |= found.moves || found.leaks;
     }

@@ -3,7 +3,8 @@
 use super::assess::{IntegrationBackend, assess};
 use super::clock::Seconds;
 use super::context::Context;
-use super::reports::{self, EvaluationState, ReportCache, ranges};
+use super::evaluation_state::EvaluationState;
+use super::reports::{self, ReportCache, ranges};
 use super::{Kernels, RunError, Solution};
 use crate::algebra::vector::Vector;
 use crate::operator::{Operator, TableCache};

@@ -20,11 +20,15 @@ mod properties;
 
 use super::RunError;
 use crate::algebra::factor::{AVAILABLE, FactorError};
+use crate::kernels::compile::Target;
+use crate::kernels::representation::{Assembly, Representation};
 use crate::solve::{
     CgSettings, DirectFallback, Forcing, InnerSolver, LinearOptions, NewtonOptions, Preconditioning,
 };
+use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::{
-    Forcing as NamedForcing, LineSearch, Method, PreconditionerSettings, SolverSettings,
+    Forcing as NamedForcing, LineSearch, Method, MultigridSettings, PreconditionerSettings,
+    SolverSettings,
 };
 pub use hierarchy::{FieldPreconditioner, HierarchySettings, LevelSettings, STEPS};
 pub(super) use levels::{INVERTED, MULTIGRID_STOPS, halved, most_factorised};
@@ -43,31 +47,11 @@ const FULL_STEPS: usize = 20;
 
 /// Preconditioner of the iterations.
 #[derive(Clone, Debug, PartialEq)]
-pub enum PreconditionerPlan {
-    /// None.
-    None,
-    /// The diagonal.
-    Jacobi,
-    /// Multigrid, of several fields a hierarchy each.
-    Multigrid {
-        /// Its settings.
-        settings: HierarchySettings,
-        /// Required if the problem names it; else the diagonal serves if it cannot be made.
-        requirement: Requirement,
-    },
-}
-
-impl PreconditionerPlan {
-    /// The word of the language.
-    pub fn word(&self) -> &'static str {
-        match self {
-            Self::None => "none",
-            Self::Jacobi => "jacobi",
-            Self::Multigrid { settings, .. } if !settings.fields.is_empty() => "block",
-            Self::Multigrid { settings, .. } if settings.levels.is_algebraic => "algebraic",
-            Self::Multigrid { .. } => "multigrid",
-        }
-    }
+pub struct PreconditionerPlan {
+    /// Its settings.
+    pub settings: PreconditionerSettings,
+    /// Required if the problem names it; else the diagonal serves if it cannot be made.
+    pub requirement: Requirement,
 }
 
 impl From<Method> for InnerSolver {
@@ -166,6 +150,18 @@ pub struct SolvePlan {
     pub properties: ProblemProperties,
 }
 
+impl SolvePlan {
+    /// The target of kernels: for element matrices where factorisation is named and products would take long.
+    pub(super) fn represented(&self, target: &Target, on: &Discretisation) -> Target {
+        let direct = self.linear.names_direct() && on.affine.is_empty();
+        if target.representation.is_none() && direct && cost::worth_matrices(on) {
+            let assembly = Assembly::fitting(self.properties.resources.has_device);
+            return target.representing(Representation::Assembled(assembly));
+        }
+        *target
+    }
+}
+
 /// Plans a solve: from the properties and the settings of the problem's solver, if it names one.
 ///
 /// # Errors
@@ -236,9 +232,9 @@ pub fn plan_solve(
 /// Plans the linear solves.
 pub(super) fn plan_linear(
     properties: &ProblemProperties,
-    settings: Option<&SolverSettings>,
+    named: Option<&SolverSettings>,
 ) -> LinearPlan {
-    let method = settings.and_then(SolverSettings::method);
+    let method = named.and_then(SolverSettings::method);
     let distributed = properties.resources.is_distributed();
     let unasked = cost::factorisation_unasked(properties);
     let (solver, factors) = match method {
@@ -257,7 +253,7 @@ pub(super) fn plan_linear(
         }
         None => (InnerSolver::Automatic, unasked),
     };
-    let asked = settings.and_then(SolverSettings::preconditioner);
+    let asked = named.and_then(SolverSettings::preconditioner);
     let factors_at_each = match method {
         Some(Method::Direct) if distributed => Some(Requirement::Required),
         None if distributed && asked.is_none() && cost::factorised_at_each(properties) => {
@@ -265,22 +261,19 @@ pub(super) fn plan_linear(
         }
         _ => None,
     };
-    let preconditioner = match asked {
-        Some(PreconditionerSettings::None) => PreconditionerPlan::None,
-        Some(PreconditionerSettings::Jacobi) => PreconditionerPlan::Jacobi,
-        // Nothing iterates there.
-        Some(_) if method == Some(Method::Direct) => PreconditionerPlan::Jacobi,
-        Some(asked) => PreconditionerPlan::Multigrid {
-            settings: HierarchySettings::of(asked),
-            requirement: Requirement::Required,
-        },
-        None if takes_multigrid(properties, method) => PreconditionerPlan::Multigrid {
-            settings: HierarchySettings::default(),
-            requirement: Requirement::Preferred,
-        },
-        None => PreconditionerPlan::Jacobi,
+    let (settings, requirement) = match asked {
+        // Nothing iterates with factors.
+        Some(asked) if asked.is_diagonal() || method != Some(Method::Direct) => {
+            (asked.clone(), Requirement::Required)
+        }
+        None if takes_multigrid(properties, method) => {
+            let default = MultigridSettings::default();
+            (PreconditionerSettings::Multigrid(default), Requirement::Preferred)
+        }
+        _ => (PreconditionerSettings::Jacobi, Requirement::Preferred),
     };
-    let restart = settings.and_then(SolverSettings::restart).unwrap_or(RESTART);
+    let preconditioner = PreconditionerPlan { settings, requirement };
+    let restart = named.and_then(SolverSettings::restart).unwrap_or(RESTART);
     LinearPlan { solver, restart, factors, preconditioner, factors_at_each }
 }
 
@@ -302,7 +295,7 @@ fn reason(properties: &ProblemProperties, linear: &LinearPlan) -> &'static str {
     if linear.factors_at_each.is_some() {
         return "a saddle point that is small enough for each process to factorise";
     }
-    let multigrid = matches!(linear.preconditioner, PreconditionerPlan::Multigrid { .. });
+    let multigrid = HierarchySettings::of(&linear.preconditioner.settings).is_some();
     match (linear.solver, properties.is_symmetric) {
         _ if linear.factors == DirectFallback::First && properties.is_saddle => {
             "a saddle point that is small enough to factorise"

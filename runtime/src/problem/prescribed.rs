@@ -9,7 +9,7 @@ mod means;
 mod normals;
 pub(crate) mod supports;
 
-use super::{FileData, RunError, together};
+use super::{DataError, FileData, RunError, together};
 use crate::mesh::{Facet, Mesh};
 use crate::operator::geometry::places;
 use crate::space::Space;
@@ -187,9 +187,9 @@ pub fn conditions<'h, E: From<RunError>>(
                 if let Some(at) = bad {
                     let point = places[at * places.len() / values.len()];
                     let source = NonFiniteValue { value: values[at], component: 0, point };
-                    return Err(
-                        RunError::Condition { index, field: held.name.clone(), source }.into()
-                    );
+                    let field = held.name.clone();
+                    let error = DataError::Condition { index, field, source };
+                    return Err(RunError::from(error).into());
                 }
                 continue;
             }
@@ -201,7 +201,8 @@ pub fn conditions<'h, E: From<RunError>>(
                 row.copy_from_slice(values);
             }
         });
-        let error = |source| RunError::Condition { index, field: name.clone(), source };
+        let error =
+            |source| RunError::from(DataError::Condition { index, field: name.clone(), source });
         fixed.map_err(error)?;
     }
     for (field, all) in all.iter_mut().enumerate() {
@@ -252,12 +253,12 @@ pub fn datum<E: From<RunError>>(
         None => on.mesh.diameter(point / each),
     };
     let Some(numbers) = values(&points, &diameter)? else {
-        return Err(RunError::NoAux { name: aux.name.clone() }.into());
+        return Err(RunError::from(DataError::NoAux { name: aux.name.clone() }).into());
     };
     if let Some(at) = numbers.iter().position(|value| !value.is_finite()) {
         let point = points[at / aux.shape.components()];
         let (name, value) = (aux.name.clone(), numbers[at]);
-        return Err(RunError::AuxNotFinite { name, value, point }.into());
+        return Err(RunError::from(DataError::AuxNotFinite { name, value, point }).into());
     }
     Ok(match (space, aux.location) {
         (Some(space), _) => AuxValues::at_nodes(space, numbers),
@@ -636,7 +637,7 @@ fn by_region(
         let of_cell = |(_, cells): &(&String, &Vec<u32>)| cells.contains(&(cell as u32));
         let tag = mesh.cell_tags().iter().find(of_cell).map(|(tag, _)| tag.clone());
         let (name, point) = (name.to_owned(), mesh.centre(cell));
-        return Err(RunError::NoAuxInRegion { name, tag, point });
+        return Err(DataError::NoAuxInRegion { name, tag, point }.into());
     }
     let mut values: Vec<f64> = Vec::new();
     for (number, data) in several.iter().enumerate() {

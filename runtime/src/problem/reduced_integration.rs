@@ -30,7 +30,7 @@ pub(crate) fn check_rank(
 ) -> Result<Option<String>, RunError> {
     let Some(lost) = context.elements.lost.clone() else { return Ok(None) };
     operator.linearise(u)?;
-    let singular = || Err(RunError::Plan(PlanError::Quadrature(lost.clone())));
+    let singular = || Err(PlanError::Quadrature(lost.clone()).into());
     let mut z = u.like();
     z.set(&context.on.noise(7));
     z.agree();

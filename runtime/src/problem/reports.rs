@@ -11,11 +11,11 @@
 //! accuracy of the solve. An integral of f1 n does so only up to the discretisation error.
 
 use super::RunError;
-use super::context::Context;
+use super::evaluation_state::EvaluationState;
 use super::integrals::{IntegralKernels, Integrals, SharedResources, residual_of};
 use super::platform::Platform;
 use super::prescribed::nodes_under;
-use crate::algebra::vector::{Vector, root_of_squares};
+use crate::algebra::vector::root_of_squares;
 use crate::kernels::compile::{Execution, Target};
 use crate::mesh::locate::{LocatedPoint, Locator};
 use crate::operator::functional::{
@@ -25,7 +25,6 @@ use crate::operator::{Operator, TableCache};
 use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::Discretisation;
-use crate::support::expression::Parameters;
 use crate::support::parallel::*;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, NodeId, PointForm, Region, Shape};
@@ -33,7 +32,6 @@ use fem_dsl::problem::{
     Expression, Functional, FunctionalKind, Report, ReportFormula, Reports, Support,
 };
 use kernels_gen::plan::Elements;
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -68,46 +66,6 @@ impl ReportValue {
             Self::Value(Shape::Scalar, values) => values.first().copied(),
             Self::Value(..) | Self::Line(..) => None,
         }
-    }
-}
-
-/// A state of a form's fields, for evaluation.
-#[derive(Clone, Copy)]
-pub struct EvaluationState<'a> {
-    /// The form that was solved.
-    pub form: &'a PointForm,
-    /// Its discretisation.
-    pub on: &'a Arc<Discretisation>,
-    /// The elements of its form.
-    pub elements: &'a Elements,
-    /// Time and parameters.
-    pub parameters: &'a Parameters,
-    /// Degrees of freedom.
-    pub u: &'a [f64],
-    /// The same as an operator's vector, if there is one.
-    pub vector: Option<&'a Vector>,
-    /// Right-hand side in addition to the form's, if there is one.
-    pub load: Option<&'a [f64]>,
-}
-
-impl<'a> EvaluationState<'a> {
-    /// The degrees of freedom `u` of a context.
-    pub fn of(context: &'a Context, u: &'a [f64]) -> Self {
-        let Context { elements, on, parameters, .. } = context;
-        Self { form: context.form(), on, elements, parameters, u, vector: None, load: None }
-    }
-
-    /// Returns the state as a vector of an operator, with 0 in additional fields.
-    pub(super) fn vector_for(&self, operator: &Operator) -> Cow<'a, Vector> {
-        if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
-            return Cow::Borrowed(vector);
-        }
-        let mut vector = operator.zeros();
-        let mut entries = Vec::with_capacity(vector.len());
-        entries.extend_from_slice(self.u);
-        entries.resize(vector.len(), 0.0);
-        vector.set(&entries);
-        Cow::Owned(vector)
     }
 }
 

@@ -12,7 +12,7 @@ pub struct SingularMatrix {
     /// Estimate of the condition number; infinite for a zero pivot.
     pub condition: f64,
     /// True if some degrees of freedom of the field are constrained.
-    pub held: bool,
+    pub is_constrained: bool,
     /// True if no condition constrains the field and the form does not depend on its value.
     pub free: bool,
 }
@@ -47,7 +47,7 @@ impl SingularMatrix {
         if self.condition < 0.1 / f64::EPSILON {
             return UNITS.to_owned();
         }
-        let fixed = match self.held {
+        let fixed = match self.is_constrained {
             true => {
                 "whether the equations leave part of it free beside its conditions, or say the same twice"
             }

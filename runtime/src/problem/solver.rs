@@ -5,18 +5,18 @@ mod redundant_direct;
 mod sequence;
 mod slow_convergence;
 
-use super::RunError;
-use super::collective_errors::told;
+use super::collective_errors::agree_on_error;
 use super::context::Context;
 use super::local_dofs::local;
 use super::mean::{Compatibility, check_constants, not_constant};
-use super::multigrid::MultigridError;
 use super::not_finite::{NonFiniteOrigin, cause};
 use super::plan::{
     LinearPlan, NewtonPlan, PreconditionerPlan, Requirement, SolvePlan, plan_linear,
 };
+use super::preconditioner::builder;
 use super::reduced_integration::check_rank;
 use super::singular::SingularMatrix;
+use super::{ConvergenceError, IllPosedError, RunError};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
@@ -27,8 +27,7 @@ use crate::solve::{
 };
 use crate::space::constraint::Constraints;
 use fem_dsl::point::{Coefficient, Part};
-use fem_dsl::problem::{SolverSettings, UnstablePair, unstable};
-use std::fmt::Display;
+use fem_dsl::problem::{PreconditionerSettings, SolverSettings, UnstablePair, unstable};
 use std::sync::Arc;
 
 use ramp::{LoadQuantity, LoadedSystem, ParameterSweep};
@@ -48,16 +47,6 @@ impl Context {
         }
     }
 
-    /// Gives an operator levels; within, why it has none.
-    pub(super) fn make_levels(
-        &self,
-        operator: &mut Operator,
-        settings: &HierarchySettings,
-    ) -> Result<Result<(), MultigridError>, RunError> {
-        let made = self.hierarchy(settings).approximation(operator)?;
-        Ok(made.map(|made| operator.precondition_by(Some(made))))
-    }
-
     /// The linear solver where none is named, with the diagonal as its preconditioner.
     pub(crate) fn default_linear(&self) -> LinearOptions {
         plan_linear(&self.properties(), None).with(Preconditioning::Jacobi)
@@ -72,10 +61,10 @@ impl Context {
     pub fn failed(&self, report: &Report) -> Option<RunError> {
         match report.outcome {
             Outcome::Singular { unknown, condition } => Some(self.singular(unknown, condition)),
-            Outcome::Unsolved { field, ratio } => {
-                let (solver, field) =
-                    (report.solver, format!("`{}`", self.form().fields[field].name));
-                Some(SolveError::Unsolved { solver, field, ratio }.into())
+            Outcome::Unsolved { field, .. } => {
+                let field = Some(format!("`{}`", self.form().fields[field].name).into());
+                let error = report.clone().converged().err()?;
+                Some(SolveError { field, ..error }.into())
             }
             _ => None,
         }
@@ -84,17 +73,19 @@ impl Context {
     /// Returns the error of a numerically singular matrix, with an estimate of its condition number.
     pub fn singular(&self, unknown: usize, condition: f64) -> RunError {
         if let Some(pair) = self.unstable() {
-            return RunError::Unstable(pair);
+            return IllPosedError::Unstable(pair).into();
         }
         let (place, field, name) = self.named(unknown);
         let on = &self.on;
         let dofs = field.map_or(0..0, |field| on.dofs_of(field));
-        let held = on.conditions().any(|(dof, _)| dofs.contains(&dof));
+        let is_constrained = on.conditions().any(|(dof, _)| dofs.contains(&dof));
         let mut entries = self.form().integrals.iter().flat_map(|integral| &integral.jacobian);
         let value =
             |term: &Coefficient| Some(term.trial.field) == field && term.trial.part == Part::Value;
         let read = entries.any(value);
-        RunError::Singular(SingularMatrix { place, name, condition, held, free: !held && !read })
+        let free = !is_constrained && !read;
+        IllPosedError::Singular(SingularMatrix { place, name, condition, is_constrained, free })
+            .into()
     }
 
     /// Returns the field of a degree of freedom with its component in words, the field's index, and its name.
@@ -188,13 +179,13 @@ pub(super) fn solve_planned(
 /// Returns the error of a solve that met a number that is not finite, with its cause.
 fn not_finite(operator: &mut Operator, context: &Context, u: &Vector, report: &Report) -> RunError {
     let (solver, iterations) = (report.solver, report.iterations);
-    let error = |cause| RunError::NotFinite { solver, iterations, cause };
+    let error = |cause| RunError::from(ConvergenceError::NotFinite { solver, iterations, cause });
     // Only one process may have found the point.
     let found = cause(context, operator, u).and_then(|cause| match cause {
         NonFiniteOrigin::Form(_) => Err(error(cause)),
         NonFiniteOrigin::Solver => Ok(()),
     });
-    told(&context.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
+    agree_on_error(&context.on.mesh, found).err().unwrap_or_else(|| error(NonFiniteOrigin::Solver))
 }
 
 impl SolvePlan {
@@ -216,9 +207,10 @@ fn solve_linear(
     let linear = plan.linear.with(preconditioning);
     let mut report = solve_affine(operator, u, plan.stop(floor), linear, observe)?;
     report.notes.extend(note);
-    if preconditioning == Preconditioning::Multigrid {
+    let hierarchy = HierarchySettings::of(&plan.linear.preconditioner.settings);
+    if preconditioning == Preconditioning::Approximation && hierarchy.is_some() {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow_convergence::told(context, &u.to_vec(), &report, kept)?);
+        report.notes.extend(slow_convergence::diagnose(context, &u.to_vec(), &report, kept)?);
     }
     Ok(report)
 }
@@ -316,7 +308,10 @@ fn solve_by_newton(
     }
     match report.converged() {
         Ok(report) => Ok((report, inner)),
-        Err(source) => Err(RunError::LoadStep { step: solved.solved + 1, steps, source }),
+        Err(source) => {
+            let step = solved.solved + 1;
+            Err(ConvergenceError::LoadStep { step, steps, source }.into())
+        }
     }
 }
 
@@ -336,33 +331,29 @@ fn precondition(
     plan: &LinearPlan,
 ) -> Result<(Preconditioning, Option<String>), RunError> {
     if context.factorise_at_each(operator, plan)? {
-        return Ok((Preconditioning::Multigrid, None));
+        return Ok((Preconditioning::Approximation, None));
     }
-    let refused = |why: &dyn Display| {
-        RunError::Setting(format!("{why}\nhelp: write `preconditioner: jacobi`, or leave it out"))
+    let PreconditionerPlan { settings, requirement } = &plan.preconditioner;
+    let Some(builder) = builder(settings) else {
+        let none = *settings == PreconditionerSettings::None;
+        return Ok((if none { Preconditioning::None } else { Preconditioning::Jacobi }, None));
     };
-    match &plan.preconditioner {
-        PreconditionerPlan::None => Ok((Preconditioning::None, None)),
-        PreconditionerPlan::Multigrid { .. } if operator.approximation().is_some() => {
-            Ok((Preconditioning::Multigrid, None))
-        }
-        PreconditionerPlan::Multigrid { settings, requirement: Requirement::Required } => {
-            let made = context.make_levels(operator, settings)?;
-            made.map_err(|unsuited| refused(&unsuited))?;
-            Ok((Preconditioning::Multigrid, None))
-        }
-        PreconditionerPlan::Multigrid { settings, requirement: Requirement::Preferred } => {
-            let why = match context.make_levels(operator, settings) {
-                Ok(Ok(())) => return Ok((Preconditioning::Multigrid, None)),
-                Ok(Err(unsuited)) => unsuited.to_string(),
-                // Other processes may not have the error.
-                Err(error) if context.on.mesh.cut().is_some() => return Err(error),
-                Err(error) => error.to_string(),
-            };
-            let why = why.lines().next().unwrap_or_default();
-            let note = format!("no multigrid: {why}; Jacobi's preconditioner is used");
-            Ok((Preconditioning::Jacobi, Some(note)))
-        }
-        PreconditionerPlan::Jacobi => Ok((Preconditioning::Jacobi, None)),
+    if operator.approximation().is_some() {
+        return Ok((Preconditioning::Approximation, None));
     }
+    let why = match (context.precondition(operator, &*builder), requirement) {
+        (Ok(Ok(())), _) => return Ok((Preconditioning::Approximation, None)),
+        (Ok(Err(why)), Requirement::Required) => {
+            let help = "write `preconditioner: jacobi`, or leave it out";
+            return Err(RunError::Setting(format!("{why}\nhelp: {help}")));
+        }
+        (Ok(Err(why)), Requirement::Preferred) => why,
+        (Err(error), Requirement::Required) => return Err(error),
+        // Other processes may not have the error.
+        (Err(error), _) if context.on.mesh.cut().is_some() => return Err(error),
+        (Err(error), Requirement::Preferred) => error.to_string(),
+    };
+    let why = why.lines().next().unwrap_or_default();
+    let note = format!("no {}: {why}; Jacobi's preconditioner is used", settings.word());
+    Ok((Preconditioning::Jacobi, Some(note)))
 }

@@ -6,7 +6,7 @@
 //! on each connected part of the mesh, or in each cell for a discontinuous field. Both conditions are independent of
 //! the state and so hold for nonlinear forms.
 
-use super::RunError;
+use super::{IllPosedError, RunError};
 use crate::mesh::Mesh;
 use crate::mesh::distributed::PartInterface;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
@@ -33,7 +33,7 @@ const LEFT: f64 = 1e-10;
 ///
 /// # Errors
 ///
-/// [`RunError::Unfixed`].
+/// [`IllPosedError::Unfixed`].
 pub fn check_fixed(
     form: &PointForm,
     on: &Discretisation,
@@ -63,11 +63,8 @@ pub(super) fn unfixed(form: &PointForm, of: FieldComponent, freedom: NullSpaceKi
     let field = &form.fields[of.field];
     let several = field.shape.components() > 1 && !matches!(freedom, NullSpaceKind::Motion(_));
     let component = several.then_some(of.component);
-    RunError::Unfixed(UndeterminedField {
-        field: field.name.clone(),
-        component,
-        null_space: freedom,
-    })
+    let field = field.name.clone();
+    IllPosedError::Unfixed(UndeterminedField { field, component, null_space: freedom }).into()
 }
 
 /// A component of a field.

@@ -10,7 +10,6 @@
 
 mod checkpoint;
 mod constrained_dofs;
-mod error;
 mod explicit;
 mod mass;
 mod recorded_steps;
@@ -27,14 +26,15 @@ use super::context::Context;
 use super::measure::throughput;
 use super::platform::Platform;
 use super::step::{Monitor, Step, StepKind};
-use super::{Kernels, LastState, RunError, Solution, check_fixed, check_unique, initial};
+use super::{
+    Kernels, LastState, RunError, Solution, TimeError, check_fixed, check_unique, initial,
+};
 use crate::mesh::Mesh;
 use crate::operator::Operator;
 use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::solve::{Continue, NonlinearSystem};
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
-pub use error::TimeError;
 use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
@@ -383,8 +383,11 @@ fn failed(
     length: f64,
     staged: &ProblemStages<'_>,
 ) -> RunError {
-    let source =
-        Box::new(RunError::TimeStep { time: state.time, length, source: Box::new(source) });
+    let source = Box::new(RunError::from(TimeError::Step {
+        time: state.time,
+        length,
+        source: Box::new(source),
+    }));
     let u = state.u.to_vec();
     match u.iter().all(|value| value.is_finite()) {
         true => RunError::Unconverged {

@@ -16,8 +16,9 @@
 //! close to these, and the iteration count is independent of the mesh. Both blocks are symmetric and positive definite
 //! if the form's are.
 
-use super::multigrid::{Approximation, LevelOperator, Multigrid, MultigridStatistics, largest};
-use super::{LinearOperator, OperatorError};
+use super::approximation::{Approximation, MultigridStatistics};
+use super::multigrid::{LevelOperator, Multigrid, largest};
+use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
 use std::ops::Range;
@@ -118,7 +119,6 @@ impl SchurMass {
 
 /// Block preconditioner of all fields.
 pub struct BlockPreconditioner {
-    size: usize,
     blocks: Vec<FieldBlock>,
     masses: Vec<SchurMass>,
     /// Work vectors of a second mass and of the upper-triangular update; allocated on first use.
@@ -126,9 +126,9 @@ pub struct BlockPreconditioner {
 }
 
 impl BlockPreconditioner {
-    /// Creates the preconditioner from blocks and masses, for a given total size.
-    pub fn new(size: usize, blocks: Vec<FieldBlock>, masses: Vec<SchurMass>) -> Self {
-        Self { size, blocks, masses, work: Mutex::default() }
+    /// Creates the preconditioner from blocks and masses.
+    pub fn new(blocks: Vec<FieldBlock>, masses: Vec<SchurMass>) -> Self {
+        Self { blocks, masses, work: Mutex::default() }
     }
 
     /// Computes z_p in the rows of masses, and 0 in others.
@@ -156,7 +156,15 @@ impl BlockPreconditioner {
 }
 
 impl Approximation for BlockPreconditioner {
-    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+    fn name(&self) -> &'static str {
+        "multigrid"
+    }
+
+    fn take_state(
+        &mut self,
+        _system: &dyn NonlinearSystem,
+        u: &Vector,
+    ) -> Result<Result<(), String>, OperatorError> {
         for FieldBlock { name, part, levels } in &mut self.blocks {
             if let Err(why) = levels.linearise(u, part.clone())? {
                 return Ok(Err(format!("of `{name}` {why}")));
@@ -177,14 +185,24 @@ impl Approximation for BlockPreconditioner {
         self.masses.iter_mut().try_for_each(|mass| mass.system.set_params(params))
     }
 
-    fn apply_beside(
+    fn apply_inverse(
+        &self,
+        _j: &dyn LinearOperator,
+        r: &Vector,
+        z: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.masses(r, z)?;
+        self.blocks(r, z)
+    }
+
+    fn apply_unsymmetric_inverse(
         &self,
         j: &dyn LinearOperator,
         r: &Vector,
         z: &mut Vector,
     ) -> Result<(), OperatorError> {
         if self.masses.is_empty() {
-            return self.apply(r, z);
+            return self.apply_inverse(j, r, z);
         }
         self.masses(r, z)?;
         z.scale(-1.0);
@@ -203,16 +221,5 @@ impl Approximation for BlockPreconditioner {
                 .collect::<Vec<_>>()
         };
         self.blocks.iter().flat_map(own).collect()
-    }
-}
-
-impl LinearOperator for BlockPreconditioner {
-    fn size(&self) -> usize {
-        self.size
-    }
-
-    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
-        self.masses(r, z)?;
-        self.blocks(r, z)
     }
 }

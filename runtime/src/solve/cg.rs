@@ -9,51 +9,13 @@
 
 mod batches;
 
-use super::ranges::{at_least_one, tolerances};
-use super::stopping::{self, PATIENCE, StoppingCriterion};
+use super::stopping::{self, CgSettings, PATIENCE, StoppingCriterion};
 use super::{
     Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
     alike, residual,
 };
 use crate::algebra::vector::{CgStep, Vector};
 use batches::IterationBatches;
-
-/// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct CgSettings {
-    /// Relative tolerance.
-    pub rtol: f64,
-    /// Absolute tolerance.
-    pub atol: f64,
-    /// Maximum number of iterations.
-    pub max_iterations: usize,
-    /// True if the tolerance is mandatory: a residual that rounding keeps above it is [`Outcome::BelowRounding`], not
-    /// [`Outcome::Rounding`].
-    pub strict: bool,
-}
-
-impl Default for CgSettings {
-    fn default() -> Self {
-        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000, strict: false }
-    }
-}
-
-impl CgSettings {
-    /// Checks the ranges of the settings.
-    ///
-    /// # Errors
-    ///
-    /// A setting is out of range.
-    pub(super) fn check(self) -> Result<(), OperatorError> {
-        tolerances(self.rtol, self.atol)?;
-        at_least_one("max_iterations", self.max_iterations)
-    }
-
-    /// Returns the residual norm of the stopping criterion for ‖b‖ = `scale`.
-    pub(super) fn target(self, scale: f64) -> f64 {
-        (self.rtol * scale).max(self.atol)
-    }
-}
 
 /// Solves A x = b from the given `x`.
 ///

@@ -1,11 +1,13 @@
 //! Linear solver dispatch for a Newton step or a linear problem: J(u) δ = −R(u), with solver fallbacks.
 
-use super::condensation::{BlockInverse, CondensedSystem};
+use super::condensation::CondensedSystem;
 use super::direct::DirectSolver;
+use super::local_dofs::BlockInverse;
 use super::scale::BalanceWeights;
 use super::{
-    Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem, NullSpace, Observer,
-    OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres, gmres, minres,
+    ApproximateInverse, Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem,
+    NullSpace, Observer, OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres,
+    gmres, minres,
 };
 use crate::algebra::vector::Vector;
 use crate::support::random::random_signs;
@@ -88,7 +90,7 @@ pub enum Preconditioning {
     Jacobi,
     /// The system's own preconditioner, [`NonlinearSystem::precondition`]; the diagonal if there is none or it does not
     /// help.
-    Multigrid,
+    Approximation,
 }
 
 /// Options of a linear solve, as a plan has chosen them.
@@ -111,12 +113,12 @@ impl Default for LinearOptions {
     }
 }
 
-/// Reason for replacing the levels by the diagonal.
-enum MultigridFailure {
-    /// The solve with them failed.
-    Failed(Report),
-    /// They are unavailable.
-    Unused(String),
+/// Reason for replacing an approximation of J⁻¹ by the diagonal, with its name.
+enum ApproximationFailure {
+    /// The solve with it failed.
+    Failed(&'static str, Report),
+    /// It is unavailable.
+    Unavailable(&'static str, String),
 }
 
 /// Linear solver of Newton steps.
@@ -130,14 +132,14 @@ pub(super) struct LinearSolver {
     inverse_of_local: Option<BlockInverse>,
     /// True if factors of one Jacobian are reused for nearby ones.
     keeps: bool,
-    /// Digits per iteration gained with levels of their own Jacobian; set while these are reused for later Jacobians.
+    /// Digits per iteration gained with an approximation of its own Jacobian; set while it is reused for later Jacobians.
     gained: Option<f64>,
     /// Weights that balance the equations of all fields; they define the norm of the stopping criterion.
     pub(super) balance: Option<BalanceWeights>,
 }
 
-/// Fraction of the digits gained with fresh levels below which reused levels are rebuilt: that costs as much as two of
-/// about six iterations.
+/// Fraction of the digits gained with a fresh approximation below which a reused one is rebuilt: multigrid levels cost as
+/// much as two of about six iterations.
 const AS_GOOD: f64 = 0.7;
 
 /// Returns the mean number of digits gained per iteration.
@@ -271,7 +273,7 @@ impl LinearSolver {
                     Ok(mut report) if !report.outcome.is_hard() => {
                         // Later steps start with the solver that succeeded.
                         self.linear.factors = DirectFallback::First;
-                        report.note_failure(&tried);
+                        report.note_failure(&tried, None);
                         Ok(report)
                     }
                     // Neither succeeded, and the iterations had their full number.
@@ -338,7 +340,7 @@ impl LinearSolver {
         direct.solve(system.jacobian(), rhs, delta, symmetric, settings, observe)
     }
 
-    /// Solves with levels if requested; falls back to the diagonal.
+    /// Solves with the system's own preconditioner if requested; falls back to the diagonal.
     fn iterate(
         &mut self,
         system: &mut dyn NonlinearSystem,
@@ -346,22 +348,22 @@ impl LinearSolver {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
-        if self.linear.preconditioning != Preconditioning::Multigrid {
+        if self.linear.preconditioning != Preconditioning::Approximation {
             return self.by_diagonal(system, rhs, settings, observe);
         }
-        let tried = self.by_levels(system, rhs, settings, &mut *observe)?;
-        let left = match tried {
+        let tried = self.by_approximation(system, rhs, settings, &mut *observe)?;
+        let failure = match tried {
             Ok(report) => return Ok(report),
-            Err(left) => left,
+            Err(failure) => failure,
         };
         // Later steps start with the preconditioner that succeeded.
         self.linear.preconditioning = Preconditioning::Jacobi;
         system.forget_preconditioner();
         let mut report = self.by_diagonal(system, rhs, settings, observe)?;
-        match left {
-            MultigridFailure::Failed(tried) => report.note_failure(&tried),
-            MultigridFailure::Unused(why) => {
-                report.notes.push(format!("no multigrid: {why}; Jacobi's preconditioner is used"));
+        match failure {
+            ApproximationFailure::Failed(name, tried) => report.note_failure(&tried, Some(name)),
+            ApproximationFailure::Unavailable(name, why) => {
+                report.notes.push(format!("no {name}: {why}; Jacobi's preconditioner is used"));
             }
         }
         Ok(report)
@@ -369,23 +371,24 @@ impl LinearSolver {
 
     /// Solves with the system's own preconditioner: by CG for symmetric J if no solver is named, otherwise by FGMRES.
     /// The inner error gives the reason of a failure.
-    fn by_levels(
+    fn by_approximation(
         &mut self,
         system: &mut dyn NonlinearSystem,
         rhs: &Vector,
         settings: CgSettings,
         observe: Observer<'_>,
-    ) -> Result<Result<Report, MultigridFailure>, OperatorError> {
+    ) -> Result<Result<Report, ApproximationFailure>, OperatorError> {
         let fresh = self.gained.take();
         let Some(fresh) = fresh else {
+            let name = system.preconditioner().map_or("multigrid", Approximation::name);
             if let Err(why) = system.precondition()? {
-                return Ok(Err(MultigridFailure::Unused(why)));
+                return Ok(Err(ApproximationFailure::Unavailable(name, why)));
             }
-            let made = self.with_levels(system, rhs, settings, observe)?;
+            let made = self.with_approximation(system, rhs, settings, observe)?;
             self.gained = made.as_ref().ok().map(gained).filter(|digits| digits.is_finite());
             return Ok(made);
         };
-        let kept = self.with_levels(system, rhs, settings, &mut *observe)?;
+        let kept = self.with_approximation(system, rhs, settings, &mut *observe)?;
         match kept {
             Ok(report) => {
                 // A solve that starts within its tolerance gives no information.
@@ -393,12 +396,12 @@ impl LinearSolver {
                 self.gained = good.then_some(fresh);
                 Ok(Ok(report))
             }
-            // Reused levels may be the reason: rebuild them.
-            Err(_) => self.by_levels(system, rhs, settings, observe),
+            // Its reuse may be the reason: rebuild it.
+            Err(_) => self.by_approximation(system, rhs, settings, observe),
         }
     }
 
-    /// Treats existing levels and weights as those of another system.
+    /// Treats an existing approximation and weights as those of another system.
     pub(super) fn begin(&mut self) {
         (self.gained, self.balance) = (None, None);
     }
@@ -408,40 +411,36 @@ impl LinearSolver {
         self.balance.as_ref().map_or_else(|| r.norm(), |balance| balance.norm(r))
     }
 
-    /// Solves with the current levels.
-    fn with_levels(
+    /// Solves with the current approximation.
+    fn with_approximation(
         &mut self,
         system: &dyn NonlinearSystem,
         rhs: &Vector,
         settings: CgSettings,
         observe: Observer<'_>,
-    ) -> Result<Result<Report, MultigridFailure>, OperatorError> {
+    ) -> Result<Result<Report, ApproximationFailure>, OperatorError> {
         let solver = self.linear.solver.iterating(system.symmetric(), true);
-        let Some(levels) = system.preconditioner() else {
-            return Ok(Err(MultigridFailure::Unused("the system has no levels".to_owned())));
+        let Some(approximation) = system.preconditioner() else {
+            let why = "the system has no levels".to_owned();
+            return Ok(Err(ApproximationFailure::Unavailable("multigrid", why)));
         };
         self.delta.fill(0.0);
         let jacobian = system.jacobian();
-        let beside = SystemPreconditioner { approximation: levels, jacobian };
-        let own = match solver {
-            InnerSolver::Cg | InnerSolver::Minres => Preconditioner::Operator(levels),
-            _ => Preconditioner::Operator(&beside),
-        };
+        let symmetric = matches!(solver, InnerSolver::Cg | InnerSolver::Minres);
+        let inverse = ApproximateInverse { approximation, jacobian, symmetric };
+        let own = Preconditioner::Operator(&inverse);
         let (delta, balance) = (&mut self.delta, self.balance.as_ref());
         if solver == InnerSolver::Cg {
-            levels.start(rhs, delta)?;
+            approximation.start(rhs, delta)?;
         }
-        let how = (solver, self.linear.restart);
-        let mut report = krylov(balance, how, jacobian, rhs, delta, own, settings, observe)?;
+        let method = (solver, self.linear.restart);
+        let report = krylov(balance, method, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated
             | Outcome::BrokeDown
             | Outcome::BelowRounding
             | Outcome::Indefinite { .. }
-            | Outcome::NotFinite => {
-                report.solver = with_multigrid(solver);
-                Err(MultigridFailure::Failed(report))
-            }
+            | Outcome::NotFinite => Err(ApproximationFailure::Failed(approximation.name(), report)),
             // The diagonal would need more iterations.
             _ => Ok(report),
         })
@@ -468,9 +467,10 @@ impl LinearSolver {
         if tries_cg {
             self.inverse.invert();
             let own = preconditioner(&self.inverse, linear);
-            let (how, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
+            let (method, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
             let delta = &mut self.delta;
-            let report = krylov(balance, how, jacobian, rhs, delta, own, settings, &mut *observe)?;
+            let report =
+                krylov(balance, method, jacobian, rhs, delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != DirectFallback::Never;
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
@@ -492,26 +492,10 @@ impl LinearSolver {
             InnerSolver::Automatic => InnerSolver::Gmres,
             solver => solver.iterating(system.symmetric(), false),
         };
-        let (how, balance) = ((solver, self.linear.restart), self.balance.as_ref());
-        let mut report = krylov(balance, how, jacobian, rhs, delta, jacobi, settings, observe)?;
-        tried.iter().for_each(|tried| report.note_failure(tried));
+        let (method, balance) = ((solver, self.linear.restart), self.balance.as_ref());
+        let mut report = krylov(balance, method, jacobian, rhs, delta, jacobi, settings, observe)?;
+        tried.iter().for_each(|tried| report.note_failure(tried, None));
         Ok(report)
-    }
-}
-
-/// An approximation combined with the Jacobian that it approximates.
-struct SystemPreconditioner<'a> {
-    approximation: &'a dyn Approximation,
-    jacobian: &'a dyn LinearOperator,
-}
-
-impl LinearOperator for SystemPreconditioner<'_> {
-    fn size(&self) -> usize {
-        self.jacobian.size()
-    }
-
-    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
-        self.approximation.apply_beside(self.jacobian, r, z)
     }
 }
 
@@ -530,9 +514,9 @@ fn krylov(
     if let Some(balance) = balance {
         let (operator, inverse) = (balance.operator(jacobian), balance.preconditioner(own));
         let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
-        let (how, own) = ((solver, restart), Preconditioner::Operator(&inverse));
+        let (method, own) = ((solver, restart), Preconditioner::Operator(&inverse));
         let settings = CgSettings { atol: settings.atol / balance.lift, ..settings };
-        let report = krylov(None, how, &operator, &rhs, &mut x, own, settings, observe)?;
+        let report = krylov(None, method, &operator, &rhs, &mut x, own, settings, observe)?;
         *delta = balance.of(&x);
         return Ok(report);
     }
@@ -547,17 +531,6 @@ fn krylov(
         | InnerSolver::Indefinite
         | InnerSolver::Gmres
         | InnerSolver::Direct => gmres(jacobian, rhs, delta, own, cycles, observe),
-    }
-}
-
-/// Returns the name of a method with multigrid.
-fn with_multigrid(solver: InnerSolver) -> &'static str {
-    match solver {
-        InnerSolver::Cg => "cg with multigrid",
-        InnerSolver::Minres => "minres with multigrid",
-        InnerSolver::Fgmres | InnerSolver::Indefinite => "fgmres with multigrid",
-        InnerSolver::Bicgstab => "bicgstab with multigrid",
-        InnerSolver::Automatic | InnerSolver::Gmres | InnerSolver::Direct => "gmres with multigrid",
     }
 }
 

@@ -240,6 +240,61 @@ fn norm_of(products: &[Vector], vectors: &[Vector]) -> f64 {
     ratios.fold(0.0, f64::max)
 }
 
+/// Applies [`ritz`] with its failures as outcomes.
+fn span(
+    parts: &[&VectorBlock],
+    columns: usize,
+) -> Result<Result<RitzPairs, Outcome>, OperatorError> {
+    match ritz(parts, columns) {
+        Ok(Ok(found)) => Ok(Ok(found)),
+        Ok(Err(curvature)) => Ok(Err(Outcome::Indefinite { curvature })),
+        Err(FactorError::NotFinite) => Ok(Err(Outcome::NotFinite)),
+        Err(error) => Err(OperatorError::new(error.to_string())),
+    }
+}
+
+/// Detection of stagnation, by the residual and the sum of the Ritz values.
+struct StagnationCheck {
+    best: f64,
+    lowest: f64,
+    since: usize,
+}
+
+impl StagnationCheck {
+    /// Returns whether neither has fallen for [`PATIENCE`] iterations. The sum decreases monotonically, even while
+    /// residuals do not fall yet.
+    fn stagnates(&mut self, worst: f64, sum: f64) -> bool {
+        let Self { best, lowest, since } = self;
+        if worst < 0.9 * *best || sum < *lowest - 1e-3 * lowest.abs() {
+            (*best, *lowest, *since) = (worst.min(*best), sum.min(*lowest), 0);
+            return false;
+        }
+        *since += 1;
+        *since > PATIENCE
+    }
+}
+
+/// Replaces X by the Ritz vectors in the span of [X W P]; returns the new directions P of the `open` vectors.
+fn advance(
+    x: &mut VectorBlock,
+    [w, p]: [&VectorBlock; 2],
+    found: &RitzPairs,
+    open: Vec<usize>,
+) -> VectorBlock {
+    let width = found.columns;
+    // First [W P] C for all columns, then X C plus that: the directions are a part of the step.
+    let (of_x, rest) = found.vectors.split_at(x.own.len() * width);
+    let mut steps = VectorBlock::combined(&[w, p], rest, width);
+    *x = VectorBlock::combined(&[x], of_x, width);
+    x.add(&steps);
+    // Updated products of rounding-error steps are meaningless.
+    let least = (NOISE * epsilon(x.own[0].precision())).powi(2);
+    let squares: Vec<f64> = steps.own.iter().zip(&steps.b).map(|(own, b)| own.dot(b)).collect();
+    let kept = open.into_iter().filter(|&j| j < width && squares[j] > least);
+    steps.keep(&kept.collect::<Vec<_>>());
+    steps
+}
+
 /// Computes the smallest eigenvalues of A φ = λ B φ from a block of at least as many vectors, with 0 in constrained
 /// degrees of freedom. A is symmetric, B symmetric and positive definite, and the preconditioner approximates A⁻¹,
 /// symmetric and positive definite as well.
@@ -264,19 +319,13 @@ pub fn lobpcg(
     let began = Instant::now();
     let EigenSettings { count, rtol, max_iterations } = settings;
     let columns = start.len();
-    let span = |parts: &[&VectorBlock]| match ritz(parts, columns) {
-        Ok(Ok(found)) => Ok(Ok(found)),
-        Ok(Err(curvature)) => Ok(Err(Outcome::Indefinite { curvature })),
-        Err(FactorError::NotFinite) => Ok(Err(Outcome::NotFinite)),
-        Err(error) => Err(OperatorError::new(error.to_string())),
-    };
     let mut x = VectorBlock::new(a, b, start)?;
     let norms = [norm_of(&x.a, &x.own), norm_of(&x.b, &x.own)];
     let (mut p, mut values) = (VectorBlock::default(), Vec::new());
     let (mut history, mut products) = (Vec::new(), 0);
-    let (mut best, mut lowest, mut since, mut exact) = (f64::INFINITY, f64::MAX, 0, true);
-    let mut relative = Vec::new();
-    let mut outcome = match span(&[&x])? {
+    let mut check = StagnationCheck { best: f64::INFINITY, lowest: f64::MAX, since: 0 };
+    let (mut exact, mut relative) = (true, Vec::new());
+    let mut outcome = match span(&[&x], columns)? {
         Ok(found) => {
             x = VectorBlock::combined(&[&x], &found.vectors, found.columns);
             values = found.values;
@@ -313,18 +362,11 @@ pub fn lobpcg(
             exact = true;
             continue;
         }
-        // The sum of Ritz values decreases monotonically, even while residuals do not fall yet.
-        let sum: f64 = values.iter().sum();
-        if worst < 0.9 * best || sum < lowest - 1e-3 * lowest.abs() {
-            (best, lowest, since) = (worst.min(best), sum.min(lowest), 0);
-        } else {
-            since += 1;
-            if since > PATIENCE {
-                let is_rounding =
-                    worst <= USELESS || backward <= BACKWARD * epsilon(x.own[0].precision());
-                outcome = Some(if is_rounding { Outcome::Rounding } else { Outcome::Stagnated });
-                break;
-            }
+        if check.stagnates(worst, values.iter().sum()) {
+            let is_rounding =
+                worst <= USELESS || backward <= BACKWARD * epsilon(x.own[0].precision());
+            outcome = Some(if is_rounding { Outcome::Rounding } else { Outcome::Stagnated });
+            break;
         }
         if iteration == max_iterations {
             outcome = Some(Outcome::IterationLimit);
@@ -340,27 +382,15 @@ pub fn lobpcg(
         }
         // Twice: the preconditioner of a nearly singular operator amplifies directions already in X.
         let w = VectorBlock::new(a, b, orthogonal(&x, orthogonal(&x, w)))?;
-        let found = match span(&[&x, &w, &p])? {
+        let found = match span(&[&x, &w, &p], columns)? {
             Ok(found) => found,
             Err(failed) => {
                 outcome = Some(failed);
                 break;
             }
         };
-        let (own, width) = (x.own.len(), found.columns);
-        let factors = &found.vectors;
-        let kept: Vec<usize> = open.into_iter().filter(|&j| j < width).collect();
-        // First [W P] C for all columns, then X C plus that: the directions are a part of the step.
-        let (of_x, rest) = factors.split_at(own * width);
-        let mut steps = VectorBlock::combined(&[&w, &p], rest, width);
-        x = VectorBlock::combined(&[&x], of_x, width);
-        x.add(&steps);
-        // Updated products of rounding-error steps are meaningless.
-        let least = (NOISE * epsilon(x.own[0].precision())).powi(2);
-        let squares: Vec<f64> = steps.own.iter().zip(&steps.b).map(|(own, b)| own.dot(b)).collect();
-        let kept: Vec<usize> = kept.into_iter().filter(|&j| squares[j] > least).collect();
-        steps.keep(&kept);
-        (p, values, exact) = (steps, found.values, false);
+        p = advance(&mut x, [&w, &p], &found, open);
+        (values, exact) = (found.values, false);
     }
     let outcome = outcome.unwrap_or(Outcome::Stagnated);
     if history.is_empty() {

@@ -21,6 +21,7 @@
 
 mod estimate;
 
+use super::approximation::{Approximation, LevelFigures, MultigridStatistics, Smoother};
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::device::{DeviceError, RepeatedWork};
@@ -152,37 +153,6 @@ struct WorkVectors {
     q: Vector,
 }
 
-/// Smoother of a hierarchy.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Smoother {
-    /// The Chebyshev iteration of the fourth kind.
-    #[default]
-    Chebyshev,
-    /// Damped Jacobi, with factor 4/(3λ): for comparison.
-    Jacobi,
-}
-
-impl Smoother {
-    /// Returns its name.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Chebyshev => "chebyshev",
-            Self::Jacobi => "jacobi",
-        }
-    }
-
-    /// Returns the factors of the previous increment and of D⁻¹r in the k-th step, k ≥ 2.
-    fn factors(self, k: usize, largest: f64) -> (f64, f64) {
-        match self {
-            Self::Chebyshev => {
-                let (k, next) = (k as f64, (2 * k + 1) as f64);
-                ((2.0 * k - 3.0) / next, (8.0 * k - 4.0) / (next * largest))
-            }
-            Self::Jacobi => (0.0, 4.0 / (3.0 * largest)),
-        }
-    }
-}
-
 /// Number of cycles from which recording pays off. A recording costs as much as launching the kernels of a few cycles
 /// one by one: a single solve gains nothing, a sequence of time steps does.
 const WORTH_RECORDING: usize = 12;
@@ -204,77 +174,6 @@ pub struct Multigrid {
     repeated: Mutex<Option<RepeatedWork>>,
     /// Seconds of set-up, and of all linearisations.
     seconds: f64,
-}
-
-/// Approximation of J⁻¹, updated when the state or parameters change.
-pub trait Approximation: LinearOperator + Send + Sync {
-    /// Sets the state.
-    ///
-    /// # Errors
-    ///
-    /// An operator that cannot be applied; the inner error is the reason why it is unusable there.
-    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError>;
-
-    /// Sets the parameters.
-    ///
-    /// # Errors
-    ///
-    /// A device failure.
-    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError>;
-
-    /// Computes z ≈ J⁻¹ r with access to J, for methods that allow an unsymmetric preconditioner.
-    ///
-    /// # Errors
-    ///
-    /// An operator that cannot be applied.
-    fn apply_beside(
-        &self,
-        _j: &dyn LinearOperator,
-        r: &Vector,
-        z: &mut Vector,
-    ) -> Result<(), OperatorError> {
-        self.apply(r, z)
-    }
-
-    /// Computes an initial guess x ≈ J⁻¹ b from coarser levels; returns false, with x unchanged, if there are none.
-    ///
-    /// # Errors
-    ///
-    /// An operator that cannot be applied.
-    fn start(&self, _b: &Vector, _x: &mut Vector) -> Result<bool, OperatorError> {
-        Ok(false)
-    }
-
-    /// Returns statistics, one entry per field.
-    fn figures(&self) -> Vec<MultigridStatistics>;
-}
-
-/// Statistics of a hierarchy.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct MultigridStatistics {
-    /// Name of the field, if there are several.
-    pub field: Option<String>,
-    /// Levels, finest first.
-    pub levels: Vec<LevelFigures>,
-    /// Description of the coarse-grid solver.
-    pub coarsest: String,
-    /// Smoother.
-    pub smoother: Smoother,
-    /// Number of pre-smoothing steps, equal to that of post-smoothing steps.
-    pub steps: usize,
-    /// Number of applications of the finest operator in cycles and eigenvalue estimates.
-    pub applications: usize,
-    /// Seconds of set-up, and of all linearisations.
-    pub seconds: f64,
-}
-
-/// Statistics of a level.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct LevelFigures {
-    /// Number of degrees of freedom.
-    pub unknowns: usize,
-    /// λ; `None` for the coarsest level.
-    pub largest: Option<f64>,
 }
 
 impl MultigridLevel {
@@ -333,7 +232,7 @@ impl MultigridLevel {
     }
 
     /// Pre-smooths from x = 0, and computes r = b − A x.
-    fn before(
+    fn pre_smooth(
         &self,
         work: &mut WorkVectors,
         (smoother, steps): (Smoother, usize),
@@ -354,7 +253,7 @@ impl MultigridLevel {
     }
 
     /// Post-smooths from the current x; r is undefined afterwards.
-    fn behind(
+    fn post_smooth(
         &self,
         work: &mut WorkVectors,
         (smoother, steps): (Smoother, usize),
@@ -585,11 +484,11 @@ impl Multigrid {
         let mut work = level.work();
         let own = &mut *work;
         let by = (self.smoother, self.steps);
-        level.before(own, by)?;
+        level.pre_smooth(own, by)?;
         self.at(l + 1, |b, _| level.transfer.restrict(&own.r, b))?;
         self.cycle(l + 1)?;
         self.at(l + 1, |_, x| level.transfer.prolong(x, &mut own.x))?;
-        level.behind(own, by)
+        level.post_smooth(own, by)
     }
 
     /// Calls a function with right-hand side and solution of a level, the coarsest included.
@@ -621,8 +520,25 @@ fn scale(norm: f64) -> f64 {
 }
 
 impl Approximation for Multigrid {
-    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
+    fn name(&self) -> &'static str {
+        "multigrid"
+    }
+
+    fn take_state(
+        &mut self,
+        _system: &dyn NonlinearSystem,
+        u: &Vector,
+    ) -> Result<Result<(), String>, OperatorError> {
         self.linearise(u, 0..u.len())
+    }
+
+    fn apply_inverse(
+        &self,
+        _j: &dyn LinearOperator,
+        r: &Vector,
+        z: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.apply_part(r, z, 0..r.len(), r.norm())
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {

@@ -307,10 +307,10 @@ fn solve_with(
             direction.balance = Some(balance);
         }
         let (before, iterations) = (u.clone(), report.iterations);
-        let mut told = |progress: Progress| {
+        let mut counted = |progress: Progress| {
             observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
-        let next = direction.solve(system, &before, &negative(&after), next, &mut told)?;
+        let next = direction.solve(system, &before, &negative(&after), next, &mut counted)?;
         let history = std::mem::take(&mut report.history);
         report = Report {
             iterations: iterations + next.iterations,
@@ -402,18 +402,7 @@ impl<'a> NewtonState<'a> {
         observe: Observer<'_>,
     ) -> Result<Option<Outcome>, OperatorError> {
         let eta = self.forcing(u);
-        let max_iterations = self.settings.max_inner;
-        let linear = CgSettings { rtol: eta, max_iterations, ..CgSettings::default() };
-        self.r.scale(-1.0);
-        self.direction.exactly(self.watchdog.is_exact());
-        let mut inner = self.direction.solve(system, u, &self.r, linear, &mut *observe)?;
-        let affine = self.settings.forcing == Forcing::Target;
-        if matches!(inner.outcome, Outcome::Singular { .. }) && !affine {
-            // J may be singular at the initial state only.
-            let again = self.direction.solve_singular(system, &self.r, linear, observe)?;
-            inner = again.unwrap_or(inner);
-        }
-        self.r.scale(-1.0);
+        let mut inner = self.solve_linear(system, u, eta, observe)?;
         let failed = match inner.outcome {
             Outcome::Cancelled => return Ok(Some(inner.outcome)),
             Outcome::NotFinite
@@ -478,6 +467,41 @@ impl<'a> NewtonState<'a> {
             return Ok(None);
         }
         self.previous = Some((eta, self.norm));
+        self.accept(system, u, noise, inner.outcome)
+    }
+
+    /// Solves for the direction δ with the relative tolerance η.
+    fn solve_linear(
+        &mut self,
+        system: &mut dyn NonlinearSystem,
+        u: &Vector,
+        eta: f64,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
+        let max_iterations = self.settings.max_inner;
+        let linear = CgSettings { rtol: eta, max_iterations, ..CgSettings::default() };
+        self.r.scale(-1.0);
+        self.direction.exactly(self.watchdog.is_exact());
+        let mut inner = self.direction.solve(system, u, &self.r, linear, &mut *observe)?;
+        let affine = self.settings.forcing == Forcing::Target;
+        if matches!(inner.outcome, Outcome::Singular { .. }) && !affine {
+            // J may be singular at the initial state only.
+            let again = self.direction.solve_singular(system, &self.r, linear, observe)?;
+            inner = again.unwrap_or(inner);
+        }
+        self.r.scale(-1.0);
+        Ok(inner)
+    }
+
+    /// Moves to the trial state; returns an outcome if that ends the solve. `noise` means that its residual is at the
+    /// rounding-error level.
+    fn accept(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        u: &mut Vector,
+        noise: bool,
+        inner: Outcome,
+    ) -> Result<Option<Outcome>, OperatorError> {
         std::mem::swap(u, &mut self.trial);
         std::mem::swap(&mut self.r, &mut self.trial_r);
         (self.norm, self.plain) = (self.direction.norm(&self.r), self.r.norm());
@@ -496,7 +520,7 @@ impl<'a> NewtonState<'a> {
             return Ok(Some(self.met_rounding(u)));
         }
         // A linear solve at the rounding-error level is not repeated if the residual is at that level, too.
-        let stopped = inner.outcome == Outcome::Rounding;
+        let stopped = inner == Outcome::Rounding;
         if stopped && self.norm <= NEAR * self.noise(system, u)? {
             return Ok(Some(self.solved_until_rounding(true)));
         }

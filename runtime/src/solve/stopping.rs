@@ -15,9 +15,8 @@
 //! Squares of a right-hand side far from 1 underflow or overflow. It is therefore scaled by a power of two, without
 //! rounding, and the solution is scaled back.
 
-use super::{
-    CgSettings, LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report,
-};
+use super::ranges::{at_least_one, tolerances};
+use super::{LinearOperator, Observer, OperatorError, Outcome, Preconditioner, Progress, Report};
 use crate::algebra::vector::{Precision, Vector, epsilon};
 use std::time::Instant;
 
@@ -30,6 +29,43 @@ const FALL: f64 = 0.5;
 /// Iterations without a new minimum after which the true residual is checked; a method that then reaches its iteration
 /// limit counts as stagnated.
 pub(super) const PATIENCE: usize = 2000;
+
+/// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CgSettings {
+    /// Relative tolerance.
+    pub rtol: f64,
+    /// Absolute tolerance.
+    pub atol: f64,
+    /// Maximum number of iterations.
+    pub max_iterations: usize,
+    /// True if the tolerance is mandatory: a residual that rounding keeps above it is [`Outcome::BelowRounding`], not
+    /// [`Outcome::Rounding`].
+    pub strict: bool,
+}
+
+impl Default for CgSettings {
+    fn default() -> Self {
+        Self { rtol: 1e-10, atol: 0.0, max_iterations: 10_000, strict: false }
+    }
+}
+
+impl CgSettings {
+    /// Checks the ranges of the settings.
+    ///
+    /// # Errors
+    ///
+    /// A setting is out of range.
+    pub(super) fn check(self) -> Result<(), OperatorError> {
+        tolerances(self.rtol, self.atol)?;
+        at_least_one("max_iterations", self.max_iterations)
+    }
+
+    /// Returns the residual norm of the stopping criterion for ‖b‖ = `scale`.
+    pub(super) fn target(self, scale: f64) -> f64 {
+        (self.rtol * scale).max(self.atol)
+    }
+}
 
 /// Stopping criterion of a linear solve.
 #[derive(Clone, Copy, Debug)]
@@ -168,11 +204,11 @@ pub(super) fn solve(
         own.scale(inverse);
         x.scale(inverse);
         (criterion.scale, criterion.asked) = (scale * inverse, target * inverse);
-        let told = &mut |progress: Progress| {
+        let unscaled = &mut |progress: Progress| {
             let (residual, target) = (progress.residual * unit, progress.target * unit);
             observe(Progress { residual, target, ..progress })
         };
-        let outcome = method(&own, x, criterion, told, &mut history)?;
+        let outcome = method(&own, x, criterion, unscaled, &mut history)?;
         history.iter_mut().for_each(|norm| *norm *= unit);
         let size = x.norm();
         x.scale(unit);

@@ -92,7 +92,7 @@ pub trait StageSolver {
     /// # Errors
     ///
     /// A condition without a value.
-    fn hold(&mut self, state: &mut TimeState) -> Result<(), Self::Error>;
+    fn constrain(&mut self, state: &mut TimeState) -> Result<(), Self::Error>;
 }
 
 /// Result of a step.
@@ -272,7 +272,7 @@ impl<E> Stepper<E> {
     ) -> Result<StepResult, E> {
         let Self { scheme, history } = self;
         let mut taken = scheme.step(history, length, stages)?;
-        stages.hold(&mut taken.state)?;
+        stages.constrain(&mut taken.state)?;
         let size = taken.state.u.norm();
         if (history.past.len() == 1 || history.largest == 0.0) && size.is_finite() {
             history.begun.tried = history.begun.tried.max(size);

@@ -14,7 +14,10 @@ use runtime::mesh::initial::PartError;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::read::{MeshFormat, ReadError};
 use runtime::mesh::{LoadError, MeshError};
-use runtime::problem::{FileStatement, NonFiniteOrigin, PrepareError, RunError};
+use runtime::problem::{
+    ConvergenceError, DataError, FileStatement, IllPosedError, NonFiniteOrigin, PrepareError,
+    RunError, SetupError,
+};
 
 use crate::console::Console;
 use crate::report::Failure;
@@ -96,12 +99,40 @@ impl ErrorAttribution<'_> {
         }
     }
 
+    /// Reports diagnostics of the program.
+    fn found(&self, found: Diagnostic) -> Failure {
+        Failure::diagnostics(self.program.source(), &[found])
+    }
+
+    /// Reports an error without a statement.
+    fn unattributed(&self, text: &str) -> Failure {
+        Failure::input(format!("`{}`: {text}", self.problem))
+    }
+
     /// Reports a problem that cannot be set up or solved.
     pub(crate) fn run(&self, problem: &Problem, error: RunError) -> Failure {
         let text = error.to_string();
         match error {
-            RunError::Mesh(MeshError::UnknownTags { kind, available, .. })
-            | RunError::Periodic(PeriodicError::Mesh(MeshError::UnknownTags {
+            RunError::Setup(error) => self.setup(problem, *error, text),
+            RunError::Data(error) => self.data(error, text),
+            RunError::IllPosed(IllPosedError::Unfixed(unfixed)) => {
+                self.found(self.program.undetermined_field(self.problem, &unfixed))
+            }
+            RunError::IllPosed(IllPosedError::Unstable(pair)) => {
+                self.found(self.program.unstable(self.problem, &pair))
+            }
+            RunError::Convergence(error) => self.convergence(problem, error, &text),
+            // The process with the error reports its source.
+            RunError::Elsewhere { text, .. } => Failure::heard(text),
+            _ => self.unattributed(&text),
+        }
+    }
+
+    /// Reports a mesh, an element or a kernel that cannot be made.
+    fn setup(&self, problem: &Problem, error: SetupError, text: String) -> Failure {
+        match error {
+            SetupError::Mesh(MeshError::UnknownTags { kind, available, .. })
+            | SetupError::Periodic(PeriodicError::Mesh(MeshError::UnknownTags {
                 kind,
                 available,
                 ..
@@ -118,77 +149,76 @@ impl ErrorAttribution<'_> {
                     false => Failure::diagnostics(self.program.source(), &found),
                 }
             }
-            RunError::Mesh(MeshError::Inner { tag, .. }) => {
+            SetupError::Mesh(MeshError::Inner { tag, .. }) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, text).help(
                     "integrate over facets of the boundary; over those inside, a report takes what is the same from both sides (values of fields in `H1`, no gradient and no `n`), and `dirichlet` holds there",
                 );
                 let remark = "facets between two cells";
-                let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
-                Failure::diagnostics(self.program.source(), &[found])
+                self.found(self.program.form_tag(self.problem, &tag, diagnostic, remark))
             }
-            RunError::Mesh(MeshError::NoSide { tag }) => {
+            SetupError::Mesh(MeshError::NoSide { tag }) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, text).help(
                     "name sides here; curves and points take `dirichlet u = VALUE on \"tag\";`",
                 );
                 let remark = "curves or points";
-                let found = self.program.form_tag(self.problem, &tag, diagnostic, remark);
-                Failure::diagnostics(self.program.source(), &[found])
+                self.found(self.program.form_tag(self.problem, &tag, diagnostic, remark))
             }
             // A whole mesh that does not fit into the memory of one process.
-            RunError::Periodic(PeriodicError::Mesh(
+            SetupError::Periodic(PeriodicError::Mesh(
                 MeshError::TooLarge { .. } | MeshError::Memory(_),
             )) => Failure::input(text),
-            RunError::Periodic(error) => {
+            SetupError::Periodic(error) => {
                 let diagnostic = Diagnostic::new(Code::BadMesh, error.to_string());
                 let tag = error.tag().unwrap_or_default();
                 self.at(ErrorOrigin::Periodic(tag), diagnostic.help(error.remedy()), "this side")
             }
-            RunError::Unfixed(unfixed) => {
-                let found = self.program.undetermined_field(self.problem, &unfixed);
-                Failure::diagnostics(self.program.source(), &[found])
+            SetupError::Plan(PlanError::Degree { .. }) => {
+                let diagnostic = Diagnostic::new(Code::BadDegree, text);
+                let remark = format!("the degree is {}", problem.degree);
+                self.at(ErrorOrigin::Degree, diagnostic, &remark)
             }
-            RunError::NotFinite { cause: NonFiniteOrigin::Form(spot), .. } => {
-                let at = (problem.form.name.as_str(), problem.form.dim);
-                let (place, help) =
-                    (spot.to_string(), NonFiniteOrigin::Form(spot.clone()).remedy());
-                let read = (&spot.region, &spot.given);
-                match self.program.not_finite(at, read, &place, help) {
-                    Some(found) => Failure::diagnostics(self.program.source(), &[found]),
-                    None => Failure::input(format!("`{}`: {text}", self.problem)),
-                }
+            SetupError::Plan(PlanError::Quadrature(unsuited)) => {
+                let diagnostic =
+                    Diagnostic::new(Code::BadValue, unsuited.to_string()).help(unsuited.remedy());
+                self.at(ErrorOrigin::Quadrature, diagnostic, &unsuited.bound())
             }
-            RunError::Degenerate(degenerate) => {
-                let diagnostic = Diagnostic::new(Code::DegenerateStart, degenerate.to_string())
-                    .help(degenerate.remedy());
-                self.at(
-                    ErrorOrigin::Initial(&degenerate.field),
-                    diagnostic,
-                    "the solve starts here",
-                )
-            }
-            RunError::Unstable(pair) => {
-                let found = self.program.unstable(self.problem, &pair);
-                Failure::diagnostics(self.program.source(), &[found])
-            }
-            RunError::Condition { index, field, source } => {
+            _ => self.unattributed(&text),
+        }
+    }
+
+    /// Reports a condition, a datum or a parameter without a usable value.
+    fn data(&self, error: DataError, text: String) -> Failure {
+        let not_finite = |item: ErrorOrigin<'_>, message: String, help: &str| {
+            let diagnostic = Diagnostic::new(Code::NotFinite, message).help(help);
+            self.at(item, diagnostic, "not a number everywhere")
+        };
+        match error {
+            DataError::Condition { index, field, source } => {
                 let [x, y, z] = source.point;
                 let message =
                     format!("the condition on `{field}` is {} at ({x}, {y}, {z})", source.value);
+                let help = "choose a value that is finite on all of this boundary";
+                not_finite(ErrorOrigin::Dirichlet(index), message, help)
+            }
+            DataError::AuxNotFinite { name, .. } => {
+                let help = "choose a value that is finite on all of the mesh";
+                not_finite(ErrorOrigin::Aux(&name), text, help)
+            }
+            DataError::InitialNotFinite { name, .. } => {
+                let help = "choose a start that is finite on all of the mesh";
+                not_finite(ErrorOrigin::Initial(&name), text, help)
+            }
+            DataError::ExactNotFinite { field, .. } => {
+                let help = "give a solution that is finite on all of the mesh, or leave it out";
+                not_finite(ErrorOrigin::Exact(&field), text, help)
+            }
+            DataError::ParamNotFinite { name, value } => {
+                let message = format!("the parameter `{name}` is {value}");
                 let diagnostic = Diagnostic::new(Code::NotFinite, message)
-                    .help("choose a value that is finite on all of this boundary");
-                self.at(ErrorOrigin::Dirichlet(index), diagnostic, "not a number everywhere")
+                    .help("a parameter is a finite number");
+                self.at(ErrorOrigin::Param(&name), diagnostic, "not a number")
             }
-            RunError::AuxNotFinite { name, .. } => {
-                let diagnostic = Diagnostic::new(Code::NotFinite, text)
-                    .help("choose a value that is finite on all of the mesh");
-                self.at(ErrorOrigin::Aux(&name), diagnostic, "not a number everywhere")
-            }
-            RunError::InitialNotFinite { name, .. } => {
-                let diagnostic = Diagnostic::new(Code::NotFinite, text)
-                    .help("choose a start that is finite on all of the mesh");
-                self.at(ErrorOrigin::Initial(&name), diagnostic, "not a number everywhere")
-            }
-            RunError::File { taker, name, path, source } => {
+            DataError::File { taker, name, path, source } => {
                 let said = source.to_string();
                 let mut parts = said.split("\nhelp: ");
                 let message = format!("{}: {}", path.display(), parts.next().unwrap_or_default());
@@ -204,30 +234,30 @@ impl ErrorAttribution<'_> {
                 };
                 self.at(item, diagnostic, "this file")
             }
-            RunError::ExactNotFinite { field, .. } => {
-                let diagnostic = Diagnostic::new(Code::NotFinite, text)
-                    .help("give a solution that is finite on all of the mesh, or leave it out");
-                self.at(ErrorOrigin::Exact(&field), diagnostic, "not a number everywhere")
+            _ => self.unattributed(&text),
+        }
+    }
+
+    /// Reports a solve without a solution.
+    fn convergence(&self, problem: &Problem, error: ConvergenceError, text: &str) -> Failure {
+        match error {
+            ConvergenceError::NotFinite { cause: NonFiniteOrigin::Form(spot), .. } => {
+                let at = (problem.form.name.as_str(), problem.form.dim);
+                let (place, help) =
+                    (spot.to_string(), NonFiniteOrigin::Form(spot.clone()).remedy());
+                let read = (&spot.region, &spot.given);
+                match self.program.not_finite(at, read, &place, help) {
+                    Some(found) => self.found(found),
+                    None => self.unattributed(text),
+                }
             }
-            RunError::ParamNotFinite { name, value } => {
-                let message = format!("the parameter `{name}` is {value}");
-                let diagnostic = Diagnostic::new(Code::NotFinite, message)
-                    .help("a parameter is a finite number");
-                self.at(ErrorOrigin::Param(&name), diagnostic, "not a number")
+            ConvergenceError::Degenerate(degenerate) => {
+                let diagnostic = Diagnostic::new(Code::DegenerateStart, degenerate.to_string())
+                    .help(degenerate.remedy());
+                let item = ErrorOrigin::Initial(&degenerate.field);
+                self.at(item, diagnostic, "the solve starts here")
             }
-            RunError::Plan(PlanError::Degree { .. }) => {
-                let diagnostic = Diagnostic::new(Code::BadDegree, text);
-                let remark = format!("the degree is {}", problem.degree);
-                self.at(ErrorOrigin::Degree, diagnostic, &remark)
-            }
-            RunError::Plan(PlanError::Quadrature(unsuited)) => {
-                let diagnostic =
-                    Diagnostic::new(Code::BadValue, unsuited.to_string()).help(unsuited.remedy());
-                self.at(ErrorOrigin::Quadrature, diagnostic, &unsuited.bound())
-            }
-            // The process with the error reports its source.
-            RunError::Elsewhere { text, .. } => Failure::heard(text),
-            other => Failure::input(format!("`{}`: {other}", self.problem)),
+            _ => self.unattributed(text),
         }
     }
 }

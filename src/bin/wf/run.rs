@@ -20,7 +20,9 @@ use fem_dsl::problem::Problem;
 use runtime::device::Device;
 use runtime::files::input::numbers;
 use runtime::files::output::{FileSeries, STEP, writable, write_text};
-use runtime::problem::{Checkpoint, InterruptedRun, Platform, RunError, Solution, run_steps};
+use runtime::problem::{
+    AdaptivityError, Checkpoint, InterruptedRun, Platform, RunError, Solution, run_steps,
+};
 use runtime::processes::ProcessGroup;
 use serde_json::json;
 
@@ -333,24 +335,8 @@ impl Solve<'_> {
             log.table.settle(path)?;
         }
         let destination = self.destination(log)?;
-        let failed = |error| match error {
-            RunError::Unconverged { source, reached } => {
-                destination.write_reached(which.run(&problem, *source), &problem, &reached)
-            }
-            error => which.run(&problem, error),
-        };
-        let mut solution = solution.map_err(|error| match error {
-            RunError::Interrupted(interrupted) => {
-                let InterruptedRun { step, source, last } = *interrupted;
-                let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
-                match &log.series {
-                    // It exists already.
-                    Some(_) => failure,
-                    None => destination.write_last(failure, &problem, (step - 1, &last)),
-                }
-            }
-            error => failed(error),
-        })?;
+        let failed = |error| self.failure(&problem, &destination, log.series.is_some(), error);
+        let mut solution = solution.map_err(failed)?;
         console.progress().say(format!("{name}: writing the solution"));
         begun = Instant::now();
         let written = match (failure, &log.series) {
@@ -391,6 +377,35 @@ impl Solve<'_> {
         match result {
             Ok(()) => Ok(report),
             Err(failure) => Err(failure.after(report)),
+        }
+    }
+
+    /// Reports a failed solve, and writes the state that it reached or the solution of its last step; a series has the
+    /// latter already.
+    fn failure(
+        &self,
+        problem: &Problem,
+        destination: &Destination,
+        is_series: bool,
+        error: RunError,
+    ) -> Failure {
+        let failed = |error| match error {
+            RunError::Unconverged { source, reached } => {
+                destination.write_reached(self.which.run(problem, *source), problem, &reached)
+            }
+            error => self.which.run(problem, error),
+        };
+        let InterruptedRun { step, source, last } = match error {
+            RunError::Adaptivity(error) => match *error {
+                AdaptivityError::Interrupted(interrupted) => *interrupted,
+                error => return failed(error.into()),
+            },
+            error => return failed(error),
+        };
+        let failure = failed(source).note(&format!("this was step {step} of `adapt`"));
+        match is_series {
+            true => failure,
+            false => destination.write_last(failure, problem, (step - 1, &last)),
         }
     }
 

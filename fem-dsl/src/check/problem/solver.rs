@@ -1,42 +1,26 @@
 //! The solver of a problem and its settings.
 
 use super::Piece;
-use super::arguments::{self, ArgumentKind, ArgumentTable, KeywordSettings, PLAIN};
+use super::arguments::{self, ArgumentKind, ArgumentTable};
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 use crate::problem::{
-    Argument, BlockSettings, Forcing, LineSearch, LinearSettings, Method, MultigridSettings,
-    NewtonSettings, PreconditionerSettings, Smoother, SolverSettings,
+    Argument, Forcing, LineSearch, LinearSettings, Method, NewtonSettings, PreconditionerSettings,
+    SolverSettings,
 };
 use crate::suggestions;
 use std::collections::BTreeMap;
 
 const ITERATIONS: ArgumentKind = ArgumentKind::Whole(1, u32::MAX);
-const PRECONDITIONER: ArgumentKind = ArgumentKind::Call(&[
-    ("multigrid", LEVELS),
-    ("algebraic", LEVELS),
-    ("block", KeywordSettings::EachField(&BLOCK)),
-    ("jacobi", PLAIN),
-    ("none", PLAIN),
-]);
-/// The preconditioner of one field of several.
-const BLOCK: ArgumentKind =
-    ArgumentKind::Call(&[("multigrid", LEVELS), ("algebraic", LEVELS), ("mass", PLAIN)]);
-/// Settings of multigrid.
-const LEVELS: KeywordSettings = KeywordSettings::These(&[
-    ("smoother", ArgumentKind::Word(&["chebyshev", "jacobi"])),
-    ("degree", ArgumentKind::Whole(1, 20)),
-]);
-
 /// Settings of restarted solvers.
 const CYCLES: ArgumentTable = &[
     ("rtol", ArgumentKind::Part),
     ("atol", ArgumentKind::NotNegative),
     ("max_iterations", ITERATIONS),
     ("restart", ITERATIONS),
-    ("preconditioner", PRECONDITIONER),
+    ("preconditioner", PreconditionerSettings::ARGUMENT),
 ];
 
 /// Settings of solvers with short recurrences.
@@ -44,7 +28,7 @@ const RECURRENCE: ArgumentTable = &[
     ("rtol", ArgumentKind::Part),
     ("atol", ArgumentKind::NotNegative),
     ("max_iterations", ITERATIONS),
-    ("preconditioner", PRECONDITIONER),
+    ("preconditioner", PreconditionerSettings::ARGUMENT),
 ];
 
 /// The solvers, with their settings.
@@ -65,7 +49,7 @@ const SOLVERS: &[(&str, ArgumentTable)] = &[
             ("linear", LINEAR),
             ("forcing", ArgumentKind::Word(&["eisenstat_walker", "exact"])),
             ("line_search", ArgumentKind::Word(&["backtracking", "none"])),
-            ("preconditioner", PRECONDITIONER),
+            ("preconditioner", PreconditionerSettings::ARGUMENT),
             ("restart", ITERATIONS),
             ("steps", ArgumentKind::Whole(1, MAX_STEPS)),
             ("load", ArgumentKind::Name),
@@ -123,7 +107,7 @@ fn typed(name: &str, values: &BTreeMap<String, Argument>) -> SolverSettings {
     let word = |key: &str| values.get(key).and_then(Argument::word);
     let (rtol, atol, max_iterations) = (number("rtol"), number("atol"), count("max_iterations"));
     let (restart, preconditioner) =
-        (count("restart"), values.get("preconditioner").map(preconditioner));
+        (count("restart"), values.get("preconditioner").map(PreconditionerSettings::read));
     if let Some(method) = Method::named(name) {
         let settings =
             LinearSettings { method, rtol, atol, max_iterations, restart, preconditioner };
@@ -148,42 +132,6 @@ fn typed(name: &str, values: &BTreeMap<String, Argument>) -> SolverSettings {
         steps: count("steps"),
         load: word("load").map(str::to_owned),
     })
-}
-
-fn preconditioner(value: &Argument) -> PreconditionerSettings {
-    match value.word() {
-        Some("none") => PreconditionerSettings::None,
-        Some("jacobi") => PreconditionerSettings::Jacobi,
-        Some("block") => {
-            let fields = match value {
-                Argument::Call { arguments, .. } => arguments.iter().collect(),
-                _ => Vec::new(),
-            };
-            let field = |(name, of): (&String, &Argument)| {
-                let settings = match of.word() {
-                    Some("mass") => BlockSettings::Mass,
-                    _ => BlockSettings::Multigrid(levels(of)),
-                };
-                (name.clone(), settings)
-            };
-            PreconditionerSettings::Block(fields.into_iter().map(field).collect())
-        }
-        _ => PreconditionerSettings::Multigrid(levels(value)),
-    }
-}
-
-fn levels(value: &Argument) -> MultigridSettings {
-    MultigridSettings {
-        is_algebraic: value.word() == Some("algebraic"),
-        smoother: value.setting("smoother").and_then(Argument::word).map(|word| match word {
-            "jacobi" => Smoother::Jacobi,
-            _ => Smoother::Chebyshev,
-        }),
-        degree: match value.setting("degree") {
-            Some(Argument::Number(degree)) => Some(*degree as usize),
-            _ => None,
-        },
-    }
 }
 
 /// Returns the error of the load parameter, if any.

@@ -38,14 +38,14 @@ pub enum FileError {
         name: String,
     },
     /// No array with this name and association.
-    #[error("it has no array \"{}\" {place}; {}", shortened(.name), listed(.there))]
+    #[error("it has no array \"{}\" {place}; {}", shortened(.name), listed(.available))]
     NoArray {
         /// The name.
         name: String,
         /// The expected association.
         place: &'static str,
         /// All arrays of the file.
-        there: Vec<String>,
+        available: Vec<String>,
     },
     /// A wrong number of components.
     #[error("a value has {found} components there, but {expected} here")]
@@ -69,7 +69,7 @@ pub enum FileError {
     #[error(
         "it is of another mesh with as many {what}: number {number} is at {} there, and at {} here\n\
          help: values stand in the order in which the mesh file has its {what}",
-        shown(.there), shown(.here)
+        shown(.in_file), shown(.in_mesh)
     )]
     Elsewhere {
         /// The kind of values: cells or nodes.
@@ -77,9 +77,9 @@ pub enum FileError {
         /// The index, from 0.
         number: usize,
         /// The position in the file.
-        there: [f64; 3],
+        in_file: [f64; 3],
         /// The position in the mesh.
-        here: [f64; 3],
+        in_mesh: [f64; 3],
     },
     /// A mesh with nodes that its file does not have.
     #[error(
@@ -161,11 +161,11 @@ fn shown([x, y, z]: &[f64; 3]) -> String {
     format!("({x}, {y}, {z})")
 }
 
-fn other_mesh([there, here]: &[[i64; 3]; 2]) -> String {
-    if there == here {
+fn other_mesh([in_file, in_mesh]: &[[i64; 3]; 2]) -> String {
+    if in_file == in_mesh {
         return format!(
             "another mesh of as many cells ({}) and vertices ({})\nhelp: solve on the mesh of the file",
-            here[0], here[1]
+            in_mesh[0], in_mesh[1]
         );
     }
     let say = |[cells, vertices, order]: &[i64; 3]| {
@@ -173,7 +173,7 @@ fn other_mesh([there, here]: &[[i64; 3]; 2]) -> String {
     };
     format!(
         "another mesh: {} there, {} here\nhelp: solve on the mesh of the file",
-        say(there),
-        say(here)
+        say(in_file),
+        say(in_mesh)
     )
 }

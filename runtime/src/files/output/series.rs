@@ -3,15 +3,12 @@
 //! `u-{step}.vtu` stands for `u-0.vtu`, `u-1.vtu`, … and the collection `u.pvd`, an XML file with the time of each. The
 //! collection is rewritten atomically after every file, so that an interrupted run leaves a valid series.
 
-use super::{OutputError, write_text};
+use super::{OutputError, format_of, index_of, write_text};
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 /// Placeholder of the step number in a name.
 pub const STEP: &str = "{step}";
-
-/// The extension of a file that lists those of several processes.
-const IN_PIECES: &str = "pvtu";
 
 /// The name of the collection if a name consists of [`STEP`] only.
 const UNNAMED: &str = "steps";
@@ -71,8 +68,9 @@ impl FileSeries {
         let text = std::fs::read_to_string(self.collection()).unwrap_or_default();
         let Ok(document) = roxmltree::Document::parse(&text) else { return };
         let sets = document.descendants().filter(|node| node.has_tag_name("DataSet"));
+        let index = format_of(Path::new(&self.name)).index_extension();
         let found = sets.map_while(|set| {
-            let in_pieces = set.attribute("file")?.ends_with(IN_PIECES);
+            let in_pieces = set.attribute("file")?.ends_with(index);
             Some((set.attribute("timestep")?.parse().ok()?, in_pieces))
         });
         let found: Vec<(f64, bool)> = found.take(count).collect();
@@ -120,14 +118,13 @@ impl FileSeries {
         self.write()
     }
 
-    /// Records the next `.pvtu` file of several processes.
+    /// Records the next file that lists those of several processes.
     pub fn add_in_pieces(&mut self, time: f64) {
         self.files.push((time, self.name_in_pieces(self.files.len())));
     }
 
     fn name_in_pieces(&self, step: usize) -> String {
-        let name = PathBuf::from(self.name_of(step)).with_extension(IN_PIECES);
-        name.to_string_lossy().into_owned()
+        index_of(Path::new(&self.name_of(step))).to_string_lossy().into_owned()
     }
 
     /// Writes the collection.

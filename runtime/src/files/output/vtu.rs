@@ -1,7 +1,7 @@
 //! Format of VTU files: XML header and appended data.
 
 use super::sample::SamplePoints;
-use super::{Output, StateField};
+use super::{Output, StateField, Writer};
 use crate::files::input::state;
 use crate::mesh::{Cell, vtk_order};
 use fem_dsl::point::Shape;
@@ -55,8 +55,29 @@ impl VtuArray {
     }
 }
 
+/// VTU files, and PVTU files that list them.
+pub(super) struct VtuWriter;
+
+impl Writer for VtuWriter {
+    fn extension(&self) -> &'static str {
+        "vtu"
+    }
+
+    fn write(&self, output: &Output<'_>, out: &mut dyn Write) -> Result<()> {
+        VtuFile::new(output).write(out)
+    }
+
+    fn index_extension(&self) -> &'static str {
+        "pvtu"
+    }
+
+    fn index(&self, output: &Output<'_>, names: &[String]) -> String {
+        VtuFile::new(output).in_pieces(names)
+    }
+}
+
 /// A file that is ready to be written.
-pub(super) struct VtuFile {
+struct VtuFile {
     n_points: usize,
     n_cells: usize,
     time: Option<f64>,
@@ -70,7 +91,7 @@ pub(super) struct VtuFile {
 }
 
 impl VtuFile {
-    pub(super) fn new(output: &Output<'_>) -> VtuFile {
+    fn new(output: &Output<'_>) -> VtuFile {
         let mesh = output.mesh;
         let points = SamplePoints::new(output);
         let coordinates: Vec<f64> = mesh.points().iter().flatten().copied().collect();
@@ -123,14 +144,14 @@ impl VtuFile {
         }
     }
 
-    pub(super) fn write(&self, out: &mut dyn Write) -> Result<()> {
+    fn write(&self, out: &mut dyn Write) -> Result<()> {
         out.write_all(self.header().as_bytes())?;
         self.arrays().try_for_each(|array| array.write(out))?;
         out.write_all(b"\n  </AppendedData>\n</VTKFile>\n")
     }
 
     /// Returns the text of a `.pvtu` file with the same arrays, which lists files as pieces.
-    pub(super) fn in_pieces(&self, names: &[String]) -> String {
+    fn in_pieces(&self, names: &[String]) -> String {
         let mut text = format!(
             "<?xml version=\"1.0\"?>\n\
              <VTKFile type=\"PUnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \

@@ -61,7 +61,7 @@ impl HierarchyInput<'_> {
         if blocks.is_empty() {
             return Ok(Err(MultigridError::Block { field: self.form.fields[0].name.clone() }));
         }
-        Ok(Ok(Box::new(BlockPreconditioner::new(self.on.n_dofs(), blocks, masses))))
+        Ok(Ok(Box::new(BlockPreconditioner::new(blocks, masses))))
     }
 
     /// Builds the levels of one field's diagonal block.

@@ -24,8 +24,7 @@ use crate::operator::Operator;
 use crate::processes::any;
 use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::{
-    Approximation, LinearOperator, MultigridStatistics, NonlinearSystem, NullSpace, OperatorError,
-    pinned,
+    Approximation, LinearOperator, NonlinearSystem, NullSpace, OperatorError, pinned,
 };
 use crate::space::discretisation::Discretisation;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -119,7 +118,7 @@ impl WholeSystem {
 }
 
 /// Formats the reason of a failed factorisation.
-fn told(error: &FactorError) -> String {
+fn reason(error: &FactorError) -> String {
     format!("factors of the whole matrix: {error}")
 }
 
@@ -176,7 +175,7 @@ impl LinearOperator for RedundantFactors {
             Some(factors) if !late => factors,
             _ => inner
                 .factorise(self.symmetric)?
-                .map_err(|error| OperatorError::new(told(&error)))?,
+                .map_err(|error| OperatorError::new(reason(&error)))?,
         };
         factors.solve(&mut all);
         z.set(&self.places.iter().map(|&place| all[place]).collect::<Vec<f64>>());
@@ -188,8 +187,16 @@ impl LinearOperator for RedundantFactors {
 }
 
 impl Approximation for RedundantFactors {
-    fn take_state(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
-        Ok(self.take(u)?.map_err(|error| told(&error)))
+    fn name(&self) -> &'static str {
+        "factorisation"
+    }
+
+    fn take_state(
+        &mut self,
+        _system: &dyn NonlinearSystem,
+        u: &Vector,
+    ) -> Result<Result<(), String>, OperatorError> {
+        Ok(self.take(u)?.map_err(|error| reason(&error)))
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
@@ -200,7 +207,12 @@ impl Approximation for RedundantFactors {
         inner.operator.set_params(params)
     }
 
-    fn figures(&self) -> Vec<MultigridStatistics> {
-        Vec::new()
+    fn apply_inverse(
+        &self,
+        _j: &dyn LinearOperator,
+        r: &Vector,
+        z: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.apply(r, z)
     }
 }

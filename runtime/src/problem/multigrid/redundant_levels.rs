@@ -44,7 +44,7 @@ pub(super) struct GatherScatter {
     /// Index in the whole level of each local degree of freedom.
     places: Vec<usize>,
     /// Device version, for devices with direct communication.
-    there: Option<DeviceGatherScatter>,
+    on_device: Option<DeviceGatherScatter>,
 }
 
 /// Gather and scatter in device memory.
@@ -76,8 +76,9 @@ impl DeviceGatherScatter {
         else {
             return Ok(None);
         };
-        let (here, there, lens) = (lies(part), lies(whole), [own.len(), all.len()]);
-        let pairs = || places.iter().enumerate().map(|(own, &all)| (own, here(own), there(all)));
+        let (in_part, in_whole, lens) = (lies(part), lies(whole), [own.len(), all.len()]);
+        let pairs =
+            || places.iter().enumerate().map(|(own, &all)| (own, in_part(own), in_whole(all)));
         let first = pairs().filter(|(own, ..)| !sharing.is_of_others(*own));
         let gather = EntryCopies::new(arithmetic, lens, first.map(|(_, i, j)| (i, j)))?;
         let back = pairs().map(|(_, i, j)| (j, i));
@@ -105,14 +106,14 @@ impl GatherScatter {
     /// Builds the maps from vectors like `part` into vectors like `whole`, at the indices `places`.
     fn new(part: &Vector, whole: &Vector, places: Vec<usize>) -> Result<Option<Self>, DeviceError> {
         let Some(sharing) = part.sharing().cloned() else { return Ok(None) };
-        let there = DeviceGatherScatter::new(part, whole, &sharing, &places)?;
-        Ok(Some(Self { sharing, places, there }))
+        let on_device = DeviceGatherScatter::new(part, whole, &sharing, &places)?;
+        Ok(Some(Self { sharing, places, on_device }))
     }
 
     /// Gathers a vector of the whole level.
     fn gather(&self, own: &Vector, all: &mut Vector) -> Result<(), DeviceError> {
-        match &self.there {
-            Some(there) => there.gather(own, all),
+        match &self.on_device {
+            Some(on_device) => on_device.gather(own, all),
             None => {
                 all.set(&self.sharing.gathered(&own.to_vec(), &self.places, all.len()));
                 Ok(())
@@ -122,8 +123,8 @@ impl GatherScatter {
 
     /// Scatters a whole vector to the subdomain.
     fn scatter(&self, all: &Vector, own: &mut Vector) -> Result<(), DeviceError> {
-        match &self.there {
-            Some(there) => there.scatter(all, own),
+        match &self.on_device {
+            Some(on_device) => on_device.scatter(all, own),
             None => {
                 let all = all.to_vec();
                 own.set(&self.places.iter().map(|&place| all[place]).collect::<Vec<f64>>());
@@ -152,15 +153,15 @@ impl HierarchyInput<'_> {
     ) -> Result<Option<RedundantTransfer>, RunError> {
         let (own, all) = (part.operator.zeros(), whole.operator.zeros());
         let Some(places) = part.on.places_in(&whole.on) else { return Ok(None) };
-        let ways = GatherScatter::new(&own, &all, places).map_err(OperatorError::from)?;
-        Ok(ways.map(|ways| RedundantTransfer { path, ways, part: Mutex::new(own) }))
+        let maps = GatherScatter::new(&own, &all, places).map_err(OperatorError::from)?;
+        Ok(maps.map(|maps| RedundantTransfer { path, maps, part: Mutex::new(own) }))
     }
 }
 
 /// Transfer from a distributed level to a redundant one.
 pub(super) struct RedundantTransfer {
     path: LevelTransfer,
-    ways: GatherScatter,
+    maps: GatherScatter,
     /// Coarse vector of the subdomain.
     part: Mutex<Vector>,
 }
@@ -174,27 +175,27 @@ impl RedundantTransfer {
 impl GridTransfer for RedundantTransfer {
     fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
         let mut part = self.part();
-        self.ways.scatter(coarse, &mut part)?;
+        self.maps.scatter(coarse, &mut part)?;
         self.path.prolong(&part, fine)
     }
 
     fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
         let mut part = self.part();
         self.path.restrict(fine, &mut part)?;
-        Ok(self.ways.gather(&part, coarse)?)
+        Ok(self.maps.gather(&part, coarse)?)
     }
 
     fn inject(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
         let mut part = self.part();
         self.path.inject(fine, &mut part)?;
-        Ok(self.ways.gather(&part, coarse)?)
+        Ok(self.maps.gather(&part, coarse)?)
     }
 }
 
 /// Redundant coarse-grid solver of a one-level hierarchy.
 pub(super) struct RedundantCoarseSolver {
     bottom: CoarseSolver,
-    ways: GatherScatter,
+    maps: GatherScatter,
     /// b and x of the whole level.
     work: Mutex<[Vector; 2]>,
 }
@@ -213,20 +214,20 @@ impl RedundantCoarseSolver {
         };
         let Some(places) = made.on.places_in(&on) else { return Ok(None) };
         let whole = operator.zeros();
-        let Some(ways) = GatherScatter::new(like, &whole, places).map_err(OperatorError::from)?
+        let Some(maps) = GatherScatter::new(like, &whole, places).map_err(OperatorError::from)?
         else {
             return Ok(None);
         };
         let work = Mutex::new([whole.like(), whole.like()]);
         let bottom = CoarseSolver::new(of, &elements, on, whole, settings)?;
-        Ok(Some(Self { bottom, ways, work }))
+        Ok(Some(Self { bottom, maps, work }))
     }
 }
 
 impl CoarseGridSolver for RedundantCoarseSolver {
     fn linearise(&mut self, u: &Vector) -> Result<Result<(), String>, OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        self.ways.gather(u, &mut work[0])?;
+        self.maps.gather(u, &mut work[0])?;
         self.bottom.linearise(&work[0])
     }
 
@@ -237,9 +238,9 @@ impl CoarseGridSolver for RedundantCoarseSolver {
     fn solve(&self, b: &Vector, x: &mut Vector) -> Result<(), OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let [all, found] = &mut *work;
-        self.ways.gather(b, all)?;
+        self.maps.gather(b, all)?;
         self.bottom.solve(all, found)?;
-        self.ways.scatter(found, x)?;
+        self.maps.scatter(found, x)?;
         if x.array().is_some() {
             x.agree();
         }
@@ -247,7 +248,7 @@ impl CoarseGridSolver for RedundantCoarseSolver {
     }
 
     fn replayable(&self) -> bool {
-        self.ways.there.is_some() && self.bottom.replayable()
+        self.maps.on_device.is_some() && self.bottom.replayable()
     }
 
     fn words(&self) -> String {

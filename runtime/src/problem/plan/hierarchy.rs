@@ -65,10 +65,9 @@ impl HierarchySettings {
         }
     }
 
-    /// The settings of a preconditioner of the language.
-    pub fn of(preconditioner: &PreconditionerSettings) -> Self {
-        match preconditioner {
-            PreconditionerSettings::None | PreconditionerSettings::Jacobi => Self::default(),
+    /// The settings of a preconditioner of the language; `None` if it has no hierarchy.
+    pub fn of(preconditioner: &PreconditionerSettings) -> Option<Self> {
+        Some(match preconditioner {
             PreconditionerSettings::Multigrid(settings) => {
                 Self { levels: (*settings).into(), ..Self::default() }
             }
@@ -84,7 +83,8 @@ impl HierarchySettings {
                 };
                 Self { fields: fields.iter().map(field).collect(), ..Self::default() }
             }
-        }
+            _ => return None,
+        })
     }
 }
 
@@ -94,18 +94,19 @@ mod tests {
 
     #[test]
     fn settings_are_those_that_are_written() {
+        let of = |settings| HierarchySettings::of(&settings).expect("a hierarchy");
         let plain = PreconditionerSettings::Multigrid(MultigridSettings::default());
-        assert_eq!(HierarchySettings::of(&plain), HierarchySettings::default());
+        assert_eq!(of(plain), HierarchySettings::default());
         let levels = MultigridSettings { degree: Some(5), ..MultigridSettings::default() };
         let five = LevelSettings { steps: 5, ..LevelSettings::default() };
-        let found = HierarchySettings::of(&PreconditionerSettings::Multigrid(levels));
+        let found = of(PreconditionerSettings::Multigrid(levels));
         assert_eq!(found.levels, five);
         let jacobi = MultigridSettings {
             is_algebraic: true,
             smoother: Some(NamedSmoother::Jacobi),
             degree: None,
         };
-        let found = HierarchySettings::of(&PreconditionerSettings::Multigrid(jacobi));
+        let found = of(PreconditionerSettings::Multigrid(jacobi));
         let expected =
             LevelSettings { smoother: Smoother::Jacobi, is_algebraic: true, steps: STEPS };
         assert_eq!(found.levels, expected);
@@ -113,7 +114,7 @@ mod tests {
             ("u".to_owned(), BlockSettings::Multigrid(levels)),
             ("p".to_owned(), BlockSettings::Mass),
         ];
-        let block = HierarchySettings::of(&PreconditionerSettings::Block(fields));
+        let block = of(PreconditionerSettings::Block(fields));
         assert_eq!(block.levels, LevelSettings::default());
         assert_eq!(block.fields["p"], FieldPreconditioner::Mass);
         assert_eq!(block.fields["u"], FieldPreconditioner::Multigrid(five));

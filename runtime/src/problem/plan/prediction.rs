@@ -9,7 +9,7 @@
 //! ```
 
 use super::levels::{MULTIGRID_STOPS, halved, most_factorised};
-use super::{PreconditionerPlan, ProblemProperties, SolvePlan, SolveResources, cost};
+use super::{HierarchySettings, ProblemProperties, SolvePlan, SolveResources, cost};
 use crate::mesh::EntityCounts;
 use fem_dsl::point::{PointForm, eliminated};
 use kernels_gen::element::Lagrange;
@@ -84,13 +84,14 @@ pub fn predict(
         return Some(Prediction { solver: "direct", making, ..Prediction::default() });
     }
     let solver = |multigrid| plan.linear.solver.iterating(is_symmetric, multigrid).word();
-    let PreconditionerPlan::Multigrid { settings, .. } = &plan.linear.preconditioner else {
+    let named = &plan.linear.preconditioner.settings;
+    let Some(settings) = HierarchySettings::of(named) else {
         let iterations = cost::iterations(size, is_saddle);
         let range = [iterations / 2.0, 2.0 * iterations];
         let each = cost::an_iteration(resources.has_device, cores) * unknowns;
         return Some(Prediction {
-            solver: solver(false),
-            preconditioner: Some(plan.linear.preconditioner.word()),
+            solver: solver(!named.is_diagonal()),
+            preconditioner: Some(named.word()),
             iterations: Some(range),
             applications: Some(range),
             solving: range.map(|iterations| iterations * each),
@@ -123,7 +124,7 @@ pub fn predict(
     let each = resources.application() * unknowns;
     Some(Prediction {
         solver: solver(true),
-        preconditioner: Some(plan.linear.preconditioner.word()),
+        preconditioner: Some(named.word()),
         levels,
         coarsest: Some(coarsest),
         bytes,

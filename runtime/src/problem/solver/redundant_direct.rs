@@ -40,7 +40,7 @@ impl Context {
         operator: &mut Operator,
         u: &Vector,
     ) -> Result<Option<LinearOptions>, RunError> {
-        let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Multigrid);
+        let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Approximation);
         let defaults = LinearOptions::default();
         let linear =
             LinearOptions { solver, preconditioning, factors: DirectFallback::Never, ..defaults };

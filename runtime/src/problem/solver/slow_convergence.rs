@@ -24,7 +24,7 @@ const LOOKED_AT: usize = 100_000;
 const SHARE: f64 = 0.1;
 
 /// Returns a note on a slow multigrid solve, or on one that dropped its levels, if a cause is found; `u` is any state.
-pub(super) fn told(
+pub(super) fn diagnose(
     context: &Context,
     u: &[f64],
     report: &Report,

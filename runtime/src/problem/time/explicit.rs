@@ -12,12 +12,12 @@ mod runge_kutta;
 
 use super::super::context::Context;
 use super::super::{RunError, kernels};
-use super::error::TimeError;
 use super::mass::{FormMass, highest, scattered};
 use super::recorded_steps::RecordedSteps;
 use super::stability::{ConjugatePair, KrylovProducts};
 use super::stages::ProblemStages;
 use crate::algebra::vector::Vector;
+use crate::problem::TimeError;
 use crate::solve::LinearOperator;
 use crate::solve::time::{TimeState, time_scheme};
 use fem_dsl::point::{Input, masses_follow, stationary};

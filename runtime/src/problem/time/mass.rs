@@ -10,11 +10,11 @@
 
 use super::super::context::Context;
 use super::super::{RunError, kernels};
-use super::error::TimeError;
 use super::parameters_at;
 use super::stages::ProblemStages;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
+use crate::problem::TimeError;
 use crate::solve::{
     CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, OperatorError, Outcome,
     Preconditioner, cg, gmres,

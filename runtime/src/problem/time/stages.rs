@@ -452,7 +452,7 @@ impl StageSolver for ProblemStages<'_> {
         to.set(&all);
     }
 
-    fn hold(&mut self, state: &mut TimeState) -> Result<(), RunError> {
+    fn constrain(&mut self, state: &mut TimeState) -> Result<(), RunError> {
         self.hold_state(state)
     }
 }

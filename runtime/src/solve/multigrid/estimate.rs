@@ -50,7 +50,7 @@ pub(in crate::solve) fn largest(
     p.multiply(inverse);
     let mut rz = r.dot(p);
     let solved = ROUNDING * rz;
-    let (mut diagonal, mut beside): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
+    let (mut diagonal, mut off_diagonal): (Vec<f64>, Vec<f64>) = (Vec::new(), Vec::new());
     let (mut alpha, mut beta) = (1.0, 0.0);
     for _ in 0..ITERATIONS {
         a.apply(p, q)?;
@@ -74,10 +74,10 @@ pub(in crate::solve) fn largest(
         if !(next > 0.0 && next.is_finite()) {
             return Ok(None);
         }
-        beside.push(beta.sqrt() / alpha);
+        off_diagonal.push(beta.sqrt() / alpha);
         p.axpby(1.0, b, beta);
     }
-    let found = largest_of(&diagonal, &beside);
+    let found = largest_of(&diagonal, &off_diagonal);
     Ok(Some(found).filter(|found| found.is_finite() && *found > 0.0))
 }
 

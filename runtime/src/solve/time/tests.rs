@@ -34,7 +34,7 @@ impl StageSolver for Oscillator {
 
     fn keep_algebraic(&self, _from: &Vector, _to: &mut Vector) {}
 
-    fn hold(&mut self, _state: &mut TimeState) -> Result<(), Self::Error> {
+    fn constrain(&mut self, _state: &mut TimeState) -> Result<(), Self::Error> {
         Ok(())
     }
 }
@@ -121,7 +121,7 @@ fn the_average_acceleration_keeps_the_energy() {
 
         fn keep_algebraic(&self, _from: &Vector, _to: &mut Vector) {}
 
-        fn hold(&mut self, _: &mut TimeState) -> Result<(), Self::Error> {
+        fn constrain(&mut self, _: &mut TimeState) -> Result<(), Self::Error> {
             Ok(())
         }
     }

@@ -32,9 +32,9 @@ impl<E> TimeScheme<E> for ThetaScheme {
         let mut x = history.extrapolated(time);
         stages.solve(&Stage::at(time, s, [&r, &r2]), &mut x)?;
         let v = combined(&[(s, &x), (1.0, &r)]);
-        let behind =
+        let extrapolated =
             |old: &Vector, at: &Vector| combined(&[(1.0 / theta, at), (1.0 - 1.0 / theta, old)]);
-        let mut u = behind(&before.u, &x);
+        let mut u = extrapolated(&before.u, &x);
         stages.keep_algebraic(&x, &mut u);
         // The newest rates belong to a time within the step; nothing depends on them.
         let step = (theta, length);
@@ -43,7 +43,7 @@ impl<E> TimeScheme<E> for ThetaScheme {
             at_end(history, step, stage, |state| &state.v, before.a.as_ref())
         });
         let v = match history.second {
-            true => behind(&before.v, &v),
+            true => extrapolated(&before.v, &v),
             false => at_end(history, step, v, |state| &state.u, Some(&before.v)),
         };
         Ok(StepResult { state: TimeState { time: end, u, v, a }, estimate: None })

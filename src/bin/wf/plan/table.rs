@@ -35,7 +35,34 @@ fn scatter(one: &Candidate) -> Scatter {
 }
 
 pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
-    let ProblemCandidates { name, context, candidates, on, .. } = planned;
+    let candidates = planned.candidates;
+    let mut text = subject(planned);
+    let threads = candidates.all.iter().any(|one| one.threads > 0);
+    text.push_str(&heads(threads));
+    for number in 0..candidates.all.len() {
+        text.push_str(&row(planned, number, threads));
+    }
+    let _ = writeln!(
+        text,
+        "\n  bytes and flops are of a cell; balance is flops a byte; * is taken: {}",
+        why(planned)
+    );
+    for change in planned.changes {
+        let _ = writeln!(text, "  {}", changed(planned, change.factor, change.candidate));
+    }
+    for (one, measured) in candidates.all.iter().zip(planned.measured) {
+        if let Some(Err(error)) = measured {
+            let first = error.lines().next().unwrap_or_default();
+            let _ = writeln!(text, "  {}, {}: {first}", one.plan.strategy, one.geometry());
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// Returns the lines on the problem and the machine.
+fn subject(planned: &ProblemCandidates<'_>) -> String {
+    let ProblemCandidates { name, context, on, .. } = planned;
     let (mesh, elements) = (&context.on.mesh, &context.elements);
     let mut text = format!(
         "{name} ({}): {} on {} cells ({}) of degree {}, {}, {} unknowns\n",
@@ -63,8 +90,12 @@ pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
         rate(machine.bandwidth, "B/s"),
         rate(2.0 * machine.fma_rate, "FLOP/s"),
     );
-    let threads = candidates.all.iter().any(|one| one.threads > 0);
-    let _ = write!(text, "  {:<20} {:<13} ", "strategy", "geometry");
+    text
+}
+
+/// Returns the heads of the columns; candidates of a GPU have threads.
+fn heads(threads: bool) -> String {
+    let mut text = format!("  {:<20} {:<13} ", "strategy", "geometry");
     if threads {
         let _ = write!(text, "{:<8} {:>7} {:>6} {:>7} ", "scatter", "threads", "regs", "shared");
     } else {
@@ -85,59 +116,47 @@ pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
         "predicted",
         "measured"
     );
-    for (number, one) in candidates.all.iter().enumerate() {
-        let mark = if number == candidates.chosen { '*' } else { ' ' };
-        let plan = &one.plan;
-        let _ = write!(text, "{mark} {:<20} {:<13} ", plan.strategy.to_string(), one.geometry());
-        if threads {
-            let _ = write!(
-                text,
-                "{:<8} {:>7} {:>6} {:>7} ",
-                scatter(one).to_string(),
-                one.threads,
-                format!("<={}", one.registers),
-                one.shared_bytes
-            );
-        } else {
-            let _ = write!(text, "{:>5} ", plan.lanes);
-        }
-        let bytes = &one.cost.bytes;
-        let measured = match &planned.measured[number] {
-            None => String::new(),
-            Some(Ok(seconds)) => shown(*seconds),
-            Some(Err(_)) => "refused".to_owned(),
-        };
-        let _ = writeln!(
+    text
+}
+
+/// Returns the row of a candidate.
+fn row(planned: &ProblemCandidates<'_>, number: usize, threads: bool) -> String {
+    let (one, chosen) = (&planned.candidates.all[number], planned.candidates.chosen);
+    let (mark, plan) = (if number == chosen { '*' } else { ' ' }, &one.plan);
+    let mut text = format!("{mark} {:<20} {:<13} ", plan.strategy.to_string(), one.geometry());
+    if threads {
+        let _ = write!(
             text,
-            "{:>8.0} {:>8.0} {:>7.0} {:>8.0} {:>8.0} {:>8.0} {:>8.2}  {:<13} {:>9} {:>9} {:>9}",
-            bytes.vectors,
-            bytes.geometry,
-            bytes.stored,
-            bytes.data,
-            bytes.indices,
-            one.cost.flops(),
-            one.cost.flops() / bytes.total(),
-            one.times.limiter().word(),
-            shown(one.floor * planned.cells()),
-            shown(planned.seconds(one)),
-            measured,
+            "{:<8} {:>7} {:>6} {:>7} ",
+            scatter(one).to_string(),
+            one.threads,
+            format!("<={}", one.registers),
+            one.shared_bytes
         );
+    } else {
+        let _ = write!(text, "{:>5} ", plan.lanes);
     }
+    let bytes = &one.cost.bytes;
+    let measured = match &planned.measured[number] {
+        None => String::new(),
+        Some(Ok(seconds)) => shown(*seconds),
+        Some(Err(_)) => "refused".to_owned(),
+    };
     let _ = writeln!(
         text,
-        "\n  bytes and flops are of a cell; balance is flops a byte; * is taken: {}",
-        why(planned)
+        "{:>8.0} {:>8.0} {:>7.0} {:>8.0} {:>8.0} {:>8.0} {:>8.2}  {:<13} {:>9} {:>9} {:>9}",
+        bytes.vectors,
+        bytes.geometry,
+        bytes.stored,
+        bytes.data,
+        bytes.indices,
+        one.cost.flops(),
+        one.cost.flops() / bytes.total(),
+        one.times.limiter().word(),
+        shown(one.floor * planned.cells()),
+        shown(planned.seconds(one)),
+        measured,
     );
-    for change in planned.changes {
-        let _ = writeln!(text, "  {}", changed(planned, change.factor, change.candidate));
-    }
-    for (one, measured) in candidates.all.iter().zip(planned.measured) {
-        if let Some(Err(error)) = measured {
-            let first = error.lines().next().unwrap_or_default();
-            let _ = writeln!(text, "  {}, {}: {first}", one.plan.strategy, one.geometry());
-        }
-    }
-    text.push('\n');
     text
 }
 

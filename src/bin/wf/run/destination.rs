@@ -4,7 +4,7 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::{Path, PathBuf};
 
 use fem_dsl::problem::Problem;
-use runtime::files::output::{OutputError, writable};
+use runtime::files::output::{OutputError, extensions, format_of, index_of, writable};
 use runtime::problem::{LastState, Solution, side_by_side};
 use runtime::space::discretisation::Discretisation;
 use serde_json::json;
@@ -62,7 +62,7 @@ impl Destination {
     pub(super) fn try_out(&self) -> Result<(), Failure> {
         let Self::File(path) = self else { return Ok(()) };
         writable(path)?;
-        written_as(path, &["vtu"], "a solution")
+        written_as(path, &extensions(), "a solution")
     }
 
     pub(super) fn write(&self, problem: &Problem, solution: &Solution) -> Result<(), Failure> {
@@ -76,10 +76,7 @@ impl Destination {
         };
         match self {
             Self::Nowhere => Ok(()),
-            Self::File(path) if on.mesh.cut().is_some() => {
-                Ok(weakform::write_vtu_in_pieces(path, form, on, u)?)
-            }
-            Self::File(path) => Ok(weakform::write_vtu(path, form, on, u)?),
+            Self::File(path) => Ok(weakform::write_solution(path, form, on, u)?),
             Self::StandardOutput => {
                 let out = &mut BufWriter::with_capacity(1 << 20, io::stdout().lock());
                 match weakform::write_vtu_to(out, form, on, u) {
@@ -109,7 +106,7 @@ impl Destination {
             return failure;
         }
         let path = unconverged(path);
-        match weakform::write_vtu(&path, &problem.form, &reached.on, &reached.u) {
+        match weakform::write_solution(&path, &problem.form, &reached.on, &reached.u) {
             Ok(()) => {
                 let shown = path.display();
                 let found = json!({ "problem": problem.name, "unconverged": path });
@@ -132,7 +129,7 @@ impl Destination {
         if last.on.mesh.cut().is_some() {
             return failure;
         }
-        match weakform::write_vtu(path, &problem.form, &last.on, &last.u) {
+        match weakform::write_solution(path, &problem.form, &last.on, &last.u) {
             Ok(()) => {
                 let found = json!({ "problem": problem.name, "step": step, "output": path });
                 let fact = format!("the solution of step {step} is in {}", path.display());
@@ -146,7 +143,7 @@ impl Destination {
     pub(super) fn path_of(&self, on: &Discretisation) -> Option<PathBuf> {
         match self {
             Self::Nowhere => None,
-            Self::File(path) if on.mesh.cut().is_some() => Some(path.with_extension("pvtu")),
+            Self::File(path) if on.mesh.cut().is_some() => Some(index_of(path)),
             Self::File(path) => Some(path.clone()),
             Self::StandardOutput => Some("standard output".into()),
         }
@@ -166,7 +163,7 @@ pub(super) fn numbered(path: &Path, number: usize) -> PathBuf {
 
 /// Returns the path of an unconverged state, next to the solution.
 pub(super) fn unconverged(path: &Path) -> PathBuf {
-    path.with_extension("unconverged.vtu")
+    path.with_extension(format!("unconverged.{}", format_of(path).extension()))
 }
 
 /// Returns whether a path refers to standard output: creating that file would truncate the report.

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Problem, ReportFormula};
 use fem_dsl::program::Program;
-use runtime::files::output::FileSeries;
+use runtime::files::output::{FileSeries, index_of, piece_of};
 
 use super::Arguments;
 use super::destination::{is_standard_output, numbered, unconverged};
@@ -153,10 +153,9 @@ fn line_outputs(
 
 /// Adds the files of several processes.
 fn pieces(files: &mut Files, path: &Path, processes: usize) {
-    files.writes("the solution", path.with_extension("pvtu"), OUTPUT);
-    let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+    files.writes("the solution", index_of(path), OUTPUT);
     for rank in 0..processes {
-        let own = path.with_file_name(format!("{stem}-{rank}-of-{processes}.vtu"));
+        let own = piece_of(path, rank, processes);
         files.writes(format!("the piece of process {rank}"), own, OUTPUT);
     }
 }

@@ -1,9 +1,9 @@
-//! Errors of schemes, step sizes and mass matrices.
+//! Errors of schemes, steps and mass matrices.
 
-use super::super::RunError;
+use super::RunError;
 use fem_dsl::problem::{SchemeError, SteppingError};
 
-/// Error of time integration settings.
+/// Error of time integration settings, or of a step.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum TimeError {
@@ -38,16 +38,14 @@ pub enum TimeError {
         /// Reason.
         how: String,
     },
-}
-
-impl From<SchemeError> for RunError {
-    fn from(error: SchemeError) -> Self {
-        Self::Time(error.into())
-    }
-}
-
-impl From<SteppingError> for RunError {
-    fn from(error: SteppingError) -> Self {
-        Self::Time(error.into())
-    }
+    /// A time step that failed.
+    #[error("at t = {time} no step of {length:.3e} can be taken: {source}")]
+    Step {
+        /// Time reached.
+        time: f64,
+        /// Length of the step.
+        length: f64,
+        /// Cause.
+        source: Box<RunError>,
+    },
 }

@@ -17,7 +17,10 @@ type Module = Vec<String>;
 ///
 /// A file is its path below the root of the crate (`lib.rs`, `device/cpu.rs`) and its text.
 pub(crate) fn cycles(files: &[(&str, &str)]) -> Vec<String> {
-    circles(&edges(files, folder))
+    let imports = Imports::scan(files);
+    let mut found = circles(&imports.edges(folder));
+    found.extend(imports.cycles_inside_folders());
+    found
 }
 
 /// Returns imports of the crate's root modules that violate `order`, bottom up: one complaint per file and line.
@@ -32,7 +35,7 @@ pub(crate) fn upward(files: &[(&str, &str)], order: &[&str]) -> Vec<String> {
     let unlisted = roots.iter().filter(|name| level(name).is_none());
     let mut complaints: Vec<String> =
         unlisted.map(|name| format!("the order does not list {name}")).collect();
-    for ((from, to), places) in edges(files, root) {
+    for ((from, to), places) in Imports::scan(files).edges(root) {
         if level(&from) < level(&to) {
             complaints.extend(places.iter().map(|place| format!("{from} → {to}: {place}")));
         }
@@ -40,41 +43,76 @@ pub(crate) fn upward(files: &[(&str, &str)], order: &[&str]) -> Vec<String> {
     complaints
 }
 
-/// Returns the imports between nodes, each with its files and lines. `node` maps a module to the name of its node; the
-/// empty name is the root of the crate and is ignored.
-fn edges(
-    files: &[(&str, &str)],
-    node: impl Fn(&BTreeSet<Module>, &[String]) -> String,
-) -> BTreeMap<(String, String), Vec<String>> {
-    let known: BTreeSet<Module> = files.iter().map(|(path, _)| module_of(path)).collect();
-    let of_tests = |path: &str| path.split('/').any(|part| part == "tests" || part == "tests.rs");
-    let own = files.iter().filter(|(path, _)| !of_tests(path));
-    let mut scans: Vec<Scan> = own.map(|(path, text)| Scan::new(path, text)).collect();
-    let of_tests: Vec<Module> = scans.iter().flat_map(|scan| scan.tests.clone()).collect();
-    scans.retain(|scan| !of_tests.iter().any(|module| scan.module.starts_with(module)));
-    // If a module and another item share a name, it counts as the module's.
-    let passed = scans.iter().flat_map(|scan| scan.passed.clone());
-    let passed: BTreeMap<Module, Module> =
-        passed.filter(|(name, _)| !known.contains(name)).collect();
-    let mut edges: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
-    for scan in &scans {
-        let from = node(&known, &scan.module);
-        for (line, path) in &scan.paths {
-            for path in stations(&passed, path) {
-                let length = (0..=path.len()).rev().find(|&n| known.contains(&path[..n]));
-                let to = node(&known, &path[..length.unwrap_or(0)]);
-                let within = |a: &str, b: &str| {
-                    a.strip_prefix(b).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
-                };
-                let related = within(&from, &to) || within(&to, &from);
-                if !(from.is_empty() || to.is_empty() || related) {
-                    let place = format!("{}:{line} imports {}", scan.path, path.join("::"));
-                    edges.entry((from.clone(), to)).or_default().push(place);
+/// The imports of a crate's files, without tests.
+struct Imports {
+    known: BTreeSet<Module>,
+    scans: Vec<Scan>,
+    passed: BTreeMap<Module, Module>,
+}
+
+impl Imports {
+    fn scan(files: &[(&str, &str)]) -> Self {
+        let known: BTreeSet<Module> = files.iter().map(|(path, _)| module_of(path)).collect();
+        let of_tests =
+            |path: &str| path.split('/').any(|part| part == "tests" || part == "tests.rs");
+        let own = files.iter().filter(|(path, _)| !of_tests(path));
+        let mut scans: Vec<Scan> = own.map(|(path, text)| Scan::new(path, text)).collect();
+        let of_tests: Vec<Module> = scans.iter().flat_map(|scan| scan.tests.clone()).collect();
+        scans.retain(|scan| !of_tests.iter().any(|module| scan.module.starts_with(module)));
+        // If a module and another item share a name, it counts as the module's.
+        let passed = scans.iter().flat_map(|scan| scan.passed.clone());
+        let passed: BTreeMap<Module, Module> =
+            passed.filter(|(name, _)| !known.contains(name)).collect();
+        Self { known, scans, passed }
+    }
+
+    /// Returns the imports between nodes, each with its files and lines. `node` maps a module to the name of its node;
+    /// the empty name is ignored.
+    fn edges(
+        &self,
+        node: impl Fn(&BTreeSet<Module>, &[String]) -> String,
+    ) -> BTreeMap<(String, String), Vec<String>> {
+        let Self { known, scans, passed } = self;
+        let mut edges: BTreeMap<(String, String), Vec<String>> = BTreeMap::new();
+        for scan in scans {
+            let from = node(known, &scan.module);
+            if from.is_empty() {
+                continue;
+            }
+            for (line, path) in &scan.paths {
+                for path in stations(passed, path) {
+                    let length = (0..=path.len()).rev().find(|&n| known.contains(&path[..n]));
+                    let to = node(known, &path[..length.unwrap_or(0)]);
+                    let within = |a: &str, b: &str| {
+                        a.strip_prefix(b)
+                            .is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+                    };
+                    if !(to.is_empty() || within(&from, &to) || within(&to, &from)) {
+                        let place = format!("{}:{line} imports {}", scan.path, path.join("::"));
+                        edges.entry((from.clone(), to)).or_default().push(place);
+                    }
                 }
             }
         }
+        edges
     }
-    edges
+
+    /// Returns cycles of imports among the files and folders inside each folder; its own file, such as `mesh.rs` of
+    /// `mesh`, is none of them.
+    fn cycles_inside_folders(&self) -> Vec<String> {
+        let above = |module: &Module| (1..module.len()).map(|n| module[..n].to_vec()).collect();
+        let folders: BTreeSet<Module> =
+            self.known.iter().flat_map(|module| -> Vec<Module> { above(module) }).collect();
+        let inside = |folder: &Module| {
+            let child = |_: &BTreeSet<Module>, module: &[String]| {
+                let below = module.len() > folder.len() && module.starts_with(folder);
+                if below { module[folder.len()].clone() } else { String::new() }
+            };
+            let named = |cycle: String| format!("{}: {cycle}", folder.join("/"));
+            circles(&self.edges(child)).into_iter().map(named).collect::<Vec<_>>()
+        };
+        folders.iter().flat_map(inside).collect()
+    }
 }
 
 /// Largest length of a chain of re-exports.
@@ -379,10 +417,30 @@ fn folders_below_folders_are_nodes_and_tests_do_not_count() {
     assert_eq!(cycles(&files), [""; 0]);
     files[5].1 = "mod own { fn f() { super::super::cpu::load::f() } }";
     let found = cycles(&files);
-    assert_eq!(found.len(), 1);
+    // Among all folders, and inside `device`.
+    assert_eq!(found.len(), 2);
     assert!(found[0].starts_with("{ device/cpu, device/cuda }"), "{found:?}");
+    assert!(found[1].starts_with("device: { cpu, cuda }"), "{found:?}");
     assert!(found[0].contains("device/cuda.rs:1 imports device::cpu::load::f"), "{found:?}");
     // A folder's own name for it hides nothing.
     files[5].1 = "use super::f;";
     assert!(cycles(&files)[0].contains("device/cuda.rs:1 imports device::cpu::load::f"));
+}
+
+#[test]
+fn files_of_a_folder_import_in_no_circle() {
+    let mut files = [
+        ("mesh.rs", "mod grid;\nmod map;\nfn f() { grid::g() }"),
+        ("mesh/grid.rs", "use super::map::Map;\nfn g() { super::f() }"),
+        ("mesh/map.rs", "pub(super) struct Map;"),
+    ];
+    assert_eq!(cycles(&files), [""; 0]);
+    files[2].1 = "use super::grid::g;\npub(super) struct Map;";
+    let found = cycles(&files);
+    let expected = [
+        "mesh: { grid, map }",
+        "\n    grid → map: mesh/grid.rs:1 imports mesh::map::Map",
+        "\n    map → grid: mesh/map.rs:1 imports mesh::grid::g",
+    ];
+    assert_eq!(found, [expected.concat()]);
 }

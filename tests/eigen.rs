@@ -301,6 +301,39 @@ fn a_series_has_modes_at_the_start_of_the_problem() {
     agree(&first, &[12.0, 12.0], 1e-8, "series");
 }
 
+/// A dry run names the solver of the modes, and its preconditioner.
+#[test]
+fn a_dry_run_predicts_the_solver_of_modes() {
+    use std::process::Command;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("square.wf");
+    let run = |named: &str, last: &str| -> serde_json::Value {
+        let text = format!(
+            "form laplace {{ field u: scalar; f1[u] = grad(u); }}
+            problem square solves laplace {{ mesh = box(dim: 2, cells: 4); degree = 2; dirichlet u = 0; eigen = smallest(2{named}); }}"
+        );
+        std::fs::write(&file, text).expect("a file");
+        let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
+        let output = command.args(["run", "--json", "--interpret", last]).arg(&file).output();
+        let output = output.expect("wf should start");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        serde_json::from_slice(&output.stdout).expect("JSON")
+    };
+    for named in ["", "direct", "multigrid", "jacobi", "none"] {
+        let argument = match named {
+            "" => String::new(),
+            word => format!(", preconditioner: {word}"),
+        };
+        let (plan, made) = (run(&argument, "--dry-run"), run(&argument, "--no-output"));
+        assert_eq!(plan["plan"]["solver"], made["solver"], "{named}");
+        let lobpcg = plan["plan"]["solver"] == "lobpcg";
+        if lobpcg && !named.is_empty() {
+            assert_eq!(plan["plan"]["preconditioner"], named);
+        }
+        assert!(lobpcg || matches!(named, "" | "direct"), "{named}: {plan}");
+    }
+}
+
 #[cfg(feature = "opencl")]
 #[test]
 fn devices_find_the_same() {

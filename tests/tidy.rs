@@ -667,10 +667,28 @@ fn the_map_says_what_is_checked() {
             "src/",
             "runtime/tests/",
         ];
+        let found = |named: &str| {
+            within.iter().map(|at| root().join(at).join(named)).find(|at| at.exists())
+        };
         for named in text.split('`').skip(1).step_by(2).filter(|named| named.ends_with(".rs")) {
             let plain = named.chars().all(|c| c.is_ascii_alphanumeric() || "/_-.".contains(c));
-            if plain && !within.iter().any(|place| root().join(place).join(named).exists()) {
+            if plain && found(named).is_none() {
                 complaints.push(format!("{folder} names {named}, which is not there"));
+            }
+        }
+        // A function is named after its file: "`file.rs`, `function`".
+        let parts: Vec<&str> = text.split('`').collect();
+        let is_name =
+            |word: &str| word.chars().all(|c| c.is_ascii_alphanumeric() || "_:".contains(c));
+        let pairs = parts.windows(3).skip(1).step_by(2);
+        for named in
+            pairs.filter(|named| named[0].ends_with(".rs") && named[1] == ", " && is_name(named[2]))
+        {
+            let name = named[2].rsplit("::").next().unwrap_or_default();
+            let code = found(named[0]).and_then(|path| fs::read_to_string(path).ok());
+            if code.is_some_and(|code| !code.contains(&format!("fn {name}"))) {
+                complaints
+                    .push(format!("{folder} names {name} of {}, which is not there", named[0]));
             }
         }
     }

@@ -187,6 +187,44 @@ pub struct AdaptiveRefinement {
     pub coarsen: f64,
 }
 
+/// Preconditioner of an eigenvalue problem.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EigenPreconditioner {
+    /// A multigrid hierarchy of J.
+    Multigrid,
+    /// Shift and invert by factors of J + σ M.
+    Direct,
+    /// The diagonal of J.
+    Jacobi,
+    /// None.
+    None,
+}
+
+impl EigenPreconditioner {
+    /// The words of the language.
+    pub(crate) const WORDS: &[&str] = &["multigrid", "direct", "jacobi", "none"];
+
+    /// Reads one of [`Self::WORDS`].
+    pub(crate) fn read(word: &str) -> Self {
+        match word {
+            "direct" => Self::Direct,
+            "jacobi" => Self::Jacobi,
+            "none" => Self::None,
+            _ => Self::Multigrid,
+        }
+    }
+
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Multigrid => "multigrid",
+            Self::Direct => "direct",
+            Self::Jacobi => "jacobi",
+            Self::None => "none",
+        }
+    }
+}
+
 /// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its initial state.
 #[derive(Clone, Debug, PartialEq)]
 pub struct EigenProblem {
@@ -196,8 +234,8 @@ pub struct EigenProblem {
     pub rtol: Option<f64>,
     /// Largest number of iterations.
     pub max_iterations: usize,
-    /// `multigrid`, `direct`, `jacobi` or `none`; chosen automatically by default.
-    pub preconditioner: Option<String>,
+    /// The preconditioner, if the problem names one.
+    pub preconditioner: Option<EigenPreconditioner>,
     /// M, with the fields, the data and the parameters of the problem's form, in its order.
     pub mass: PointForm,
 }

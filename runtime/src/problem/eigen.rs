@@ -13,8 +13,9 @@ use super::kernels::compile_for;
 use super::measure::throughput;
 use super::multigrid::HierarchyInput;
 use super::numerical_null_space::row_at;
-use super::plan::cost::factorisation_for_modes;
-use super::plan::is_saddle;
+use super::plan::{
+    ModesPlan, ModesPreconditioner, ProblemProperties, Requirement, is_saddle, plan_modes,
+};
 use super::reports::{self, ReportCache, ReportResult as Reported, ranges};
 use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
@@ -297,20 +298,24 @@ fn modes(
         let message = "all degrees of freedom are constrained: none is free to move";
         return Err(RunError::Setting(message.to_owned()));
     }
-    let ways = match eigen.preconditioner.as_deref() {
-        Some("direct") => solve::DirectFallback::First,
-        Some(_) => solve::DirectFallback::Never,
-        None => factorisation_for_modes(on),
-    };
+    let properties = ProblemProperties::of_modes(form, on, platform.device.is_some());
+    let plan = plan_modes(&properties, eigen.preconditioner);
     let mut found = None;
-    if ways != solve::DirectFallback::First {
+    if plan.factors != solve::DirectFallback::First {
         with_mass_everywhere(operator, &mass, context)?;
-        let made = by_lobpcg(eigen, (operator, &mass, b), context, settings, &mut notes, observe)?;
+        let made = by_lobpcg(
+            (eigen, &plan),
+            (operator, &mass, b),
+            context,
+            settings,
+            &mut notes,
+            observe,
+        )?;
         let failed = matches!(
             made.report.outcome,
             solve::Outcome::Stagnated | solve::Outcome::IterationLimit
         );
-        match failed && ways != solve::DirectFallback::Never {
+        match failed && plan.factors != solve::DirectFallback::Never {
             true => notes.push(format!(
                 "lobpcg had not converged after {} iterations; shift and invert was used instead",
                 made.report.iterations
@@ -488,7 +493,7 @@ fn by_shift(
 
 /// Computes modes by LOBPCG.
 fn by_lobpcg(
-    eigen: &EigenProblem,
+    (eigen, plan): (&EigenProblem, &ModesPlan),
     (operator, mass, b): (&mut Operator, &Operator, &dyn LinearOperator),
     context: &Context,
     settings: EigenSettings,
@@ -496,7 +501,7 @@ fn by_lobpcg(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<EigenModes, RunError> {
     let mut start = start(eigen, operator)?;
-    let inverse = inverse(eigen, (operator, mass), context, notes)?;
+    let inverse = inverse((eigen, plan), (operator, mass), context, notes)?;
     let jacobian = operator.jacobian();
     let own = NonlinearSystem::preconditioner(operator);
     let own =
@@ -550,9 +555,9 @@ fn pins_in_all(operator: &Operator) -> Vec<usize> {
     pins.into_iter().map(|pin| pin as usize).collect()
 }
 
-/// Returns the approximation of J⁻¹ that the problem asks for, or the best available one.
+/// Makes the approximation of J⁻¹ of a plan, or the diagonal if multigrid that is not required cannot be made.
 fn inverse(
-    eigen: &EigenProblem,
+    (eigen, plan): (&EigenProblem, &ModesPlan),
     (operator, mass): (&mut Operator, &Operator),
     context: &Context,
     notes: &mut Vec<String>,
@@ -564,12 +569,11 @@ fn inverse(
         diagonal.invert();
         Ok(EigenPreconditioner::Diagonal(diagonal))
     };
-    match eigen.preconditioner.as_deref() {
-        Some("none") => return Ok(EigenPreconditioner::Identity),
-        Some("jacobi") => return diagonal(operator),
-        _ => {}
-    }
-    let asked = eigen.preconditioner.is_some();
+    let requirement = match plan.preconditioner {
+        ModesPreconditioner::None => return Ok(EigenPreconditioner::Identity),
+        ModesPreconditioner::Jacobi => return diagonal(operator),
+        ModesPreconditioner::Multigrid(requirement) => requirement,
+    };
     let why = match context.precondition(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
             Ok(()) => return Ok(EigenPreconditioner::Approximation),
@@ -579,7 +583,7 @@ fn inverse(
                 Err(why) => why,
             },
         },
-        Err(unsuited) if asked => {
+        Err(unsuited) if requirement == Requirement::Required => {
             let help = "write `preconditioner: jacobi`, or leave it out";
             return Err(RunError::Setting(format!("{unsuited}\nhelp: {help}")));
         }

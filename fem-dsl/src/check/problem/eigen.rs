@@ -6,7 +6,7 @@ use super::{Checker, Piece, Statement};
 use crate::ast::{ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::problem::Argument;
+use crate::problem::{Argument, EigenPreconditioner};
 
 /// Default limit of the iterations.
 const ITERATIONS: usize = 500;
@@ -17,7 +17,7 @@ const MOST: u32 = 500;
 const ARGUMENTS: ArgumentTable = &[
     ("rtol", ArgumentKind::Part),
     ("max_iterations", ArgumentKind::Whole(1, u32::MAX)),
-    ("preconditioner", ArgumentKind::Word(&["multigrid", "direct", "jacobi", "none"])),
+    ("preconditioner", ArgumentKind::Word(EigenPreconditioner::WORDS)),
 ];
 
 /// The requested eigenvalues; their mass is a separate form.
@@ -26,7 +26,7 @@ pub(crate) struct EigenRequest {
     pub(crate) count: usize,
     pub(crate) rtol: Option<f64>,
     pub(crate) max_iterations: usize,
-    pub(crate) preconditioner: Option<String>,
+    pub(crate) preconditioner: Option<EigenPreconditioner>,
 }
 
 /// Checks the statement that requests eigenvalues, and related statements.
@@ -97,7 +97,9 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Eigen
         EigenRequest { count: 0, rtol: None, max_iterations: ITERATIONS, preconditioner: None };
     for (argument, kind) in known {
         match arguments::read_of(checker.form, &checker.params, piece, argument, kind) {
-            Ok(Argument::Word(word)) => wanted.preconditioner = Some(word),
+            Ok(Argument::Word(word)) => {
+                wanted.preconditioner = Some(EigenPreconditioner::read(&word));
+            }
             Ok(Argument::Number(number)) if argument.name.name == "rtol" => {
                 wanted.rtol = Some(number);
             }

@@ -29,7 +29,6 @@ use super::properties::{ProblemProperties, SystemSize};
 use crate::algebra::factor::AVAILABLE;
 use crate::solve::DirectFallback;
 use crate::space::discretisation::Discretisation;
-use crate::support::memory::MemoryBudget;
 
 /// Seconds allowed for factors if no solver is named.
 const SECONDS: f64 = 0.25;
@@ -176,14 +175,14 @@ pub(super) fn factorised_at_each(properties: &ProblemProperties) -> bool {
 
 /// The factorisation of J + σ M for eigenvalues whose preconditioner is not named: first where it takes no longer than
 /// iterations do, after iterations that fail where it fits into memory.
-pub(in crate::problem) fn factorisation_for_modes(on: &Discretisation) -> DirectFallback {
-    if !AVAILABLE || on.mesh.cut().is_some() || on.affine.widest() > WIDE {
+pub(super) fn factorisation_for_modes(properties: &ProblemProperties) -> DirectFallback {
+    let ProblemProperties { size, widest, resources, room, .. } = *properties;
+    if !AVAILABLE || resources.is_distributed() || widest > WIDE {
         return DirectFallback::Never;
     }
-    let SystemSize { dim, unknowns, components, degree } = SystemSize::of(on, &[]);
+    let SystemSize { dim, unknowns, components, degree } = size;
     let cost = cost(dim, unknowns, components, degree);
-    let room = MemoryBudget::now().map_or(f64::INFINITY, |room| PART * room.bytes);
-    match cost.bytes > BYTES.min(room) {
+    match cost.bytes > BYTES.min(PART * room) {
         true => DirectFallback::Never,
         false if cost.seconds <= MODES => DirectFallback::First,
         false => DirectFallback::After { iterations: 0 },

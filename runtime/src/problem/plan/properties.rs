@@ -128,6 +128,25 @@ impl ProblemProperties {
         Self::of_form(form, SystemSize::counted(elements, counts, &eliminated(form)), resources)
     }
 
+    /// The properties of an eigenvalue problem, whose fields all stay.
+    pub(in crate::problem) fn of_modes(
+        form: &PointForm,
+        on: &Discretisation,
+        has_device: bool,
+    ) -> Self {
+        Self { size: SystemSize::of(on, &[]), ..Self::of(form, on, has_device) }
+    }
+
+    /// The properties of an eigenvalue problem, before anything is made.
+    pub fn counted_of_modes(
+        form: &PointForm,
+        elements: &Elements,
+        counts: &EntityCounts,
+        resources: SolveResources,
+    ) -> Self {
+        Self::of_form(form, SystemSize::counted(elements, counts, &[]), resources)
+    }
+
     fn of_form(form: &PointForm, size: SystemSize, resources: SolveResources) -> Self {
         Self {
             size,

@@ -10,8 +10,8 @@ use runtime::mesh::initial::made_by_all;
 use runtime::mesh::periodic::PeriodicError;
 use runtime::mesh::{EntityCounts, LoadError, generate};
 use runtime::problem::{
-    PredictedLevel, Prediction, ProblemProperties, RunError, SolvePlan, SolveResources, estimate,
-    plan_solve, predict,
+    ModesPlan, PredictedLevel, Prediction, ProblemProperties, RunError, SolvePlan, SolveResources,
+    estimate, plan_modes, plan_solve, predict,
 };
 use runtime::support::memory::{Bytes, MemoryBudget, MemoryEstimate};
 use serde_json::{Value, json};
@@ -109,6 +109,10 @@ pub(super) fn estimated(
         value["plan"] = plan(&solve, predicted);
         text.push_str(&told(&solve, predicted));
     }
+    if let Some(eigen) = &problem.eigen {
+        let properties = ProblemProperties::counted_of_modes(form, &elements, &counts, resources);
+        text.push_str(&of_modes(&plan_modes(&properties, eigen.preconditioner), &mut value));
+    }
     if let Some(device) = device {
         let free = device.free_bytes();
         value["device"] = json!(device.name());
@@ -196,6 +200,14 @@ fn counts(which: ErrorAttribution<'_>, file: &Path) -> Result<Vec<EntityCounts>,
             Ok(vec![EntityCounts::of(&coarse(program, problem, file, overrides)?.1)])
         }
     }
+}
+
+/// Returns the line of the solver of an eigenvalue problem; also records it as `plan`.
+fn of_modes(plan: &ModesPlan, value: &mut Value) -> String {
+    let (solver, by) = (plan.solver(), plan.preconditioner());
+    value["plan"] = json!({ "solver": solver, "preconditioner": by });
+    let by = by.map_or_else(String::new, |by| format!(", preconditioner {by}"));
+    format!("  solver      {solver}{by}\n")
 }
 
 /// A plan with its prediction, for other programs.

@@ -7,7 +7,7 @@
 //! ```
 //!
 //! Callers do not know the transport: none ([`SingleProcess`]), shared memory between threads of one program
-//! ([`threads`]), or MPI ([`crate::device::mpi`]). All functions are collective, in one order. As in MPI, a failed
+//! ([`threads`]), or MPI (`runtime::device::mpi`). All functions are collective, in one order. As in MPI, a failed
 //! message ends the program.
 
 pub mod interface_exchange;

@@ -39,7 +39,7 @@ const ROUNDING: f64 = 1e-12;
 ///
 /// # Errors
 ///
-/// [`IllPosedError::Unfixed`]; an operator that cannot be applied.
+/// [`super::IllPosedError::Unfixed`]; an operator that cannot be applied.
 pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<String>, RunError> {
     let (form, on) = (context.form(), &context.on);
     let start = operator.initial()?;
@@ -121,7 +121,7 @@ pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<St
 ///
 /// # Errors
 ///
-/// [`IllPosedError::Unfixed`]; an operator that cannot be built.
+/// [`super::IllPosedError::Unfixed`]; an operator that cannot be built.
 fn weakly_held(
     context: &Context,
     parts: &ConnectedParts,

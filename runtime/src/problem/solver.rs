@@ -315,8 +315,8 @@ fn solve_by_newton(
     }
 }
 
-/// Concatenates the condition values in the order of [`Discretisation::conditions`], then those of oblique conditions,
-/// three per node.
+/// Concatenates the condition values in the order of [`crate::space::discretisation::Discretisation::conditions`], then
+/// those of oblique conditions, three per node.
 pub fn values(constraints: &[Constraints]) -> Vec<f64> {
     let own = constraints.iter().flat_map(|of| of.iter().map(|(_, value)| value));
     let oblique = constraints.iter().flat_map(|of| of.oblique()).flat_map(|oblique| oblique.value);

@@ -10,7 +10,7 @@ use std::path::Path;
 /// Builder of a generated mesh. Arguments that a generator lacks are errors of [`MeshBuilder::build`].
 ///
 /// ```
-/// use runtime::mesh::{Cell, Mesh};
+/// use fem_mesh::mesh::{Cell, Mesh};
 ///
 /// let mesh = Mesh::cube(3).cells(2).cell(Cell::Tetrahedron).build()?;
 /// assert_eq!(mesh.n_cells(), 48);
@@ -18,7 +18,7 @@ use std::path::Path;
 /// assert_eq!(mesh.n_cells(), 8);
 /// let mesh = Mesh::ball(2).refine(1).order(2).build()?;
 /// assert_eq!((mesh.n_cells(), mesh.order()), (20, 2));
-/// # Ok::<(), runtime::mesh::generate::GenerateError>(())
+/// # Ok::<(), fem_mesh::mesh::generate::GenerateError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct MeshBuilder {
@@ -115,7 +115,7 @@ impl MeshBuilder {
 /// Builder of a mesh from arrays, with tags.
 ///
 /// ```
-/// use runtime::mesh::{Cell, Mesh};
+/// use fem_mesh::mesh::{Cell, Mesh};
 ///
 /// let points = vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]];
 /// let mesh = Mesh::from_arrays(Cell::Triangle, points, vec![0, 1, 2, 1, 3, 2])
@@ -123,7 +123,7 @@ impl MeshBuilder {
 ///     .cells("lower", &[0])
 ///     .build()?;
 /// assert_eq!((mesh.n_cells(), mesh.facet_tags()["left"].len()), (2, 1));
-/// # Ok::<(), runtime::mesh::MeshError>(())
+/// # Ok::<(), fem_mesh::mesh::MeshError>(())
 /// ```
 #[derive(Clone, Debug)]
 pub struct ArrayMeshBuilder {

@@ -121,7 +121,7 @@ impl Mesh {
     /// Unknown tags, and facets with no partner or with two.
     ///
     /// ```
-    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+    /// use fem_mesh::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
     /// let parts = MeshData {
     ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 2.0, 0.0], [1.0, 2.0, 0.0]],

@@ -7,8 +7,8 @@
 //! [`BisectionTransfer`] locates the cells of one mesh of the trees in another.
 //!
 //! ```
-//! use runtime::mesh::refine::bisect::Bisection;
-//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+//! use fem_mesh::mesh::refine::bisect::Bisection;
+//! use fem_mesh::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
 //! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],

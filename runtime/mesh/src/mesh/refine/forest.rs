@@ -6,8 +6,8 @@
 //! uniformly.
 //!
 //! ```
-//! use runtime::mesh::refine::forest::Forest;
-//! use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+//! use fem_mesh::mesh::refine::forest::Forest;
+//! use fem_mesh::mesh::{Cell, CellOrdering, Mesh, MeshData};
 //!
 //! let parts = MeshData {
 //!     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [1.0, 1.0, 0.0]],

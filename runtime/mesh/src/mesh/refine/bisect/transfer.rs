@@ -41,8 +41,8 @@ struct MeshLeaves {
 /// Transfer from one mesh to another of the same trees; each may be finer in some regions.
 ///
 /// ```
-/// use runtime::mesh::refine::bisect::{Bisection, BisectionTransfer, CellSource};
-/// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+/// use fem_mesh::mesh::refine::bisect::{Bisection, BisectionTransfer, CellSource};
+/// use fem_mesh::mesh::{Cell, CellOrdering, Mesh, MeshData};
 ///
 /// let parts = MeshData {
 ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],

@@ -23,7 +23,7 @@ impl Mesh {
     /// The reason for the absence of a coarser mesh.
     ///
     /// ```
-    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+    /// use fem_mesh::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
     /// let parts = MeshData {
     ///     points: (0..9).map(|n| [f64::from(n % 3), f64::from(n / 3), 0.0]).collect(),

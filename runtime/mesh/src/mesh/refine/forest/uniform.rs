@@ -80,7 +80,7 @@ impl Mesh {
     /// An index overflow, insufficient memory, or a part of simplices with periodic sides or spheres.
     ///
     /// ```
-    /// use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+    /// use fem_mesh::mesh::{Cell, CellOrdering, Mesh, MeshData};
     ///
     /// let parts = MeshData {
     ///     points: vec![[0.0, 0.0, 0.0], [1.0, 0.0, 0.0], [0.0, 1.0, 0.0]],

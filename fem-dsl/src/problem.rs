@@ -213,16 +213,6 @@ impl EigenPreconditioner {
             _ => Self::Multigrid,
         }
     }
-
-    /// The word of the language.
-    pub fn word(self) -> &'static str {
-        match self {
-            Self::Multigrid => "multigrid",
-            Self::Direct => "direct",
-            Self::Jacobi => "jacobi",
-            Self::None => "none",
-        }
-    }
 }
 
 /// The eigenvalue problem J φ = λ M φ, with the Jacobian J of the problem's form at its initial state.

@@ -60,10 +60,9 @@ pub use memory::{check_room, estimate};
 pub use not_finite::{NonFiniteOrigin, NonFinitePoint};
 pub use numerical_null_space::check_unique;
 pub use plan::{
-    FieldPreconditioner, HierarchySettings, LevelSettings, LinearPlan, ModesPlan,
-    ModesPreconditioner, NewtonPlan, PreconditionerPlan, PredictedLevel, Prediction,
-    ProblemProperties, Requirement, STEPS, SolvePlan, SolveResources, SystemSize, plan_modes,
-    plan_solve, predict,
+    FieldPreconditioner, HierarchySettings, LevelSettings, LinearPlan, ModesPlan, NewtonPlan,
+    PreconditionerPlan, PredictedLevel, Prediction, ProblemProperties, Requirement, STEPS,
+    SolvePlan, SolveResources, SystemSize, plan_modes, plan_solve, predict,
 };
 pub use platform::Platform;
 pub use prepare::{PrepareError, prepare, prepare_with};

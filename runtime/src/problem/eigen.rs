@@ -14,7 +14,7 @@ use super::measure::throughput;
 use super::multigrid::HierarchyInput;
 use super::numerical_null_space::row_at;
 use super::plan::{
-    ModesPlan, ModesPreconditioner, ProblemProperties, Requirement, is_saddle, plan_modes,
+    ModesPlan, PreconditionerPlan, ProblemProperties, Requirement, is_saddle, plan_modes,
 };
 use super::reports::{self, ReportCache, ReportResult as Reported, ranges};
 use super::{Kernels, RunError, Solution};
@@ -31,7 +31,7 @@ use crate::solve::{
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::point::{Field, PointForm, shifted};
-use fem_dsl::problem::{EigenProblem, Point, Problem};
+use fem_dsl::problem::{EigenProblem, Point, PreconditionerSettings, Problem};
 use kernels_gen::plan::Task;
 use shifted::{DefiniteInverse, PencilOperators};
 
@@ -569,11 +569,12 @@ fn inverse(
         diagonal.invert();
         Ok(EigenPreconditioner::Diagonal(diagonal))
     };
-    let requirement = match plan.preconditioner {
-        ModesPreconditioner::None => return Ok(EigenPreconditioner::Identity),
-        ModesPreconditioner::Jacobi => return diagonal(operator),
-        ModesPreconditioner::Multigrid(requirement) => requirement,
-    };
+    let PreconditionerPlan { settings, requirement } = &plan.preconditioner;
+    match settings {
+        PreconditionerSettings::None => return Ok(EigenPreconditioner::Identity),
+        PreconditionerSettings::Jacobi => return diagonal(operator),
+        PreconditionerSettings::Multigrid(_) | PreconditionerSettings::Block(_) => {}
+    }
     let why = match context.precondition(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {
             Ok(()) => return Ok(EigenPreconditioner::Approximation),
@@ -583,7 +584,7 @@ fn inverse(
                 Err(why) => why,
             },
         },
-        Err(unsuited) if requirement == Requirement::Required => {
+        Err(unsuited) if *requirement == Requirement::Required => {
             let help = "write `preconditioner: jacobi`, or leave it out";
             return Err(RunError::Setting(format!("{unsuited}\nhelp: {help}")));
         }

@@ -33,7 +33,7 @@ use fem_dsl::problem::{
 };
 pub use hierarchy::{FieldPreconditioner, HierarchySettings, LevelSettings, STEPS};
 pub(super) use levels::{INVERTED, MULTIGRID_STOPS, halved, most_factorised};
-pub use modes::{ModesPlan, ModesPreconditioner, plan_modes};
+pub use modes::{ModesPlan, plan_modes};
 pub use prediction::{PredictedLevel, Prediction, predict};
 pub(super) use properties::is_saddle;
 pub use properties::{ProblemProperties, SolveResources, SystemSize};

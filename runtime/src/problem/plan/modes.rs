@@ -1,27 +1,16 @@
 //! Plan of an eigenvalue solve: [`plan_modes`].
 
-use super::{ProblemProperties, Requirement, cost};
+use super::{PreconditionerPlan, ProblemProperties, Requirement, cost};
 use crate::solve::DirectFallback;
-use fem_dsl::problem::EigenPreconditioner;
-
-/// Preconditioner of LOBPCG.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ModesPreconditioner {
-    /// None.
-    None,
-    /// The diagonal.
-    Jacobi,
-    /// Multigrid: required if the problem names it; else the diagonal serves if it cannot be made.
-    Multigrid(Requirement),
-}
+use fem_dsl::problem::{EigenPreconditioner, MultigridSettings, PreconditionerSettings};
 
 /// Plan of an eigenvalue solve: LOBPCG, shift and invert, or the second after the first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ModesPlan {
     /// Shift and invert by factors of J + σ M: first, after iterations that fail, or never.
     pub factors: DirectFallback,
     /// The preconditioner of LOBPCG.
-    pub preconditioner: ModesPreconditioner,
+    pub preconditioner: PreconditionerPlan,
 }
 
 impl ModesPlan {
@@ -35,11 +24,7 @@ impl ModesPlan {
 
     /// The word of the language for the preconditioner of LOBPCG, if that comes first.
     pub fn preconditioner(&self) -> Option<&'static str> {
-        let word = match self.preconditioner {
-            ModesPreconditioner::None => "none",
-            ModesPreconditioner::Jacobi => "jacobi",
-            ModesPreconditioner::Multigrid(_) => "multigrid",
-        };
+        let word = self.preconditioner.settings.word();
         (self.factors != DirectFallback::First).then_some(word)
     }
 }
@@ -52,15 +37,17 @@ pub fn plan_modes(properties: &ProblemProperties, named: Option<EigenPreconditio
         Some(_) => DirectFallback::Never,
         None => cost::factorisation_for_modes(properties),
     };
-    let preconditioner = match named {
-        Some(EigenPreconditioner::None) => ModesPreconditioner::None,
-        Some(EigenPreconditioner::Jacobi) => ModesPreconditioner::Jacobi,
-        Some(EigenPreconditioner::Multigrid) => {
-            ModesPreconditioner::Multigrid(Requirement::Required)
-        }
-        Some(EigenPreconditioner::Direct) | None => {
-            ModesPreconditioner::Multigrid(Requirement::Preferred)
+    let settings = match named {
+        Some(EigenPreconditioner::None) => PreconditionerSettings::None,
+        Some(EigenPreconditioner::Jacobi) => PreconditionerSettings::Jacobi,
+        Some(EigenPreconditioner::Multigrid | EigenPreconditioner::Direct) | None => {
+            PreconditionerSettings::Multigrid(MultigridSettings::default())
         }
     };
+    let requirement = match named {
+        Some(_) => Requirement::Required,
+        None => Requirement::Preferred,
+    };
+    let preconditioner = PreconditionerPlan { settings, requirement };
     ModesPlan { factors, preconditioner }
 }

@@ -273,10 +273,10 @@ pub fn emit_with_interfaces(
         Some(_) => Cell::Hexahedron,
         None => Cell::Quadrilateral,
     });
-    let told = |found| Error::language(program.source(), found);
+    let rejected = |found| Error::language(program.source(), found);
     let Some(form) = checked.dimensions.form(cell.dim()) else {
         // The error contains the token that determines the other dimension.
-        program.point_form(&checked.name, cell.dim()).map_err(told)?;
+        program.point_form(&checked.name, cell.dim()).map_err(rejected)?;
         return Err(Error::unknown("form", &checked.name, []));
     };
     only_text(match emission.stage {
@@ -285,7 +285,7 @@ pub fn emit_with_interfaces(
         Stage::Simplify => simplify(&differentiate(form)).to_string(),
         Stage::Point => point(&simplify(&differentiate(form))).to_string(),
         Stage::Plan | Stage::Lower | Stage::Legalise | Stage::Print => {
-            let form = program.point_form(&checked.name, cell.dim()).map_err(told)?;
+            let form = program.point_form(&checked.name, cell.dim()).map_err(rejected)?;
             return kernels(&form, cell, emission);
         }
     })

@@ -119,7 +119,7 @@ impl Form {
     }
 
     /// Adds the location in the form's text to an error of a solve, if it has one.
-    pub(crate) fn told(&self, dim: usize, error: RunError) -> Error {
+    pub(crate) fn run_error(&self, dim: usize, error: RunError) -> Error {
         let found = match &error {
             RunError::Convergence(ConvergenceError::NotFinite {
                 cause: NonFiniteOrigin::Form(spot),

@@ -159,7 +159,7 @@ impl Problem {
         let mut steps = StepRecorder { observe, taken: Vec::new() };
         let platform = Platform::new(target, self.device.clone());
         let solved = threads::roomy(|| run_steps(&problem, mesh, None, &platform, &mut steps));
-        let solved = solved.map_err(|error| self.form.told(problem.form.dim, error))?;
+        let solved = solved.map_err(|error| self.form.run_error(problem.form.dim, error))?;
         Ok(Solution::new(self.form.clone(), solved, steps.taken))
     }
 }

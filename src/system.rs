@@ -383,7 +383,7 @@ impl System {
     ) -> Result<T, Error> {
         let (context, operator) = (&self.context, &mut self.operator);
         let done = threads::roomy(|| act(context, operator));
-        done.map_err(|error| self.source.told(context.form().dim, error).of_system())
+        done.map_err(|error| self.source.run_error(context.form().dim, error).of_system())
     }
 
     /// Writes `u` for ParaView.

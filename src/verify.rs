@@ -287,11 +287,11 @@ pub fn verify(
         };
         let (mut found, count) = (Vec::new(), degrees.len() as f64);
         for (number, degree) in degrees.into_iter().enumerate() {
-            let mut told = |what: &str, part: f64| {
+            let mut progress = |what: &str, part: f64| {
                 let what = format!("{problem}: degree {degree}, {what}");
                 observe(Progress { what, done: (number as f64 + part) / count });
             };
-            found.push(Degree { degree, outcome: verifier.degree(degree, &mut told)? });
+            found.push(Degree { degree, outcome: verifier.degree(degree, &mut progress)? });
         }
         Ok(verifier.finished(found))
     })

@@ -466,7 +466,7 @@ impl Operator {
         self.engine.constraints().impose(u)?;
         self.engine.constraints().distribute(u)?;
         // Values computed on different processes may differ by rounding.
-        u.agree();
+        u.synchronise();
         Ok(())
     }
 

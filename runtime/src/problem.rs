@@ -70,10 +70,10 @@ pub use prescribed::{
     CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PrescribedData, ProblemData,
     conditions, data, datum, discretise, meetings,
 };
-pub(crate) use reduced_integration::check_rank;
 pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
 pub use run::run_steps;
 pub use singular::SingularMatrix;
+pub(crate) use solver::solve_planned;
 pub use solver::{solve, values};
 use steady::{StartState, solve_steady};
 pub use step::{Monitor, NullMonitor, Step, StepKind};

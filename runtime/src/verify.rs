@@ -133,7 +133,7 @@ fn at_nodes_of(context: &Context, field: usize, exact: &Expression) -> Result<Ve
 fn vector(like: &Vector, entries: &[f64]) -> Vector {
     let mut vector = like.like();
     vector.set(entries);
-    vector.agree();
+    vector.synchronise();
     vector
 }
 

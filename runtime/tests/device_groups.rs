@@ -173,12 +173,12 @@ fn compare(device: &Arc<dyn Device>, group: &Arc<dyn ProcessGroup>, most: usize)
         let len = 3 * owners.len() + 2;
         let arithmetic = Arithmetic::new(Arc::clone(device), precision).expect("operations");
         let lists = lists(&owners, own, size);
-        let joint = SharedEntries::new(&arithmetic, len, group, &lists).expect("entries");
+        let shared = SharedEntries::new(&arithmetic, len, group, &lists).expect("entries");
         for add in [true, false, true, true] {
             let numbers = |of: usize| (0..len).map(move |i| number(of, i, time));
             let single = precision == Precision::F32;
             let y = upload(&**device, single, &numbers(own).collect::<Vec<_>>());
-            joint.exchange(&arithmetic, &y, add, &mut || Ok(())).expect("messages");
+            shared.exchange(&arithmetic, &y, add, &mut || Ok(())).expect("messages");
             let mut known: Vec<f64> = numbers(own).collect();
             for (entry, having) in owners.iter().enumerate().filter(|(_, all)| all.contains(&own)) {
                 let at = place(entry) as usize;

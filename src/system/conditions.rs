@@ -233,7 +233,7 @@ fn number(form: &PointForm, name: &str) -> Result<usize, Error> {
     }
 }
 
-fn told(error: Error) -> RunError {
+fn to_run_error(error: Error) -> RunError {
     match error {
         Error::Run(error) => error,
         Error::System(error) => *error,
@@ -247,7 +247,7 @@ impl PrescribedData for Conditions {
         on: &Discretisation,
         parameters: &Parameters,
     ) -> Result<Vec<Constraints>, RunError> {
-        self.evaluate(on, parameters).map_err(told)
+        self.evaluate(on, parameters).map_err(to_run_error)
     }
 
     fn at(
@@ -276,7 +276,8 @@ impl PrescribedData for Conditions {
             ConditionSupport::new(form, &on, of, &own.support)
         });
         let held: Vec<ConditionSupport> = held.collect::<Result<_, _>>()?;
-        let mut conditions = Self::valued(&on, held.iter(), &own, parameters).map_err(told)?;
+        let mut conditions =
+            Self::valued(&on, held.iter(), &own, parameters).map_err(to_run_error)?;
         self.set_means(form, &mut conditions);
         on.constrain(conditions);
         if let Some(above) = above {

@@ -52,15 +52,15 @@ struct Candidate {
 pub(super) fn compare(
     trial: &VerificationProblem,
     settings: &Settings,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<KernelComparison>, Error> {
-    told("the reference");
+    progress("the reference");
     let expected = trial.expected()?;
     let (group, candidates) = (&*settings.group, candidates(settings));
     let of = |number: usize| number % group.size();
     let (mut own, mut failed) = (Vec::new(), None);
     for (_, one) in candidates.iter().enumerate().filter(|(at, _)| of(*at) == group.rank()) {
-        told(&one.name);
+        progress(&one.name);
         match compared(trial, &expected, one) {
             Ok(verdict) => own.push(verdict),
             Err(error) => {

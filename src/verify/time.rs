@@ -62,12 +62,12 @@ pub(super) fn orders(
     moving: &IntervalProblem<'_>,
     mesh: &Arc<Mesh>,
     target: &Target,
-    told: &mut dyn FnMut(&str),
+    progress: &mut dyn FnMut(&str),
 ) -> Result<Vec<TimeOrders>, Error> {
     let mut found = Vec::new();
     let first = moving(1.0)?;
     for (name, scheme, promised) in schemes(&first) {
-        told(name);
+        progress(name);
         let mut part = 1.0;
         let orders = loop {
             let orders = measured(&moving(part)?, scheme, promised, mesh, target);

@@ -80,12 +80,12 @@ impl<'a> Verifier<'a> {
         folder: &Path,
         settings: &'a Settings,
     ) -> Result<Self, Error> {
-        let told = |found| Error::language(program.source(), found);
-        let (source, dim) = program.mesh(name, overrides).map_err(told)?;
+        let rejected = |found| Error::language(program.source(), found);
+        let (source, dim) = program.mesh(name, overrides).map_err(rejected)?;
         // Errors of the problem itself are reported before anything is changed; its degree is changed anyway.
         let check = |dim: usize, overrides: &Overrides| match program.problem(name, dim, overrides)
         {
-            Err(found) if !found.iter().all(is_degree) => Err(told(found)),
+            Err(found) if !found.iter().all(is_degree) => Err(rejected(found)),
             _ => Ok(()),
         };
         if let Some(dim) = dim {
@@ -97,23 +97,23 @@ impl<'a> Verifier<'a> {
         if !series.is_substitute() {
             check(dim, overrides)?;
         }
-        let checked = program.form_of(name).map_err(told)?;
+        let checked = program.form_of(name).map_err(rejected)?;
         let Some(form) = checked.dimensions.form(dim) else {
             let found = program.point_form(&checked.name, dim).err().unwrap_or_default();
-            return Err(told(found));
+            return Err(rejected(found));
         };
         series.set_tags(form);
         let mut overrides = Overrides { ends: true, ..overrides.clone() };
         let own = match series.is_substitute() {
             true => Vec::new(),
-            false => conditions(program, name, &form.fields).map_err(told)?,
+            false => conditions(program, name, &form.fields).map_err(rejected)?,
         };
-        let means = program.means(name).map_err(told)?;
+        let means = program.means(name).map_err(rejected)?;
         overrides.dirichlet = match own.is_empty() && (means.is_empty() || series.is_substitute()) {
             true => series.conditions(form, &means),
             false => own,
         };
-        let own = program.manufactured(name, &overrides).map_err(told)?;
+        let own = program.manufactured(name, &overrides).map_err(rejected)?;
         let mut verifier = Self {
             program,
             name,
@@ -193,9 +193,9 @@ impl<'a> Verifier<'a> {
     pub(super) fn degree(
         &mut self,
         degree: usize,
-        told: ProgressCallback<'_>,
+        progress: ProgressCallback<'_>,
     ) -> Result<Result<Findings, String>, Error> {
-        told("preparing", 0.0);
+        progress("preparing", 0.0);
         let problem = match self.pick(degree)? {
             Ok(problem) => problem,
             Err(reason) => return Ok(Err(reason)),
@@ -206,7 +206,7 @@ impl<'a> Verifier<'a> {
             definite: problem.solver.as_ref().is_some_and(relies_on_definiteness),
             ..Findings::default()
         };
-        match self.find(&problem, &mut findings, told) {
+        match self.find(&problem, &mut findings, progress) {
             Err(error) if !self.may_go_on(&error) => return Err(error),
             found => findings.error = found.err().map(|error| error.to_string()),
         }
@@ -281,12 +281,12 @@ impl<'a> Verifier<'a> {
         &mut self,
         problem: &Problem,
         findings: &mut Findings,
-        told: ProgressCallback<'_>,
+        progress: ProgressCallback<'_>,
     ) -> Result<(), Error> {
         let wanted = self.settings.levels.max(2);
         let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
         // A time step that is too long for a nonlinear form prevents convergence from 0.
-        while let Err(error) = self.levels(problem, wanted, start..end, findings, told) {
+        while let Err(error) = self.levels(problem, wanted, start..end, findings, progress) {
             if problem.form.rates.is_empty() || self.rate > MOST_RATE || !self.may_go_on(&error) {
                 return Err(error);
             }
@@ -294,7 +294,7 @@ impl<'a> Verifier<'a> {
             findings.levels.clear();
             findings.orders.clear();
         }
-        told("the Jacobian", 0.8);
+        progress("the Jacobian", 0.8);
         let trial = VerificationProblem::new(
             problem,
             self.part(2.min(end - 1), problem)?,
@@ -309,7 +309,7 @@ impl<'a> Verifier<'a> {
             let mesh = self.part(start, problem)?;
             let moving = |part: f64| self.moving(problem, part);
             findings.time = time::orders(&moving, &mesh, &self.target(), &mut |scheme| {
-                told(scheme, 0.82);
+                progress(scheme, 0.82);
             })?;
             self.timed = true;
         }
@@ -319,7 +319,7 @@ impl<'a> Verifier<'a> {
             let mesh = Arc::clone(self.series.mesh(small)?);
             let trial = VerificationProblem::new(problem, mesh, self.rate, &self.target())?;
             findings.kernels = kernels::compare(&trial, self.settings, &mut |what| {
-                told(what, 0.85);
+                progress(what, 0.85);
             })?;
         }
         Ok(())
@@ -332,7 +332,7 @@ impl<'a> Verifier<'a> {
         wanted: usize,
         Range { start, end }: Range<usize>,
         findings: &mut Findings,
-        told: ProgressCallback<'_>,
+        progress: ProgressCallback<'_>,
     ) -> Result<(), Error> {
         // With coefficients that vary on a small scale, coarse meshes do not show the asymptotic order; for coupled
         // fields, they may not be solvable.
@@ -347,7 +347,7 @@ impl<'a> Verifier<'a> {
                 break;
             }
             let part = (findings.levels.len() as f64 / (wanted + BEYOND.0) as f64).min(1.0);
-            told(&format!("level {level}"), 0.75 * part);
+            progress(&format!("level {level}"), 0.75 * part);
             match self.level(problem, level, findings) {
                 Err(Error::Run(RunError::IllPosed(IllPosedError::Singular(_))))
                     if findings.levels.is_empty() && level + 1 < end + BEYOND.0 => {}
@@ -383,8 +383,8 @@ impl<'a> Verifier<'a> {
             Overrides { degree: Some(problem.degree.to_string()), ..self.overrides.clone() };
         overrides.manufactured = self.solution.iter().map(waving).collect();
         let dim = self.series.cell().dim();
-        let told = |found| Error::language(self.program.source(), found);
-        self.program.problem(self.name, dim, &overrides).map(shorter).map_err(told)
+        let rejected = |found| Error::language(self.program.source(), found);
+        self.program.problem(self.name, dim, &overrides).map(shorter).map_err(rejected)
     }
 
     /// Solves one more level of the series, and computes the orders up to it.

@@ -111,19 +111,19 @@ fn entry(shown: &ShownExample, cache: &std::path::Path) -> Result<String, String
     let command = format!(
         "run {path}{which} --picture docs/gallery/{example}.png --picture-size {size}{options}"
     );
-    let told = told(&command, cache)?;
+    let output = output_of(&command, cache)?;
     let (doc, lines) = excerpt(&text, blocks)?;
     let mut entry = format!("\n## [{example}](../{path})\n\n");
     if !doc.is_empty() {
         let _ = writeln!(entry, "{doc}\n");
     }
     let _ = write!(entry, "![{example}](gallery/{example}.png)\n\n```wf\n{lines}```\n\n");
-    let _ = write!(entry, "```sh\nwf {command}\n```\n\n{told}\n");
+    let _ = write!(entry, "```sh\nwf {command}\n```\n\n{output}\n");
     Ok(entry)
 }
 
 /// Runs a command, and summarises its output.
-fn told(command: &str, cache: &std::path::Path) -> Result<String, String> {
+fn output_of(command: &str, cache: &std::path::Path) -> Result<String, String> {
     let words = command.split(' ').chain(["--json", "--no-output"]);
     let mut wf = Command::new(root().join("target/release/wf"));
     wf.args(words).env("WF_CACHE_DIR", cache).current_dir(root());

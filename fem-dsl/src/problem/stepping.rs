@@ -249,18 +249,18 @@ pub enum SteppingError {
         to: f64,
     },
     /// A length that is not positive and finite.
-    #[error("`{what}`: a step of length {length}; time goes forwards, by finite steps")]
+    #[error("`{setting}`: a step of length {length}; time goes forwards, by finite steps")]
     Length {
         /// The setting.
-        what: &'static str,
+        setting: &'static str,
         /// Its value.
         length: f64,
     },
     /// A length below rounding.
-    #[error("`{what}` is {length:e}, which is lost in rounding where t = {time:e}")]
+    #[error("`{setting}` is {length:e}, which is lost in rounding where t = {time:e}")]
     Lost {
         /// The setting.
-        what: &'static str,
+        setting: &'static str,
         /// Its value.
         length: f64,
         /// The largest |t|.
@@ -268,11 +268,11 @@ pub enum SteppingError {
     },
     /// More steps or times than floating-point numbers distinguish.
     #[error(
-        "`{what}` is {length:e}: {count:.0e} of them lead to the end, where at most 1e9 can be told apart"
+        "`{setting}` is {length:e}: {count:.0e} of them lead to the end, where at most 1e9 can be told apart"
     )]
     TooMany {
         /// The setting.
-        what: &'static str,
+        setting: &'static str,
         /// Its value.
         length: f64,
         /// Their number.
@@ -293,15 +293,17 @@ impl SteppingError {
                 "let `to` be later than `from`, both of a size whose difference is a number"
                     .to_owned()
             }
-            Self::Length { what, .. } => format!("write a positive number, such as `{what}: 0.01`"),
-            Self::Lost { what, time, .. } => {
+            Self::Length { setting, .. } => {
+                format!("write a positive number, such as `{setting}: 0.01`")
+            }
+            Self::Lost { setting, time, .. } => {
                 format!(
-                    "write `{what}: {:.0e}` or more, or let time begin at 0",
+                    "write `{setting}: {:.0e}` or more, or let time begin at 0",
                     LEAST * time * 2.0
                 )
             }
-            Self::TooMany { what, length, count } => {
-                format!("write `{what}: {:.0e}` or more", length * count / MOST * 2.0)
+            Self::TooMany { setting, length, count } => {
+                format!("write `{setting}: {:.0e}` or more", length * count / MOST * 2.0)
             }
         }
     }
@@ -327,8 +329,10 @@ impl Stepping {
             return Err(SteppingError::Span { from, to });
         }
         let lengths = [("step", step), ("every", every)];
-        for (what, length) in lengths.into_iter().filter_map(|(what, of)| of.map(|of| (what, of))) {
-            check_steps(what, length, (from, to))?;
+        for (setting, length) in
+            lengths.into_iter().filter_map(|(setting, of)| of.map(|of| (setting, of)))
+        {
+            check_steps(setting, length, (from, to))?;
         }
         check_step("step", self.first(), from.abs().max(to.abs()))
     }
@@ -340,15 +344,15 @@ impl Stepping {
 ///
 /// An invalid length or one below rounding, or more steps than can be distinguished.
 pub fn check_steps(
-    what: &'static str,
+    setting: &'static str,
     length: f64,
     (from, to): (f64, f64),
 ) -> Result<(), SteppingError> {
     let count = (to - from) / length;
     if length > 0.0 && count > MOST {
-        return Err(SteppingError::TooMany { what, length, count });
+        return Err(SteppingError::TooMany { setting, length, count });
     }
-    check_step(what, length, from.abs().max(to.abs()))
+    check_step(setting, length, from.abs().max(to.abs()))
 }
 
 /// Checks that a step of some length leads from a time to another one.
@@ -356,11 +360,11 @@ pub fn check_steps(
 /// # Errors
 ///
 /// A length that is not positive and finite, or is below rounding.
-pub fn check_step(what: &'static str, length: f64, time: f64) -> Result<(), SteppingError> {
+pub fn check_step(setting: &'static str, length: f64, time: f64) -> Result<(), SteppingError> {
     match length > 0.0 && length.is_finite() {
-        false => Err(SteppingError::Length { what, length }),
+        false => Err(SteppingError::Length { setting, length }),
         true if length < LEAST * time.abs() => {
-            Err(SteppingError::Lost { what, length, time: time.abs() })
+            Err(SteppingError::Lost { setting, length, time: time.abs() })
         }
         true => Ok(()),
     }

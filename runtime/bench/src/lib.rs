@@ -348,7 +348,7 @@ pub fn input(n: usize) -> Vec<f64> {
 fn input_of(operator: &Operator) -> Vector {
     let mut x = operator.vector();
     x.set(&input(x.len()));
-    x.agree();
+    x.synchronise();
     x
 }
 

@@ -60,7 +60,7 @@ pub fn product(operator: &mut Operator) -> Result<ProductTimes, OperatorError> {
     };
     let alone = median(operator, &x, &mut || operator.apply(&x, &mut own))?;
     let messages = median(operator, &x, &mut || {
-        y.agree();
+        y.synchronise();
         Ok(())
     })?;
     let sent = sharing.lists(|unknown| unknown as u32).sent;

@@ -475,12 +475,12 @@ impl Vector {
     pub(crate) fn ramp(&mut self, period: usize) {
         if let VectorData::Remote(remote) = &mut self.data {
             remote.ramp(period);
-            return remote.agree();
+            return remote.synchronise();
         }
         let entry = |i: usize| (i % period) as f64 - (period / 2) as f64;
         let entries: Vec<f64> = (0..self.len).map(entry).collect();
         self.set(&entries);
-        self.agree();
+        self.synchronise();
     }
 
     /// Sets self_i = ±self_i with pseudo-random signs, identical in every call and consistent between processes.
@@ -492,7 +492,7 @@ impl Vector {
             let turned: Vec<f64> = turned.collect();
             self.set(&turned);
         }
-        self.agree();
+        self.synchronise();
     }
 
     /// Sets self = a·x + b·self.

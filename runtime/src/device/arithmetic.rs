@@ -91,8 +91,8 @@ pub(super) fn groups(n: usize) -> usize {
 }
 
 /// Returns the number of groups of a sum over `n` entries, some of which may be shared with other processes.
-fn groups_of(n: usize, joint: Option<&Arc<SharedEntries>>) -> usize {
-    joint.map_or_else(|| groups(n), |joint| joint.groups())
+fn groups_of(n: usize, shared: Option<&Arc<SharedEntries>>) -> usize {
+    shared.map_or_else(|| groups(n), |shared| shared.groups())
 }
 
 /// Vector kernels of one precision on a device.
@@ -105,7 +105,7 @@ pub struct Arithmetic {
     spare: Mutex<Vec<Array>>,
     failure: Mutex<Option<DeviceError>>,
     /// Shared entries of vectors, for each exchange.
-    joints: Mutex<Vec<(Weak<InterfaceExchange>, Arc<SharedEntries>)>>,
+    shared_cache: Mutex<Vec<(Weak<InterfaceExchange>, Arc<SharedEntries>)>>,
 }
 
 impl fmt::Debug for Arithmetic {
@@ -175,8 +175,8 @@ impl Arithmetic {
         layout: VectorLayout,
     ) -> Result<Arc<Self>, DeviceError> {
         let module = device.load_written(&Self::source(device.words(), precision))?;
-        let (spare, failure, joints) = (Mutex::default(), Mutex::default(), Mutex::default());
-        Ok(Arc::new(Self { device, precision, layout, module, spare, failure, joints }))
+        let (spare, failure, shared_cache) = (Mutex::default(), Mutex::default(), Mutex::default());
+        Ok(Arc::new(Self { device, precision, layout, module, spare, failure, shared_cache }))
     }
 
     /// Returns the device.
@@ -430,12 +430,12 @@ impl Arithmetic {
         written: [&mut Array; W],
         read: [&Array; R],
         scalars: &[f64],
-        joint: Option<&Arc<SharedEntries>>,
+        shared: Option<&Arc<SharedEntries>>,
     ) -> Result<PendingSums, DeviceError> {
         let operation = Self::operation(name, W, R, scalars.len())?;
         let arrays: Vec<&Array> = written.iter().map(|array| &**array).chain(read).collect();
         let scalars: Vec<_> = scalars.iter().map(|&scalar| KernelArgument::Real(scalar)).collect();
-        self.sums(name, (operation, &arrays), (&[], &scalars), joint)
+        self.sums(name, (operation, &arrays), (&[], &scalars), shared)
     }
 
     /// Runs a kernel that forms the sums of an operation.
@@ -444,17 +444,17 @@ impl Arithmetic {
         name: &'static str,
         (operation, arrays): (&VectorOperation, &[&Array]),
         (before, after): (&[KernelArgument<'_>], &[KernelArgument<'_>]),
-        joint: Option<&Arc<SharedEntries>>,
+        shared: Option<&Arc<SharedEntries>>,
     ) -> Result<PendingSums, DeviceError> {
         let n = arrays.first().map_or(0, |array| array.len());
         let partials = self.room()?;
         let mut others = before.to_vec();
         others.push(KernelArgument::Array(&partials));
         others.extend(after);
-        let groups = groups_of(n, joint);
+        let groups = groups_of(n, shared);
         self.run_by(name, (n, groups), arrays, &others)?;
         let factors: Vec<Vec<usize>> = operation.factors().collect();
-        if let Some(joint) = joint {
+        if let Some(shared) = shared {
             let (wanted, [a, b, c]) = match factors.iter().map(|own| &own[..]).collect::<Vec<_>>()[..]
             {
                 [&[a, b]] => (SumSelection::First, [a, b, b]),
@@ -462,11 +462,11 @@ impl Arithmetic {
                 [&[a, b], &[_, _, c]] => (SumSelection::Both, [a, b, c]),
                 _ => return Err(DeviceError::Mismatch { operation: name }),
             };
-            joint.settle(self, &partials, wanted, [arrays[a], arrays[b], arrays[c]])?;
+            shared.settle(self, &partials, wanted, [arrays[a], arrays[b], arrays[c]])?;
         }
-        let (arithmetic, joint) = (Arc::clone(self), joint.cloned());
+        let (arithmetic, shared) = (Arc::clone(self), shared.cloned());
         let (count, curvature) = (factors.len(), !before.is_empty());
-        Ok(PendingSums { arithmetic, partials: Some(partials), groups, count, curvature, joint })
+        Ok(PendingSums { arithmetic, partials: Some(partials), groups, count, curvature, shared })
     }
 
     /// Sets y_i = 0 for i < n.
@@ -531,7 +531,7 @@ impl Arithmetic {
         [p, q]: [&Array; 2],
         d: Option<&Array>,
         [x, r]: [&mut Array; 2],
-        joint: Option<&Arc<SharedEntries>>,
+        shared: Option<&Arc<SharedEntries>>,
     ) -> Result<PendingSums, DeviceError> {
         let before = [KernelArgument::Array(curvature.partials()?)];
         let after = [KernelArgument::Size(curvature.groups as u64), KernelArgument::Real(rz)];
@@ -539,11 +539,11 @@ impl Arithmetic {
         match d {
             Some(d) => {
                 let operation = Self::operation("step_scaled", 2, 3, 1)?;
-                self.sums("conjugate", (operation, &[x, r, p, q, d]), arguments, joint)
+                self.sums("conjugate", (operation, &[x, r, p, q, d]), arguments, shared)
             }
             None => {
                 let operation = Self::operation("step_plain", 2, 2, 1)?;
-                self.sums("conjugate_plain", (operation, &[x, r, p, q]), arguments, joint)
+                self.sums("conjugate_plain", (operation, &[x, r, p, q]), arguments, shared)
             }
         }
     }

@@ -127,7 +127,7 @@ impl Operator {
             self.engine.constraints().distribute(rate)?;
             rate.axpy(-1.0, &constants);
         }
-        rate.agree();
+        rate.synchronise();
         Ok(())
     }
 }

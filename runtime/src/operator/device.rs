@@ -193,12 +193,12 @@ impl DeviceEngine {
         &self,
         pass: KernelPass<'_>,
         y: &device::Array,
-        joint: &SharedEntries,
+        shared: &SharedEntries,
     ) -> Result<(), OperatorError> {
         let near = self.device().group().is_some_and(|devices| devices.is_near());
         let overlaps = !near && !self.coloured && self.owners.is_none();
         self.add_all(pass, y, if overlaps { CellSelection::Outer } else { CellSelection::All })?;
-        let done = joint.exchange(self.arithmetic(), y, true, &mut || match overlaps {
+        let done = shared.exchange(self.arithmetic(), y, true, &mut || match overlaps {
             true => Ok(self.add_all(pass, y, CellSelection::Inner)?),
             false => Ok(()),
         });
@@ -309,11 +309,11 @@ impl Engine for DeviceEngine {
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
         self.arithmetic().check()?;
-        let joint = y.joint().cloned();
+        let shared = y.shared_entries().cloned();
         let y = device_array_mut(y)?;
         self.constraints.begin(rows, y, self.added(pass))?;
-        match joint {
-            Some(joint) => self.add_in_common(pass, y, &joint)?,
+        match shared {
+            Some(shared) => self.add_in_common(pass, y, &shared)?,
             None => self.add_all(pass, y, CellSelection::All)?,
         }
         Ok(self.constraints.complete(rows, y)?)

@@ -434,7 +434,7 @@ impl Operator {
                 self.fits(y)?;
                 matrix.apply(x, y)?;
                 // Sums the contributions of all processes to interface rows.
-                y.add_up();
+                y.sum_shared();
                 Ok(())
             }
         }

@@ -26,7 +26,7 @@ impl Operator {
     pub(crate) fn random_direction(&self, seed: u64) -> Result<Vector, OperatorError> {
         let mut x = self.zeros();
         x.set(&self.blocks.on.noise(seed));
-        x.agree();
+        x.synchronise();
         self.without_conditions(x)
     }
 }

@@ -32,8 +32,8 @@ impl Operator {
         self.engine.prolong(self.blocks.pass(Task::Prolong, inputs), fine)?;
         // Exactly one process has written each degree of freedom.
         match naming {
-            Some(naming) => fine.agree_by(naming),
-            None => fine.agree(),
+            Some(naming) => fine.synchronise_with(naming),
+            None => fine.synchronise(),
         }
         Ok(())
     }

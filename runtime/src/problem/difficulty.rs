@@ -135,7 +135,7 @@ impl Context {
         let size = PERTURBATION * u.largest(largest).max(1.0);
         let moved = random_entries(u.len(), 5).into_iter().zip(state).map(|(x, u)| u + size * x);
         beside.set(&moved.collect::<Vec<f64>>());
-        beside.agree();
+        beside.synchronise();
         operator.linearise(&beside)?;
         if empty_row(operator, &self.on)?.is_some() {
             return Ok(None);

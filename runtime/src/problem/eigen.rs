@@ -573,7 +573,7 @@ fn inverse(
     match settings {
         PreconditionerSettings::None => return Ok(EigenPreconditioner::Identity),
         PreconditionerSettings::Jacobi => return diagonal(operator),
-        PreconditionerSettings::Multigrid(_) | PreconditionerSettings::Block(_) => {}
+        _ => {}
     }
     let why = match context.precondition(operator, &HierarchySettings::default())? {
         Ok(()) => match precondition(operator)? {

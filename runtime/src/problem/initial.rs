@@ -76,11 +76,12 @@ fn of_field_here(
         }
         ValueSource::File(stored) => {
             let wanted = ArrayRequest::new(stored, name, of_form.shape, whole(on)?);
-            let told = |error| failed(FileStatement::Initial, name, stored, error);
+            let unreadable = |error| failed(FileStatement::Initial, name, stored, error);
             let of_whole = |mesh: &Mesh, partition: &Partition| {
                 Space::new(mesh, partition, space.element(), space.components())
             };
-            let found = at_nodes(on, space, of_whole, &wanted.read().map_err(told)?, told)?;
+            let found =
+                at_nodes(on, space, of_whole, &wanted.read().map_err(unreadable)?, unreadable)?;
             notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
             found.values
         }

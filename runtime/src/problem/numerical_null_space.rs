@@ -232,7 +232,7 @@ impl TestedOperator<'_> {
     fn apply(&mut self, x: &[f64]) -> Result<Vec<f64>, RunError> {
         let mut direction: Vector = self.operator.vector();
         direction.set(x);
-        direction.agree();
+        direction.synchronise();
         let mut y = direction.like();
         self.operator.jacobian().apply(&direction, &mut y)?;
         Ok(y.to_vec())

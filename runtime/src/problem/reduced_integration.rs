@@ -23,7 +23,7 @@ const STAYS: f64 = 0.5;
 /// # Errors
 ///
 /// The matrix is singular; an operator that cannot be applied.
-pub(crate) fn check_rank(
+pub(super) fn check_rank(
     operator: &mut Operator,
     context: &Context,
     u: &Vector,
@@ -33,7 +33,7 @@ pub(crate) fn check_rank(
     let singular = || Err(PlanError::Quadrature(lost.clone()).into());
     let mut z = u.like();
     z.set(&context.on.noise(7));
-    z.agree();
+    z.synchronise();
     let mut sizes = Vec::new();
     for _ in 0..2 {
         let mut b = u.like();

@@ -129,7 +129,7 @@ pub fn solve(
 
 /// Solves by a plan, where a residual of the size of `floor` times the relative tolerance is small enough. `kept` is the
 /// state of Newton's method from solve to solve through time.
-pub(super) fn solve_planned(
+pub(crate) fn solve_planned(
     operator: &mut Operator,
     context: &Context,
     u: &mut Vector,

@@ -201,7 +201,7 @@ fn initial_state(
     let mut v = u.like();
     if let Some(rates) = initial::rates(problem, on, parameters)? {
         v.set(&rates);
-        v.agree();
+        v.synchronise();
     }
     let second = problem.form.rates.iter().any(|rate| rate.order == 2);
     Ok(TimeState { time: stepping.from, u, v, a: second.then(|| operator.vector()) })

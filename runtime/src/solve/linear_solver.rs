@@ -566,7 +566,7 @@ fn positive_inverse(jacobian: &dyn LinearOperator, d: &mut Vector) -> Result<(),
             entries[i] = random.next().unwrap_or(1.0);
         }
         z.set(&entries);
-        z.agree();
+        z.synchronise();
         jacobian.apply(&z, &mut y)?;
         y.multiply(d);
         jacobian.apply(&y, &mut z)?;

@@ -121,14 +121,14 @@ impl LeafValues {
         }
         let rank = group.rank() as u32;
         // The old leaves to send to each process, and to receive from it.
-        let mut told: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
+        let mut lists_of: BTreeMap<u32, [Vec<u32>; 2]> = BTreeMap::new();
         let layout = old.forest().coarse().layout;
         along_both(layout, [old.forest().leaves(), new.forest().leaves()], |leaf, at| {
             let (has, wants) = (old.rank_of()[leaf], new.rank_of()[at]);
             if has == wants || has != rank && wants != rank {
                 return;
             }
-            let lists = told.entry(if has == rank { wants } else { has }).or_default();
+            let lists = lists_of.entry(if has == rank { wants } else { has }).or_default();
             let list = &mut lists[usize::from(has != rank)];
             if list.last() != Some(&(leaf as u32)) {
                 list.push(leaf as u32);
@@ -142,10 +142,10 @@ impl LeafValues {
             let sent = sent.iter().flat_map(row).copied().collect();
             Parcel { with: with as usize, sent, received: vec![0.0; received.len() * each] }
         };
-        let mut parcels: Vec<Parcel> = told.iter().map(parcel).collect();
+        let mut parcels: Vec<Parcel> = lists_of.iter().map(parcel).collect();
         group.exchange(&mut parcels, &mut || {});
         let mut keys = Vec::new();
-        for ([_, received], parcel) in told.values().zip(&parcels) {
+        for ([_, received], parcel) in lists_of.values().zip(&parcels) {
             keys.extend(received.iter().map(|&leaf| old.forest().leaves()[leaf as usize]));
             rows.extend_from_slice(&parcel.received);
         }
@@ -170,7 +170,7 @@ impl LeafValues {
                 self.rows[cell * self.each + start + node * components + c]
             };
             let (mut values, known) = self::field(&there, &read, (here, space));
-            agree(group, space, &known, &mut values);
+            synchronise(group, space, &known, &mut values);
             all.extend(values);
         }
         all
@@ -178,7 +178,7 @@ impl LeafValues {
 }
 
 /// Sets shared nodes to the value of the smallest rank that knows one.
-fn agree(group: &Arc<dyn ProcessGroup>, space: &Space, known: &[bool], values: &mut [f64]) {
+fn synchronise(group: &Arc<dyn ProcessGroup>, space: &Space, known: &[bool], values: &mut [f64]) {
     let (sharing, rank) = (space.sharing(group), group.rank() as f64);
     let mut rank_of: Vec<f64> =
         known.iter().map(|known| if *known { rank } else { f64::INFINITY }).collect();

@@ -7,12 +7,10 @@ use super::VerificationProblem;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
-use crate::problem::{Context, RunError, check_rank};
+use crate::problem::{Context, Requirement, RunError, SolvePlan, solve_planned};
 use crate::processes::Reduction;
-use crate::solve::{
-    CgSettings, Continue, DirectFallback, InnerSolver, LinearOptions, NewtonOptions,
-    NonlinearSystem, Progress, Report, newton, solve_affine,
-};
+use crate::solve::{Continue, DirectFallback, InnerSolver, NonlinearSystem, Progress};
+use fem_dsl::problem::PreconditionerSettings;
 use std::time::Instant;
 
 /// Tolerance relative to R at the interpolated solution.
@@ -57,9 +55,10 @@ impl VerificationProblem {
         let context = &self.context;
         let Context { elements, on, .. } = context;
         let atol = self.rounding(operator, &u)?;
-        let report = self.solved(operator, context, &mut u, atol, observe)?;
+        let plan = (&self.plan(atol)?, 0.0);
+        let (report, _) = solve_planned(operator, context, &mut u, plan, None, observe)?;
         operator.finish()?;
-        let report = converged(report, context)?;
+        let report = report.converged()?;
         let mut u = u.to_vec();
         self.settle(&mut u)?;
         let mut found = vec![(0.0, 0.0); on.fields.len()];
@@ -78,75 +77,31 @@ impl VerificationProblem {
         })
     }
 
-    /// Solves from a state with the named linear solver, or a robust default. With several processes, the whole matrix
-    /// is factorised redundantly if a serial run would factorise it: first, or after failed iterations.
-    fn solved(
-        &self,
-        operator: &mut Operator,
-        context: &Context,
-        u: &mut Vector,
-        atol: f64,
-        observe: &mut dyn FnMut(Progress) -> Continue,
-    ) -> Result<Report, RunError> {
-        context.eliminate(operator);
-        check_rank(operator, context, u)?;
-        let named = self.named();
-        let apart = self.context.on.mesh.cut().is_some();
-        let factors = match named {
-            None => context.factors_of_one(),
-            Some(InnerSolver::Direct) if apart => DirectFallback::First,
-            Some(_) => DirectFallback::Never,
+    /// Plans the solve as a run does. With several processes and no named solver, each factorises the whole matrix where
+    /// one process would do so, or where J is not symmetric and its factors fit.
+    fn plan(&self, atol: f64) -> Result<SolvePlan, RunError> {
+        let context = &self.context;
+        let named = context.problem.solver.as_ref();
+        let mut plan = SolvePlan { rtol: RTOL, atol, strict: false, ..context.plan(named)? };
+        let linear = &mut plan.linear;
+        // The past of a stage is known on this mesh only.
+        if !context.form().rates.is_empty() {
+            linear.preconditioner.settings = PreconditionerSettings::Jacobi;
+        }
+        let factorised = match context.factors_of_one() {
+            DirectFallback::First => true,
+            DirectFallback::After { .. } => !plan.properties.is_symmetric,
+            DirectFallback::Never => false,
         };
-        let suits = context.default_linear();
-        let by = |solver| LinearOptions { solver, factors: DirectFallback::Never, ..suits };
-        let named = named.filter(|named| *named != InnerSolver::Direct || !apart);
-        let linear = named.map_or(suits, by);
-        if factors == DirectFallback::First
-            && let Some(linear) = context.by_factors(operator, u)?
-        {
-            return self.once(operator, u, (linear, ITERATIONS, atol), observe);
+        if factorised && named.is_none() {
+            (linear.solver, linear.factors) = (InnerSolver::Fgmres, DirectFallback::Never);
+            linear.factors_at_each = Some(Requirement::Preferred);
         }
-        let DirectFallback::After { iterations } = factors else {
-            return self.once(operator, u, (linear, ITERATIONS, atol), observe);
-        };
-        let start = u.clone();
-        let most = iterations.min(ITERATIONS);
-        let report = self.once(operator, u, (linear, most, atol), observe)?;
-        if report.outcome.is_success() {
-            return Ok(report);
+        match &mut plan.newton {
+            None => plan.max_iterations = ITERATIONS,
+            Some(newton) => (newton.max_inner, newton.load_steps) = (ITERATIONS, 1),
         }
-        u.copy_from(&start);
-        match context.by_factors(operator, u)? {
-            Some(linear) => self.once(operator, u, (linear, ITERATIONS, atol), observe),
-            None => Ok(report),
-        }
-    }
-
-    /// Solves from a state with one linear solver, a maximum number of iterations, and a relative or absolute
-    /// tolerance.
-    fn once(
-        &self,
-        operator: &mut Operator,
-        u: &mut Vector,
-        (linear, iterations, atol): (LinearOptions, usize, f64),
-        observe: &mut dyn FnMut(Progress) -> Continue,
-    ) -> Result<Report, RunError> {
-        let mut integrals = self.context.form().integrals.iter();
-        if integrals.all(|integral| integral.linear) {
-            let max_iterations = iterations;
-            let stop = CgSettings { rtol: RTOL, atol, max_iterations, strict: false };
-            return Ok(solve_affine(operator, u, stop, linear, observe)?);
-        }
-        let defaults = NewtonOptions::default();
-        let settings =
-            NewtonOptions { rtol: RTOL, atol, max_inner: ITERATIONS, linear, ..defaults };
-        // With a better solver as fallback, one linear solve at the limit is enough.
-        let inner = &mut |progress: Progress| match progress.iteration < iterations {
-            true => Continue::Yes,
-            false if iterations == ITERATIONS => Continue::Yes,
-            false => Continue::No,
-        };
-        Ok(newton(operator, u, settings, observe, inner)?)
+        Ok(plan)
     }
 
     /// Sets the mean of each field with a mean-value constraint to that of the known solution.
@@ -156,11 +111,6 @@ impl VerificationProblem {
             set_mean(on, *field, u, &mean(on, *field, &self.known)?)?;
         }
         Ok(())
-    }
-
-    /// Returns the named linear solver.
-    fn named(&self) -> Option<InnerSolver> {
-        self.context.problem.solver.as_ref()?.method().map(InnerSolver::from)
     }
 
     /// Estimates the norm of R(u) at the rounding-error level.
@@ -183,11 +133,4 @@ impl VerificationProblem {
         on.mesh.reduce_in_all(Reduction::Largest, &mut all);
         all
     }
-}
-
-fn converged(report: Report, context: &Context) -> Result<Report, RunError> {
-    if let Some(error) = context.failed(&report) {
-        return Err(error);
-    }
-    Ok(report.converged()?)
 }

@@ -172,7 +172,7 @@ fn one(
     };
     console.progress().say(format!("{name}: writing {} entries", system.matrix.values.len()));
     write(folder, solution.context.on.mesh.dim(), &system)?;
-    Ok(told(&problem, &system, folder, processes.group().size()))
+    Ok(report(&problem, &system, folder, processes.group().size()))
 }
 
 /// Assembles and writes the matrices of a solved eigenvalue problem.
@@ -249,7 +249,7 @@ fn write(folder: &Path, dim: usize, system: &AssembledSystem) -> Result<(), Outp
 }
 
 /// Returns the report on the result of this many processes.
-fn told(problem: &Problem, system: &AssembledSystem, folder: &Path, processes: usize) -> Report {
+fn report(problem: &Problem, system: &AssembledSystem, folder: &Path, processes: usize) -> Report {
     let (n, entries) = (system.matrix.size(), system.matrix.values.len());
     let conditions = system.constrained.iter().filter(|given| **given).count();
     let kind = if system.symmetric { "symmetric" } else { "general" };

@@ -141,7 +141,7 @@ fn probe(
             .map_err(|error| not_finite(&program, &problem, option, list, error));
         let mut vector = operator.vector();
         vector.set(&together(&**group, own)?);
-        vector.agree();
+        vector.synchronise();
         Ok::<_, Failure>(vector)
     };
     let u = nodal("--at", &arguments.at, &at, 0.0)?;

@@ -221,10 +221,10 @@ pub(crate) fn together<T>(group: &dyn ProcessGroup, own: Result<T, Failure>) -> 
     match own {
         Err(own) if first == rank => Err(own),
         own => {
-            let told = Failure::from_bytes(&all[first]).note(&note);
+            let failure = Failure::from_bytes(&all[first]).note(&note);
             Err(match own {
-                Err(mut own) => told.after(own.take_done()),
-                Ok(_) => told,
+                Err(mut own) => failure.after(own.take_done()),
+                Ok(_) => failure,
             })
         }
     }

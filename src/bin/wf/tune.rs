@@ -188,7 +188,7 @@ fn one(
     };
     let taken = if best > 0 && gain >= WORTH { best } else { 0 };
     keep((taken > 0).then_some(&PlanOverrides { shared_bytes: None, ..runs[taken].wishes }))?;
-    Ok(told(name, &machine, device, &runs, (taken, gain)))
+    Ok(report(name, &machine, device, &runs, (taken, gain)))
 }
 
 /// Describes a candidate.
@@ -244,7 +244,7 @@ fn sizes(threads: bool, strategy: Strategy, scatter: Option<Scatter>) -> Vec<Vec
 }
 
 /// Reports the measurements and the stored choice.
-fn told(
+fn report(
     name: &str,
     machine: &str,
     device: Option<&Arc<dyn Device>>,

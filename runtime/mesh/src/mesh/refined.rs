@@ -159,8 +159,8 @@ impl Mesh {
         let (sign, joined) = (JacobianSign::Negative(negative), Conformity::Oriented);
         let mut mesh = assemble(cell, order, parts, CellOrdering::Original, sign, joined)?;
         let coarse = &refined.coarse;
-        let told = |note: &&String| !note.contains(seams::TOLD);
-        mesh.notes.splice(0..0, coarse.notes.iter().filter(told).cloned());
+        let is_new = |note: &&String| !note.contains(seams::TOLD);
+        mesh.notes.splice(0..0, coarse.notes.iter().filter(is_new).cloned());
         mesh.skeleton = coarse.skeleton.clone();
         mesh.spheres = spheres;
         mesh.order_of_source = SourceOrder::Refined(Box::new(refined));

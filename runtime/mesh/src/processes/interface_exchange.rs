@@ -220,7 +220,7 @@ impl InterfaceExchange {
     }
 
     /// Sets shared entries to the value of their owner.
-    pub fn agree<T: MessageNumber>(&self, y: &mut [T]) {
+    pub fn synchronise<T: MessageNumber>(&self, y: &mut [T]) {
         self.exchanged(y, |values| values.next().unwrap_or_default());
     }
 

@@ -15,13 +15,13 @@ pub(super) struct DeviceEntries {
     arithmetic: Arc<Arithmetic>,
     array: Array,
     /// Interface entries.
-    joint: Option<Arc<SharedEntries>>,
+    shared: Option<Arc<SharedEntries>>,
 }
 
 impl Clone for DeviceEntries {
     fn clone(&self) -> Self {
         let mut copy = Self::of(&self.arithmetic, self.array.len());
-        copy.joint = self.joint.clone();
+        copy.shared = self.shared.clone();
         Self::compute("copy_from", [&mut copy], [self], &[]);
         copy
     }
@@ -38,54 +38,54 @@ impl DeviceEntries {
         let array = arithmetic.keep(arithmetic.zeros(len));
         let kind: ElementKind = arithmetic.precision().into();
         let array = array.unwrap_or_else(|| Array::nowhere(kind));
-        Self { arithmetic: Arc::clone(arithmetic), array, joint: None }
+        Self { arithmetic: Arc::clone(arithmetic), array, shared: None }
     }
 
     pub(super) fn like(&self, unknowns: usize) -> Self {
-        Self { joint: self.joint.clone(), ..Self::zeros(&self.arithmetic, unknowns) }
+        Self { shared: self.shared.clone(), ..Self::zeros(&self.arithmetic, unknowns) }
     }
 
     /// Returns the interface entries.
-    pub(super) fn joint(&self) -> Option<&Arc<SharedEntries>> {
-        self.joint.as_ref()
+    pub(super) fn shared_entries(&self) -> Option<&Arc<SharedEntries>> {
+        self.shared.as_ref()
     }
 
     /// Sets the interface entries.
-    pub(super) fn join(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>) {
-        self.joint = self.arithmetic.keep(joint);
+    pub(super) fn share(&mut self, shared: Result<Arc<SharedEntries>, DeviceError>) {
+        self.shared = self.arithmetic.keep(shared);
     }
 
     /// Removes the interface entries.
     pub(super) fn unshare(&mut self) {
-        self.joint = None;
+        self.shared = None;
     }
 
     /// Sets each y_i to the value of its lowest rank.
-    pub(super) fn agree(&mut self) {
-        if let Some(joint) = self.joint.clone() {
-            self.exchange(Ok(joint), false);
+    pub(super) fn synchronise(&mut self) {
+        if let Some(shared) = self.shared.clone() {
+            self.exchange(Ok(shared), false);
         }
     }
 
     /// Sums y_i over all processes that have it.
-    pub(super) fn add_up(&mut self) {
-        if let Some(joint) = self.joint.clone() {
-            self.exchange(Ok(joint), true);
+    pub(super) fn sum_shared(&mut self) {
+        if let Some(shared) = self.shared.clone() {
+            self.exchange(Ok(shared), true);
         }
     }
 
     /// Sets each y_i to the value of the first process in its list.
-    pub(super) fn agree_by(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>) {
-        self.exchange(joint, false);
+    pub(super) fn synchronise_with(&mut self, shared: Result<Arc<SharedEntries>, DeviceError>) {
+        self.exchange(shared, false);
     }
 
-    fn exchange(&mut self, joint: Result<Arc<SharedEntries>, DeviceError>, add: bool) {
+    fn exchange(&mut self, shared: Result<Arc<SharedEntries>, DeviceError>, add: bool) {
         let failed = |error: Box<dyn std::error::Error>| match error.downcast::<DeviceError>() {
             Ok(error) => *error,
             Err(_) => DeviceError::Foreign,
         };
         let exchange = |on: &Arc<Arithmetic>, y: &mut Array| {
-            joint?.exchange(on, y, add, &mut || Ok(())).map_err(failed)
+            shared?.exchange(on, y, add, &mut || Ok(())).map_err(failed)
         };
         self.act(exchange);
     }
@@ -202,10 +202,11 @@ impl DeviceEntries {
     ) -> PendingProducts {
         let first = written.first().map(|first| &**first).or(read.first().copied());
         let first = first.expect("a reduction has operands");
-        let (on, joint) = (Arc::clone(&first.arithmetic), first.joint.clone());
+        let (on, shared) = (Arc::clone(&first.arithmetic), first.shared.clone());
         let (written, read) = (written.map(|own| &mut own.array), read.map(|own| &own.array));
         let sums = on.check();
-        let sums = sums.and_then(|()| on.reduce(operation, written, read, scalars, joint.as_ref()));
+        let sums =
+            sums.and_then(|()| on.reduce(operation, written, read, scalars, shared.as_ref()));
         PendingProducts::new(&on, sums)
     }
 
@@ -302,7 +303,7 @@ impl DeviceEntries {
             let d = d.map(|d| &d.array);
             let written = [x, &mut r.array];
             let read = [&p.array, &q.array];
-            on.conjugate((rz, curvature), read, d, written, self.joint.as_ref())
+            on.conjugate((rz, curvature), read, d, written, self.shared.as_ref())
         });
         PendingProducts::new(on, sums)
     }

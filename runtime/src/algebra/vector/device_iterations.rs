@@ -36,7 +36,7 @@ impl DeviceIterations {
         let (Some((arithmetic, _)), true) = (like.array(), like.stays_on_devices()) else {
             return Ok(None);
         };
-        let recurrence = CgRecurrence::new(arithmetic, like.joint())?;
+        let recurrence = CgRecurrence::new(arithmetic, like.shared_entries())?;
         let arithmetic = Arc::clone(arithmetic);
         Ok(Some(Self { arithmetic, recurrence }))
     }

@@ -13,8 +13,8 @@ impl Vector {
     #[must_use]
     pub fn shared(mut self, sharing: Arc<InterfaceExchange>) -> Self {
         if let VectorData::Remote(remote) = &mut self.data {
-            let joint = remote.arithmetic().joint(&sharing, self.len);
-            remote.join(joint);
+            let shared = remote.arithmetic().shared_entries(&sharing, self.len);
+            remote.share(shared);
         }
         Self { sharing: Some(sharing), ..self }
     }
@@ -34,26 +34,26 @@ impl Vector {
     }
 
     /// Sets interface entries to the value of their lowest rank.
-    pub fn agree(&mut self) {
+    pub fn synchronise(&mut self) {
         let Some(sharing) = self.sharing.clone() else { return };
         let y = self;
-        on_device!((y), (), y.agree());
-        with_entries!((y), (), sharing.agree(y));
+        on_device!((y), (), y.synchronise());
+        with_entries!((y), (), sharing.synchronise(y));
     }
 
     /// Sums interface entries over all processes.
-    pub(crate) fn add_up(&mut self) {
+    pub(crate) fn sum_shared(&mut self) {
         let Some(sharing) = self.sharing.clone() else { return };
         let y = self;
-        on_device!((y), (), y.add_up());
+        on_device!((y), (), y.sum_shared());
         with_entries!((y), (), sharing.sum(y));
     }
 
     /// Sets interface entries to the value of their owner, which is given instead of the lowest rank.
-    pub(crate) fn agree_by(&mut self, sharing: &Arc<InterfaceExchange>) {
+    pub(crate) fn synchronise_with(&mut self, sharing: &Arc<InterfaceExchange>) {
         let (unknowns, y) = (self.len, self);
-        on_device!((y), (), y.agree_by(y.arithmetic().joint(sharing, unknowns)));
-        with_entries!((y), (), sharing.agree(y));
+        on_device!((y), (), y.synchronise_with(y.arithmetic().shared_entries(sharing, unknowns)));
+        with_entries!((y), (), sharing.synchronise(y));
     }
 
     /// Returns whether operations on vectors like it bypass the host: it has no interface entries, or devices exchange
@@ -61,7 +61,7 @@ impl Vector {
     pub(crate) fn stays_on_devices(&self) -> bool {
         match (&self.data, &self.sharing) {
             (VectorData::Remote(own), Some(_)) => {
-                own.joint().is_some_and(|joint| joint.is_on_devices(own.arithmetic()))
+                own.shared_entries().is_some_and(|shared| shared.is_on_devices(own.arithmetic()))
             }
             (VectorData::Remote(_), None) => true,
             _ => false,
@@ -69,9 +69,9 @@ impl Vector {
     }
 
     /// Returns the interface entries on a device.
-    pub(crate) fn joint(&self) -> Option<&Arc<SharedEntries>> {
+    pub(crate) fn shared_entries(&self) -> Option<&Arc<SharedEntries>> {
         match &self.data {
-            VectorData::Remote(remote) => remote.joint(),
+            VectorData::Remote(remote) => remote.shared_entries(),
             VectorData::Double(_) | VectorData::Single(_) => None,
         }
     }
@@ -183,7 +183,7 @@ mod tests {
             let mut y = [[1.0, 0.1, 2.0], [3.0, 0.2, 4.0], [5.0, 0.4, 6.0]][own];
             sharing.sum(&mut y);
             let mut agreed = [[1.0, 2.0, 3.0], [4.0, 5.0, 6.0], [7.0, 8.0, 9.0]][own];
-            sharing.agree(&mut agreed);
+            sharing.synchronise(&mut agreed);
             let vector = Vector::from_slice(&y, Precision::F64).shared(Arc::clone(&sharing));
             let ones = Vector::from_slice(&[1.0; 3], Precision::F64).shared(sharing);
             let product = ones.dot(&vector);

@@ -44,7 +44,7 @@ pub struct CgRecurrence {
     /// The number of iterations read by the host.
     known: usize,
     /// The entries shared with other processes.
-    joint: Option<Arc<SharedEntries>>,
+    shared: Option<Arc<SharedEntries>>,
 }
 
 impl Drop for CgRecurrence {
@@ -75,14 +75,14 @@ impl CgRecurrence {
     /// The capacity of the ring: the largest number of iterations between two reads.
     pub const MOST: usize = 64;
 
-    /// Allocates the scalars. `joint` are shared entries, if the devices of the processes are connected.
+    /// Allocates the scalars. `shared` are shared entries, if the devices of the processes are connected.
     ///
     /// # Errors
     ///
     /// Those of [`Device::zeros`](crate::device::Device::zeros).
     pub fn new(
         arithmetic: &Arc<Arithmetic>,
-        joint: Option<&Arc<SharedEntries>>,
+        shared: Option<&Arc<SharedEntries>>,
     ) -> Result<Self, DeviceError> {
         let mut made = Self {
             arithmetic: Arc::clone(arithmetic),
@@ -91,7 +91,7 @@ impl CgRecurrence {
             state: None,
             found: None,
             known: 0,
-            joint: joint.cloned(),
+            shared: shared.cloned(),
         };
         for array in [&mut made.products, &mut made.sums, &mut made.state, &mut made.found] {
             *array = Some(arithmetic.room()?);
@@ -125,13 +125,13 @@ impl CgRecurrence {
         wanted: SumSelection,
         of: [&Array; 3],
     ) -> Result<(), DeviceError> {
-        let Some(joint) = &self.joint else { return Ok(()) };
-        joint.settle(&self.arithmetic, sums.as_ref().ok_or(DeviceError::Foreign)?, wanted, of)
+        let Some(shared) = &self.shared else { return Ok(()) };
+        shared.settle(&self.arithmetic, sums.as_ref().ok_or(DeviceError::Foreign)?, wanted, of)
     }
 
     /// Returns the number of entries, and the number of thread groups of a sum over them.
     fn sized(&self, n: usize) -> (usize, usize) {
-        (n, groups_of(n, self.joint.as_ref()))
+        (n, groups_of(n, self.shared.as_ref()))
     }
 
     /// Updates x = x + α p, r = r − α q, r·r and r·D⁻¹r, unless stopped.

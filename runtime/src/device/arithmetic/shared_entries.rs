@@ -318,16 +318,16 @@ impl Arithmetic {
     /// # Errors
     ///
     /// Those of [`SharedEntries::new`].
-    pub fn joint(
+    pub fn shared_entries(
         &self,
         sharing: &Arc<InterfaceExchange>,
         unknowns: usize,
     ) -> Result<Arc<SharedEntries>, DeviceError> {
-        let mut known = self.joints.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.shared_cache.lock().unwrap_or_else(PoisonError::into_inner);
         known.retain(|(of, _)| of.strong_count() > 0);
         let of = Arc::as_ptr(sharing);
-        if let Some((_, joint)) = known.iter().find(|(known, _)| known.as_ptr() == of) {
-            return Ok(Arc::clone(joint));
+        if let Some((_, shared)) = known.iter().find(|(known, _)| known.as_ptr() == of) {
+            return Ok(Arc::clone(shared));
         }
         let permutes = self.layout.permutes(unknowns);
         let place = |unknown: usize| match permutes {

@@ -6,7 +6,7 @@ use crate::device::{Array, DeviceError};
 use std::sync::{Arc, PoisonError};
 
 /// Adds the group sums in the same order as a thread group of the device.
-fn add_up(partials: &[f64]) -> f64 {
+fn tree_sum(partials: &[f64]) -> f64 {
     let mut sums = [0.0; THREADS];
     for (k, partial) in partials.iter().enumerate() {
         sums[k % THREADS] += partial;
@@ -30,7 +30,7 @@ pub struct PendingSums {
     pub(super) count: usize,
     pub(super) curvature: bool,
     /// The reduction over all processes.
-    pub(super) joint: Option<Arc<SharedEntries>>,
+    pub(super) shared: Option<Arc<SharedEntries>>,
 }
 
 impl Drop for PendingSums {
@@ -55,10 +55,10 @@ impl PendingSums {
     pub fn values(&self) -> Result<SumValues, DeviceError> {
         let mut partials = vec![0.0; self.count * self.groups + usize::from(self.curvature)];
         self.arithmetic.device.read(self.partials()?, 0, bytes_mut(&mut partials))?;
-        let sum = |at: usize| add_up(&partials[at * self.groups..][..self.groups]);
+        let sum = |at: usize| tree_sum(&partials[at * self.groups..][..self.groups]);
         let mut sums: Vec<f64> = (0..self.count).map(sum).collect();
-        if let Some(joint) = &self.joint {
-            joint.total(&self.arithmetic, &mut sums);
+        if let Some(shared) = &self.shared {
+            shared.total(&self.arithmetic, &mut sums);
         }
         let first = sums[0];
         Ok(SumValues {

@@ -242,7 +242,7 @@ impl CoarseGridSolver for RedundantCoarseSolver {
         self.bottom.solve(all, found)?;
         self.maps.scatter(found, x)?;
         if x.array().is_some() {
-            x.agree();
+            x.synchronise();
         }
         Ok(())
     }

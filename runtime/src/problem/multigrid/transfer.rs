@@ -419,8 +419,8 @@ impl GridTransfer for LevelTransfer {
                 let taken: Vec<f64> = from.iter().map(|&at| numbers[at as usize]).collect();
                 coarse.set(&taken);
                 match naming {
-                    Some(naming) => coarse.agree_by(naming),
-                    None if *incomplete => coarse.agree(),
+                    Some(naming) => coarse.synchronise_with(naming),
+                    None if *incomplete => coarse.synchronise(),
                     None => {}
                 }
                 Ok(())

@@ -6,12 +6,9 @@ use super::super::plan::cost::factorisation;
 use super::super::plan::{LinearPlan, ProblemProperties, Requirement};
 use super::super::structural_null_space::in_any;
 use super::Context;
-use crate::algebra::factor::FactorError;
-use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
-use crate::solve::{Approximation, DirectFallback, InnerSolver, LinearOptions, Preconditioning};
-use std::sync::Arc;
+use crate::solve::{Approximation, DirectFallback};
 
 /// Error of a redundant factorisation without data on the whole mesh.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not defined on the whole mesh\n\
@@ -31,29 +28,6 @@ impl Context {
         let mut never = [found == DirectFallback::Never];
         in_any(&self.on.mesh, &mut never);
         if never[0] { DirectFallback::Never } else { found }
-    }
-
-    /// Returns a linear solver with redundant factors at a state; `None` if these are unavailable. A singular matrix of
-    /// a linear form is an error.
-    pub(crate) fn by_factors(
-        &self,
-        operator: &mut Operator,
-        u: &Vector,
-    ) -> Result<Option<LinearOptions>, RunError> {
-        let (solver, preconditioning) = (InnerSolver::Fgmres, Preconditioning::Approximation);
-        let defaults = LinearOptions::default();
-        let linear =
-            LinearOptions { solver, preconditioning, factors: DirectFallback::Never, ..defaults };
-        let Some(mut made) = self.at_each()? else { return Ok(None) };
-        if let (true, Err(FactorError::Singular { unknown, condition })) =
-            (self.is_linear(), made.take(u)?)
-        {
-            return Err(
-                Self { on: Arc::clone(made.whole()), ..self.clone() }.singular(unknown, condition)
-            );
-        }
-        operator.precondition_by(Some(Box::new(made)));
-        Ok(Some(linear))
     }
 
     /// Builds the redundant factorisation.

@@ -271,7 +271,7 @@ impl ExplicitIntegrator {
     pub(super) fn check(&mut self, length: f64, ends: f64) -> Result<(), RunError> {
         let mut x = self.data.state.u.like();
         x.set(&scattered(x.len()));
-        x.agree();
+        x.synchronise();
         self.bound((length, ends), x, POWERS)?;
         self.checked = self.checked.max(length);
         Ok(())

@@ -140,7 +140,7 @@ impl FormMass {
                     |at: usize| range.contains(&at) && (at - range.start) % count == component;
                 let mut product = |numbers: Vec<f64>| {
                     x.set(&numbers);
-                    x.agree();
+                    x.synchronise();
                     self.times(&x, &mut y)?;
                     Ok::<_, OperatorError>(y.to_vec())
                 };
@@ -227,7 +227,7 @@ impl FormMass {
     fn is_diagonal(&self) -> Result<bool, OperatorError> {
         let (mut x, mut y) = (self.inverse.like(), self.inverse.like());
         x.set(&scattered(self.inverse.len()));
-        x.agree();
+        x.synchronise();
         x.multiply(&self.free);
         self.times(&x, &mut y)?;
         y.multiply(&self.free);

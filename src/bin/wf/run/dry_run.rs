@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::problem::{MeshSource, Scheme, Stepping};
+use fem_dsl::problem::{MeshSource, Stepping};
 use kernels_gen::generate::elements;
 use runtime::device::Device;
 use runtime::mesh::initial::made_by_all;
@@ -107,7 +107,7 @@ pub(super) fn estimated(
     let mut text = text(name, &form.name, &counts, &estimate, (room.as_ref(), processes));
     if let Some(predicted) = &predicted {
         value["plan"] = plan(&solve, predicted);
-        text.push_str(&told(&solve, predicted));
+        text.push_str(&describe(&solve, predicted));
     }
     if let Some(eigen) = &problem.eigen {
         let properties = ProblemProperties::counted_of_modes(form, &elements, &counts, resources);
@@ -156,9 +156,10 @@ fn through_time(stepping: &Stepping, value: &mut Value) -> String {
         (None, Some(tolerance)) => format!("steps by a tolerance of {tolerance}"),
         (None, None) => "steps of a length that it finds".to_owned(),
     };
-    let solved = match scheme {
-        Scheme::RungeKutta { .. } | Scheme::Leapfrog { .. } => "no solve but with the mass",
-        _ => "the solve above is of a stage",
+    let solved = if scheme.is_explicit() {
+        "no solve but with the mass"
+    } else {
+        "the solve above is of a stage"
     };
     format!("  time        {word} from {from} to {to}, {steps}; {solved}\n")
 }
@@ -174,8 +175,8 @@ fn numbered(
             |error| LoadError::Refine { times, error: Box::new(PeriodicError::Mesh(error)) };
         counts.check_indices().map_err(|error| which.mesh(&refused(error)))?;
     }
-    let told = |found: Vec<Diagnostic>| Failure::diagnostics(which.program.source(), &found);
-    let (source, _) = which.program.mesh(which.problem, which.overrides).map_err(told)?;
+    let rejected = |found: Vec<Diagnostic>| Failure::diagnostics(which.program.source(), &found);
+    let (source, _) = which.program.mesh(which.problem, which.overrides).map_err(rejected)?;
     let MeshSource::Generator { name, arguments } = source else { return Ok(()) };
     generate::check(&name, &arguments).map_err(|error| which.mesh(&LoadError::Generate(error)))
 }
@@ -183,8 +184,8 @@ fn numbered(
 /// Returns the counts of a problem's mesh before refinement, and those of the coarser meshes of a generator.
 fn counts(which: ErrorAttribution<'_>, file: &Path) -> Result<Vec<EntityCounts>, Failure> {
     let ErrorAttribution { program, problem, overrides } = which;
-    let told = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
-    let (source, _) = program.mesh(problem, overrides).map_err(told)?;
+    let rejected = |found: Vec<Diagnostic>| Failure::diagnostics(program.source(), &found);
+    let (source, _) = program.mesh(problem, overrides).map_err(rejected)?;
     match source {
         MeshSource::Generator { name, arguments } => {
             let counts = generate::counts(&name, &arguments);
@@ -228,7 +229,7 @@ fn plan(plan: &SolvePlan, of: &Prediction) -> Value {
 }
 
 /// A plan with its prediction as a person reads it.
-fn told(plan: &SolvePlan, of: &Prediction) -> String {
+fn describe(plan: &SolvePlan, of: &Prediction) -> String {
     let by = of.preconditioner.filter(|by| *by != "none");
     let by = by.map_or_else(String::new, |by| format!(", preconditioner {by}"));
     let step = if plan.newton.is_some() { ", for a step of Newton's method" } else { "" };

@@ -126,7 +126,7 @@ impl DistributedForest {
             &keys,
             words.as_deref(),
         )?;
-        chosen.agree()?;
+        chosen.synchronise()?;
         let shared = self.meet(&mut chosen, &own, others, rank);
         let numbers: Vec<u32> = chosen.order.iter().map(|&leaf| own[leaf as usize]).collect();
         let mut mesh = chosen.mesh(numbers.clone())?;

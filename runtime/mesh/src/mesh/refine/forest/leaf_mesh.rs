@@ -43,7 +43,7 @@ impl Forest {
         let mut chosen = LeafMeshBuilder::new(coarse, self.coarse().layout, self.leaves(), words)?;
         let mut shared = None;
         if let (Some(cut), Some(times)) = (coarse.cut(), self.times()) {
-            chosen.agree()?;
+            chosen.synchronise()?;
             shared = Some((chosen.inherit(cut), chosen.order.clone(), times));
         }
         let order = chosen.order.clone();
@@ -153,7 +153,7 @@ impl<'a> LeafMeshBuilder<'a> {
     /// # Errors
     ///
     /// An index overflow.
-    pub(super) fn agree(&mut self) -> Result<(), ForestError> {
+    pub(super) fn synchronise(&mut self) -> Result<(), ForestError> {
         match self.connectivity.is_none() && !self.coarse.connectivity().is_oriented() {
             true => self.connect(),
             false => Ok(()),

@@ -56,8 +56,8 @@ impl From<ForestError> for RefineError {
 ///
 /// [`LoadError::Refine`].
 pub fn refined(mesh: Mesh, times: usize) -> Result<Mesh, LoadError> {
-    let told = |error: RefineError| LoadError::Refine { times, error: Box::new(error.into()) };
-    mesh.refined(times).map_err(told)
+    let refused = |error: RefineError| LoadError::Refine { times, error: Box::new(error.into()) };
+    mesh.refined(times).map_err(refused)
 }
 
 impl From<RefineError> for PeriodicError {

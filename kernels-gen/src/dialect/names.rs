@@ -61,7 +61,7 @@ const TAKEN_IN_RUST: &str = "
     Some None Ok Err
 
     V M LANES scatter scatter_masked scatter_run scatter_lanes scatter_long gather_masked flags gather_run gather_long
-    gather_lanes prefetch prefetch_indexed transpose columns_of columns_to
+    gather_lanes prefetch prefetch_indexed transpose columns_of columns_to fours row_of row_to BY_FOURS
 
     run entry begin end first last batch active_lanes";
 

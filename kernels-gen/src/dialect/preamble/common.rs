@@ -90,7 +90,8 @@ unsafe fn gather_lanes<const LENGTH: usize, const SCALE: usize>(source: *const T
                 from[lane] = source.add(*starts.add(lane) as usize * SCALE);
             }
             while done + 2 < LENGTH {
-                let count = if LENGTH - done < LANES { LENGTH - done } else { LANES };
+                let rest = LENGTH - done;
+                let count = if rest >= LANES { LANES } else if BY_FOURS && rest > 4 { 4 } else { rest };
                 let places = from.map(|place| place.add(done));
                 if count < LANES && count <= 4 {
                     // Whole rows of four are there where they begin at multiples of four.
@@ -146,7 +147,8 @@ unsafe fn scatter_lanes<const LENGTH: usize, const SCALE: usize, const ADD: bool
                 to[lane] = target.add(*starts.add(lane) as usize * SCALE);
             }
             while done + 2 < LENGTH {
-                let count = if LENGTH - done < LANES { LENGTH - done } else { LANES };
+                let rest = LENGTH - done;
+                let count = if rest >= LANES { LANES } else if BY_FOURS && rest > 4 { 4 } else { rest };
                 if count < LANES && count <= 4 {
                     let mut columns = [V::splat(0.0); 4];
                     for j in 0..count {

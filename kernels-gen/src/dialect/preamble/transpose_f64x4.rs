@@ -1,3 +1,6 @@
+/// Parts of rows go by masks.
+const BY_FOURS: bool = false;
+
 /// Rows to columns.
 #[inline(always)]
 fn transpose(rows: [V; LANES]) -> [V; LANES] {

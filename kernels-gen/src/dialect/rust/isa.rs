@@ -102,6 +102,12 @@ impl Isa {
             (Self::Avx512 | Self::Avx2, Precision::F64, 4) => {
                 [include_str!("../preamble/transpose_f64x4.rs"), whole]
             }
+            (Self::Avx512, Precision::F32, 16) => {
+                [include_str!("../preamble/transpose_f32x16.rs"), ""]
+            }
+            (Self::Avx512 | Self::Avx2, Precision::F32, 8) => {
+                [include_str!("../preamble/transpose_f32x8.rs"), ""]
+            }
             _ => [include_str!("../preamble/transpose_memory.rs"), whole],
         };
         let transpose = transpose.concat();

@@ -143,6 +143,7 @@ pub struct Mesh {
     order_of_source: SourceOrder,
     equispaced: bool,
     hanging: Option<hanging::HangingEntities>,
+    affine: measure::Affinity,
     /// Undistorted coordinates of a generated mesh; refinement repeats the generator's map.
     plain: Option<Box<generate::ComputationalPoints>>,
     /// The partition, if other processes have further cells.

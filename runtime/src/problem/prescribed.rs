@@ -76,10 +76,9 @@ impl ConditionSupport {
         support: &Support,
     ) -> Result<Self, RunError> {
         let space = &on.fields[field].space;
-        let points = space.points(&on.mesh, &on.partition)?;
         let (mut facets, nodes) = supports::find(&on.mesh, space, support)?;
         let nodes = held_by_any(&on.mesh, space, nodes);
-        let places = nodes.iter().map(|&node| points[node as usize]).collect();
+        let places = space.points_at(&on.mesh, &on.partition, &nodes)?;
         let normals = match trace {
             Trace::Normal => {
                 has_sides(&on.mesh, support)?;

@@ -75,6 +75,49 @@ impl Space {
         Ok(points)
     }
 
+    /// Returns the physical coordinates of some nodes, in ascending order; the same as in [`Space::points`] to the bit.
+    /// Collective if nodes hang on a distributed mesh.
+    pub(crate) fn points_at(
+        &self,
+        mesh: &Mesh,
+        partition: &Partition,
+        nodes: &[u32],
+    ) -> Result<Vec<[f64; 3]>, ElementError> {
+        if self.hanging.is_some() {
+            let all = self.points(mesh, partition)?;
+            return Ok(nodes.iter().map(|&node| all[node as usize]).collect());
+        }
+        let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
+        let table = tabulate(geometry, &self.element.points());
+        let mut points = vec![[f64::NAN; 3]; nodes.len()];
+        // A chunk writes the nodes that it is the first to touch, which are consecutive in both lists.
+        let (mut rest, mut from) = (points.as_mut_slice(), 0);
+        let mut own = Vec::new();
+        for (chunk, cells) in partition.chunks().iter().enumerate() {
+            let new = self.new_nodes(chunk);
+            let to = from + nodes[from..].partition_point(|&node| (node as usize) < new.end);
+            let (head, tail) = rest.split_at_mut(to - from);
+            if !head.is_empty() {
+                own.push((new, &nodes[from..to], head, cells.cells.clone()));
+            }
+            (rest, from) = (tail, to);
+        }
+        own.into_par_iter().each(|(new, nodes, points, cells)| {
+            let mut places = vec![u32::MAX; new.len()];
+            nodes.iter().zip(0..).for_each(|(&node, at)| places[node as usize - new.start] = at);
+            for cell in cells.rev() {
+                for (local, &node) in self.cell_nodes(cell).iter().enumerate() {
+                    let place = places.get((node as usize).wrapping_sub(new.start));
+                    if let Some(&place) = place.filter(|place| **place != u32::MAX) {
+                        let values = &table.values[local * geometry.count()..][..geometry.count()];
+                        points[place as usize] = mesh.place_of(cell, values);
+                    }
+                }
+            }
+        });
+        Ok(points)
+    }
+
     /// Returns the nodal values of a function, node-major with interleaved components: `f` writes its components at a
     /// point.
     pub fn interpolate(

@@ -178,6 +178,9 @@ fn assert_conforming(mesh: &Mesh, partition: &Partition, space: &Space) {
     }
     let places: BTreeSet<[i64; 3]> = points.iter().map(key).collect();
     assert_eq!(places.len(), space.n_nodes(), "{element}");
+    let some: Vec<u32> = (0..space.n_nodes() as u32).filter(|node| node % 7 < 2).collect();
+    let own = space.points_at(mesh, partition, &some).expect("points");
+    assert_eq!(own, some.iter().map(|&node| points[node as usize]).collect::<Vec<_>>());
 }
 
 #[test]

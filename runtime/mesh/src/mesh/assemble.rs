@@ -9,6 +9,7 @@ use super::{
     Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, SourceOrder, Topology, cell_orientation,
     conformity, index, measure, order, seams, sides, untangle,
 };
+use crate::support::parallel::*;
 use std::collections::{BTreeMap, HashMap};
 
 /// Knowledge about the conformity of the input.
@@ -51,7 +52,7 @@ pub fn assemble(
             done.cells, done.nodes
         ));
     }
-    measure::check_cells(&shape, &parts, sign)?;
+    let affine = measure::check_cells(&shape, &parts, sign)?;
     if arrange == CellOrdering::Sorted {
         orient_cells(&shape, &mut parts)?;
         sort_cells(&shape, &mut parts);
@@ -62,8 +63,15 @@ pub fn assemble(
     }
     let topology = Topology::new(cell, n_vertices, shape.all_vertices(&parts.nodes))?;
     check_branching(&shape, &parts, &topology)?;
-    sides::check_sides(&shape, &parts, &topology)?;
-    if let Some(tolerance) = seams::tolerance(&topology, &parts.points) {
+    // Generators and coarsening join cells side by side.
+    let tolerance = match joined {
+        Conformity::Conforming => None,
+        Conformity::Oriented | Conformity::Unknown => {
+            sides::check_sides(&shape, &parts, &topology)?;
+            seams::tolerance(&topology, &parts.points)
+        }
+    };
+    if let Some(tolerance) = tolerance {
         if joined == Conformity::Unknown {
             conformity::check_apart(&shape, &parts, &topology, tolerance)?;
         }
@@ -91,6 +99,7 @@ pub fn assemble(
             .map_or(SourceOrder::Native, |places| SourceOrder::Listed(Box::new(places))),
         equispaced: false,
         hanging: None,
+        affine,
         plain: None,
         cut: None,
     })
@@ -106,12 +115,10 @@ fn check(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
     index(parts.points.len(), "points")?;
     index(parts.nodes.len(), "cell nodes")?;
     let (n_points, n_cells) = (parts.points.len(), parts.nodes.len() / shape.nodes);
-    for (i, &node) in parts.nodes.iter().enumerate() {
-        if node as usize >= n_points {
-            let place = format!("cell {}", i / shape.nodes);
-            let (what, count) = ("point", n_points);
-            return Err(MeshError::OutOfRange { place, what, index: node, count });
-        }
+    let outside = |(i, &node): (usize, &u32)| (node as usize >= n_points).then_some((i, node));
+    if let Some((i, index)) = parts.nodes.par_iter().enumerate().first(outside) {
+        let place = format!("cell {}", i / shape.nodes);
+        return Err(MeshError::OutOfRange { place, what: "point", index, count: n_points });
     }
     for (tag, cells) in &parts.cells {
         if let Some(&index) = cells.iter().find(|&&c| c as usize >= n_cells) {
@@ -139,33 +146,36 @@ fn check(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
 }
 
 fn check_points(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
-    for &node in &parts.nodes {
-        let (point, at) = (node as usize, parts.points[node as usize]);
-        if at.iter().any(|x| !x.is_finite()) {
-            return Err(MeshError::Point { point, at, problem: "is not finite" });
-        }
-        if shape.cell.dim() == 2 && at[2] != 0.0 {
-            let problem = "lies outside the plane z = 0 of a two-dimensional mesh";
-            return Err(MeshError::Point { point, at, problem });
-        }
-    }
-    Ok(())
+    let flat = shape.cell.dim() == 2;
+    let bad = |&node: &u32| {
+        let at = parts.points[node as usize];
+        let problem = match at.iter().any(|x| !x.is_finite()) {
+            true => "is not finite",
+            false if flat && at[2] != 0.0 => {
+                "lies outside the plane z = 0 of a two-dimensional mesh"
+            }
+            false => return None,
+        };
+        Some(MeshError::Point { point: node as usize, at, problem })
+    };
+    parts.nodes.par_iter().first(bad).map_or(Ok(()), Err)
 }
 
 fn check_repeated(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
-    for (cell, nodes) in parts.nodes.chunks_exact(shape.nodes).enumerate() {
+    let repeated = |(cell, nodes): (usize, &[u32])| {
         let mut vertices = [u32::MAX; 8];
         for (slot, vertex) in vertices.iter_mut().zip(shape.vertices(nodes)) {
             *slot = vertex;
         }
         vertices.sort_unstable();
-        let twice = vertices.windows(2).find(|w| w[0] == w[1] && w[0] != u32::MAX);
-        if let Some(twice) = twice {
-            let cell = shape.name(parts, cell);
-            return Err(MeshError::Repeated { cell, point: twice[0] });
-        }
+        let twice = vertices.windows(2).find(|w| w[0] == w[1] && w[0] != u32::MAX)?;
+        Some((cell, twice[0]))
+    };
+    let cells = parts.nodes.par_chunks_exact(shape.nodes).enumerate();
+    match cells.first(repeated) {
+        None => Ok(()),
+        Some((cell, point)) => Err(MeshError::Repeated { cell: shape.name(parts, cell), point }),
     }
-    Ok(())
 }
 
 fn orient_cells(shape: &CellShape, parts: &mut MeshData) -> Result<(), MeshError> {

@@ -20,6 +20,7 @@ pub(crate) use partitioning::deal;
 pub(crate) use refined_part::{SharedEntityCollector, WholeMeshEmbedding};
 
 use super::generate::ComputationalPoints;
+use super::measure::Affinity;
 use super::periodic::PeriodicError;
 use super::{CoarsenedMesh, CoarseningError, Facet, Mesh, Topology, hanging};
 use crate::processes::{ProcessGroup, Reduction, total};
@@ -394,6 +395,7 @@ impl WholeMesh {
             order_of_source: super::SourceOrder::Native,
             equispaced: whole.equispaced,
             hanging,
+            affine: Affinity::default(),
             plain,
             cut: Some(Arc::new(PartInterface {
                 group: Arc::clone(group),

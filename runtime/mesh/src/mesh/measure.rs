@@ -8,6 +8,8 @@ use super::shape::CellShape;
 use super::{Cell, Mesh, MeshData, MeshError};
 use crate::support::parallel::*;
 use kernels_gen::element::{Lagrange, Rule, default_rule, tabulate};
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 /// Expected sign of the Jacobian determinants.
 #[derive(Clone, Copy, Debug)]
@@ -104,41 +106,133 @@ pub(super) fn rule(cell: Cell, order: usize) -> Rule {
 /// Cells per task.
 const CHUNK: usize = 4096;
 
-/// Returns an error for the first inverted or degenerate cell.
+/// Whether all cells are affine; computed at most once. Equality of meshes ignores it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Affinity(OnceLock<bool>);
+
+impl Affinity {
+    /// Creates a known value.
+    pub(super) fn known(all: bool) -> Self {
+        Self(OnceLock::from(all))
+    }
+}
+
+impl PartialEq for Affinity {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+/// The affine map through some vertices of a cell, with which its other nodes are compared.
+struct AffineMap<'a> {
+    shape: &'a CellShape,
+    /// The node of vertex 0, and its neighbour along each axis.
+    origin: usize,
+    tips: [usize; 3],
+    /// Pairs of vertices, of which one pair of an affine cell has the largest distance.
+    diagonals: Vec<[usize; 2]>,
+}
+
+impl<'a> AffineMap<'a> {
+    fn new(shape: &'a CellShape) -> Self {
+        let (cell, nodes) = (shape.cell, &shape.vertex_nodes);
+        let tip = |axis: usize| match (axis < cell.dim(), cell.is_tensor()) {
+            (true, true) => nodes[1 << axis],
+            (true, false) => nodes[axis + 1],
+            (false, _) => nodes[0],
+        };
+        let count = nodes.len();
+        let diagonals = match cell.is_tensor() {
+            true => (0..count / 2).map(|v| [nodes[v], nodes[count - 1 - v]]).collect(),
+            false => (0..count).flat_map(|v| (0..v).map(move |w| [nodes[v], nodes[w]])).collect(),
+        };
+        Self { shape, origin: nodes[0], tips: [0, 1, 2].map(tip), diagonals }
+    }
+
+    /// Returns the largest distance between two vertices of an affine cell with these nodes.
+    fn diameter(&self, x: &[[f64; 3]]) -> f64 {
+        let square = |&[v, w]: &[usize; 2]| {
+            (0..3).map(|c| (x[v][c] - x[w][c]) * (x[v][c] - x[w][c])).sum::<f64>()
+        };
+        self.diagonals.iter().map(square).fold(0.0, f64::max).sqrt()
+    }
+
+    /// Returns whether all nodes of a cell are images under the map, up to rounding of coordinates of its size.
+    fn holds(&self, x: &[[f64; 3]], diameter: f64) -> bool {
+        let origin = x[self.origin];
+        let size = origin.iter().fold(diameter, |size, x| size.max(x.abs()));
+        let edges = self.tips.map(|tip| [0, 1, 2].map(|c| x[tip][c] - origin[c]));
+        x.iter().zip(&self.shape.coordinates).all(|(x, s)| {
+            (0..3).all(|c| {
+                let affine =
+                    origin[c] + s[0] * edges[0][c] + s[1] * edges[1][c] + s[2] * edges[2][c];
+                (affine - x[c]).abs() <= ROUNDING * size
+            })
+        })
+    }
+
+    /// Returns det J.
+    fn determinant(&self, x: &[[f64; 3]]) -> f64 {
+        let [a, b, c] = self.tips.map(|tip| [0, 1, 2].map(|k| x[tip][k] - x[self.origin][k]));
+        let z = a[0] * b[1] - a[1] * b[0];
+        if self.shape.cell.dim() == 2 {
+            return z;
+        }
+        (a[1] * b[2] - a[2] * b[1]) * c[0] + (a[2] * b[0] - a[0] * b[2]) * c[1] + z * c[2]
+    }
+}
+
+/// Returns an error for the first inverted or degenerate cell; else whether all cells are affine. An affine cell is
+/// judged by its one determinant, unless rounding of its coordinates hides its shape.
 pub(super) fn check_cells(
     shape: &CellShape,
     parts: &MeshData,
     sign: JacobianSign<'_>,
-) -> Result<(), MeshError> {
+) -> Result<Affinity, MeshError> {
     let inside = rule(shape.cell, shape.element.degree()).points();
     let inner = Gradients::new(shape, &inside);
     let straight = shape.cell.is_tensor() && shape.element.degree() == 1;
     let corners = if straight { shape.cell.vertices() } else { Vec::new() };
     let corner = Gradients::new(shape, &corners);
-    let smallest = |cell: usize, nodes: &[u32]| -> (f64, f64) {
-        let at = |g: &Gradients, q| g.determinant(q, points(parts, nodes));
-        let scale = diameter(shape, parts, nodes).powi(shape.cell.dim() as i32);
-        let flip = match sign {
-            JacobianSign::Negative(cells) if cells[cell] => -1.0,
-            _ => 1.0,
-        };
-        let least =
-            |g: &Gradients| (0..g.n_points()).map(|q| flip * at(g, q)).fold(f64::INFINITY, lesser);
+    let flip = |cell: usize| match sign {
+        JacobianSign::Negative(cells) if cells[cell] => -1.0,
+        _ => 1.0,
+    };
+    let smallest = |cell: usize, x: &[[f64; 3]]| -> (f64, f64) {
+        let vertices = shape.vertex_nodes.iter().map(|&node| x[node]);
+        let scale = largest_distance(vertices).powi(shape.cell.dim() as i32);
+        let at = |g: &Gradients, q| flip(cell) * g.determinant(q, x.iter().copied());
+        let least = |g: &Gradients| (0..g.n_points()).map(|q| at(g, q)).fold(f64::INFINITY, lesser);
         // A corner may be flat (an angle of 180°) but not folded.
         let folded = Some(least(&corner)).filter(|&det| det < -FLAT * scale);
         (lesser(least(&inner), folded.unwrap_or(f64::INFINITY)), scale)
     };
+    // A NaN counts as bad.
+    let good = |determinant: f64, scale: f64| determinant > FLAT * scale && determinant.is_finite();
+    let (map, all) = (AffineMap::new(shape), AtomicBool::new(true));
     let bad = parts.nodes.par_chunks(CHUNK * shape.nodes).enumerate().first(|(chunk, cells)| {
-        cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
+        let (mut x, mut affine) = (vec![[0.0; 3]; shape.nodes], true);
+        let found = cells.chunks_exact(shape.nodes).enumerate().find_map(|(i, nodes)| {
             let cell = chunk * CHUNK + i;
-            let (determinant, scale) = smallest(cell, nodes);
-            // A NaN counts as bad.
-            let good = determinant > FLAT * scale && determinant.is_finite();
-            (!good).then_some((cell, determinant, scale))
-        })
+            x.iter_mut().zip(nodes).for_each(|(x, &node)| *x = parts.points[node as usize]);
+            let diameter = map.diameter(&x);
+            let is_affine = map.holds(&x, diameter);
+            affine &= is_affine;
+            let sharp = x[0].iter().all(|x| x.abs() <= SHARP * diameter);
+            let scale = diameter.powi(shape.cell.dim() as i32);
+            if is_affine && sharp && good(flip(cell) * map.determinant(&x), scale) {
+                return None;
+            }
+            let (determinant, scale) = smallest(cell, &x);
+            (!good(determinant, scale)).then_some((cell, determinant, scale))
+        });
+        if !affine {
+            all.store(false, Relaxed);
+        }
+        found
     });
     match bad {
-        None => Ok(()),
+        None => Ok(Affinity::known(all.into_inner())),
         Some((cell, determinant, usual)) => {
             Err(MeshError::Inverted { cell: shape.name(parts, cell), determinant, usual })
         }
@@ -153,13 +247,8 @@ fn lesser(a: f64, b: f64) -> f64 {
 /// A determinant below this, relative to the diameter's power, counts as 0.
 const FLAT: f64 = 1e-13;
 
-fn points<'a>(parts: &'a MeshData, nodes: &'a [u32]) -> impl Iterator<Item = [f64; 3]> + 'a {
-    nodes.iter().map(|&i| parts.points[i as usize])
-}
-
-fn diameter(shape: &CellShape, parts: &MeshData, nodes: &[u32]) -> f64 {
-    largest_distance(shape.vertices(nodes).map(|v| parts.points[v as usize]))
-}
+/// Coordinates of a cell, relative to its diameter, up to which their rounding does not hide its shape.
+const SHARP: f64 = 1e6;
 
 /// Returns the largest distance between two of at most eight points.
 pub fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
@@ -206,24 +295,14 @@ impl Mesh {
 
     /// Returns whether every cell is an affine image of the reference cell, up to rounding.
     pub fn is_affine(&self) -> bool {
-        if !self.cell.is_tensor() && self.order == 1 {
-            return true;
-        }
-        let Ok(shape) = CellShape::new(self.cell, self.order) else { return false };
-        // Vertex 0 and its neighbour along each axis span the affine map.
-        let tips: Vec<usize> =
-            (0..self.dim()).map(|a| if self.cell.is_tensor() { 1 << a } else { a + 1 }).collect();
-        (0..self.n_cells()).into_par_iter().holds(|cell| {
-            let vertex = |v: usize| self.points[self.vertices(cell)[v] as usize];
-            let origin = vertex(0);
-            let size = origin.iter().fold(self.diameter(cell), |s, x| s.max(x.abs()));
-            self.cell_nodes(cell).iter().zip(&shape.coordinates).all(|(&node, at)| {
-                (0..self.dim()).all(|c| {
-                    let affine = tips
-                        .iter()
-                        .zip(at)
-                        .fold(origin[c], |x, (&tip, s)| x + s * (vertex(tip)[c] - origin[c]));
-                    (affine - self.points[node as usize][c]).abs() <= ROUNDING * size
+        *self.affine.0.get_or_init(|| {
+            let Ok(shape) = CellShape::new(self.cell, self.order) else { return false };
+            let map = AffineMap::new(&shape);
+            self.nodes.par_chunks(CHUNK * shape.nodes).holds(|cells| {
+                let mut x = vec![[0.0; 3]; shape.nodes];
+                cells.chunks_exact(shape.nodes).all(|nodes| {
+                    x.iter_mut().zip(nodes).for_each(|(x, &node)| *x = self.points[node as usize]);
+                    map.holds(&x, map.diameter(&x))
                 })
             })
         })

@@ -124,7 +124,7 @@ impl Mesh {
         let mirrored = coarse.mirrored();
         let negative: Vec<bool> = refined.parents().map(|parent| mirrored[parent]).collect();
         let parts = MeshData { points, nodes, ..MeshData::default() };
-        measure::check_cells(&shape, &parts, JacobianSign::Negative(&negative))?;
+        let affine = measure::check_cells(&shape, &parts, JacobianSign::Negative(&negative))?;
         Ok(Mesh {
             cell: coarse.cell,
             order: coarse.order,
@@ -142,6 +142,7 @@ impl Mesh {
             order_of_source: SourceOrder::Refined(Box::new(refined)),
             equispaced: false,
             hanging: None,
+            affine,
             plain: None,
             cut: None,
         })
@@ -267,7 +268,8 @@ impl Mesh {
         let shape = CellShape::new(self.cell, self.order)?;
         let (points, nodes) = (self.points.clone(), self.nodes.clone());
         let parts = MeshData { points, nodes, ..MeshData::default() };
-        measure::check_cells(&shape, &parts, JacobianSign::Negative(&self.mirrored()))
+        measure::check_cells(&shape, &parts, JacobianSign::Negative(&self.mirrored()))?;
+        Ok(())
     }
 
     /// Maps refined points from the computational to the physical domain.

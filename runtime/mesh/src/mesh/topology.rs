@@ -127,17 +127,17 @@ impl Entities {
         }
         let (m, k) = (locals.len(), locals[0].len());
         let n_places = super::index(cells.len() * m, "cell entities")? as usize;
-        let key = |place: usize| sorted_vertices(cells, locals, place);
-        let buckets = Buckets::new(cells.n_vertices, n_places, |place| key(place)[0]);
+        let buckets = Buckets::by_smallest_vertex(cells, locals);
 
         // `leader`: the first place with the same entity; `shared`: the number of such places, stored at the leader.
         // Buckets are disjoint.
-        let zeros = |n: usize| (0..n).into_par_iter().map(|_| AtomicU32::new(0)).listed();
-        let (leader, shared): (Vec<AtomicU32>, Vec<AtomicU32>) = (zeros(n_places), zeros(n_places));
+        let leader = zeros(n_places);
+        let shared = zeros(n_places);
         let vertices = (0..cells.n_vertices).into_par_iter().with_min_len(GRAIN);
         vertices.each_with(Vec::new, |bucket, vertex| {
             bucket.clear();
-            bucket.extend(buckets.of(vertex).iter().map(|&p| (key(p as usize), p)));
+            let keys = buckets.of(vertex).map(|p| (sorted_vertices(cells, locals, p), p));
+            bucket.extend(keys);
             bucket.sort_unstable();
             for same in bucket.chunk_by(|a, b| a.0 == b.0) {
                 let first = same[0].1;
@@ -166,8 +166,8 @@ impl Entities {
         let of_cell = places.map(own).listed();
         let mut vertices = vec![0; firsts.len() * k];
         vertices.par_chunks_exact_mut(k).zip(&firsts).each(|(entity, &place)| {
-            let place = place as usize;
-            let (cell, local) = (cells.of(place / m), locals[place % m]);
+            let (cell, local) = cell_of(place, m);
+            let (cell, local) = (cells.of(cell), locals[local]);
             entity.iter_mut().zip(local).for_each(|(vertex, &v)| *vertex = cell[v]);
         });
         Ok(Entities {
@@ -231,31 +231,63 @@ impl<'a> CellVertices<'a> {
     }
 }
 
+/// Returns the cell and the local number of a place. Divisors that the compiler knows take a third of the time.
+fn cell_of(place: u32, per_cell: usize) -> (usize, usize) {
+    let (cell, local) = match per_cell {
+        12 => (place / 12, place % 12),
+        6 => (place / 6, place % 6),
+        4 => (place / 4, place % 4),
+        3 => (place / 3, place % 3),
+        other => (place / other as u32, place % other as u32),
+    };
+    (cell as usize, local as usize)
+}
+
 /// Returns the vertices of the entity at a place (cell · entities a cell + local number), ascending.
-fn sorted_vertices(cells: CellVertices<'_>, locals: &[&[usize]], place: usize) -> [u32; 4] {
-    let (cell, local) = (cells.of(place / locals.len()), locals[place % locals.len()]);
+fn sorted_vertices(cells: CellVertices<'_>, locals: &[&[usize]], place: u32) -> [u32; 4] {
+    let (cell, local) = cell_of(place, locals.len());
+    let (vertices, local) = (cells.of(cell), locals[local]);
     let mut key = [u32::MAX; 4];
     for (slot, &v) in key.iter_mut().zip(local) {
-        *slot = cell[v];
+        *slot = vertices[v];
     }
-    key.sort_unstable();
+    match local.len() {
+        2 => key[..2].sort_unstable(),
+        3 => key[..3].sort_unstable(),
+        _ => key.sort_unstable(),
+    }
     key
 }
 
-/// Items grouped by a small integer, in no order.
+/// Calls `f` with each place and the smallest vertex of its entity.
+fn each_place(cells: CellVertices<'_>, locals: &[&[usize]], f: impl Fn(usize, u32) + Sync) {
+    (0..cells.len()).into_par_iter().with_min_len(GRAIN).each(|cell| {
+        let vertices = cells.of(cell);
+        for (local, of) in locals.iter().enumerate() {
+            let smallest = of.iter().fold(u32::MAX, |least, &v| least.min(vertices[v]));
+            f(cell * locals.len() + local, smallest);
+        }
+    });
+}
+
+/// Returns zeros that several threads may change.
+fn zeros(n: usize) -> Vec<AtomicU32> {
+    (0..n).map(|_| AtomicU32::new(0)).collect()
+}
+
+/// Places of entities grouped by the smallest vertex, in no order.
 struct Buckets {
     starts: Vec<u32>,
-    items: Vec<u32>,
+    items: Vec<AtomicU32>,
 }
 
 impl Buckets {
-    fn new(n: usize, n_items: usize, of: impl Fn(usize) -> u32 + Sync) -> Buckets {
-        let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
-        let items = || (0..n_items).into_par_iter().with_min_len(GRAIN);
-        items().each(|item| {
-            counts[of(item) as usize].fetch_add(1, Relaxed);
+    fn by_smallest_vertex(cells: CellVertices<'_>, locals: &[&[usize]]) -> Buckets {
+        let counts = zeros(cells.n_vertices);
+        each_place(cells, locals, |_, vertex| {
+            counts[vertex as usize].fetch_add(1, Relaxed);
         });
-        let mut starts = Vec::with_capacity(n + 1);
+        let mut starts = Vec::with_capacity(counts.len() + 1);
         let mut next = 0;
         starts.push(next);
         for count in &counts {
@@ -263,16 +295,17 @@ impl Buckets {
             next += count.swap(first, Relaxed);
             starts.push(next);
         }
-        let places: Vec<AtomicU32> = items().map(|_| AtomicU32::new(0)).listed();
-        items().each(|item| {
-            let place = counts[of(item) as usize].fetch_add(1, Relaxed);
-            places[place as usize].store(item as u32, Relaxed);
+        let items = zeros(cells.len() * locals.len());
+        each_place(cells, locals, |place, vertex| {
+            let at = counts[vertex as usize].fetch_add(1, Relaxed);
+            items[at as usize].store(place as u32, Relaxed);
         });
-        Buckets { starts, items: places.into_par_iter().map(AtomicU32::into_inner).listed() }
+        Buckets { starts, items }
     }
 
-    fn of(&self, bucket: usize) -> &[u32] {
-        &self.items[self.starts[bucket] as usize..self.starts[bucket + 1] as usize]
+    fn of(&self, vertex: usize) -> impl Iterator<Item = u32> {
+        let items = &self.items[self.starts[vertex] as usize..self.starts[vertex + 1] as usize];
+        items.iter().map(|item| item.load(Relaxed))
     }
 }
 
@@ -512,21 +545,29 @@ impl Topology {
     /// Returns all facets of exactly one cell, in cell order.
     pub fn boundary(&self) -> Vec<Facet> {
         let facets = self.facets();
-        let mut boundary = Vec::new();
-        for cell in 0..self.n_cells() {
-            for (local, &entity) in facets.of_cell(cell).iter().enumerate() {
-                if facets.n_cells(entity as usize) == 1 {
-                    boundary.push(Facet { cell: cell as u32, local: local as u8 });
-                }
-            }
-        }
+        let single = (0..facets.len()).filter(|&entity| facets.n_cells(entity) == 1);
+        let mut boundary: Vec<Facet> = single
+            .map(|entity| {
+                let (cell, local) = facets.first_cell(entity);
+                Facet { cell: cell as u32, local: local as u8 }
+            })
+            .collect();
+        boundary.sort_unstable();
         boundary
     }
 
+    /// Returns whether the vertices of edges and faces have the entity's own order in all cells. Two vertices determine
+    /// the order of a face.
     fn all_agree(&self) -> bool {
-        (0..self.n_cells()).all(|cell| {
-            (0..self.cell.entities(1).len()).all(|e| !self.edge_reversed(cell, e))
-                && (0..faces(self.cell).len()).all(|f| self.face_orientation(cell, f) == 0)
+        let lists = [(&self.edges, self.cell.entities(1), 1), (&self.faces, faces(self.cell), 2)];
+        (0..self.n_cells()).into_par_iter().with_min_len(GRAIN).holds(|cell| {
+            let vertices = self.vertices(cell);
+            lists.iter().all(|(entities, locals, count)| {
+                locals.iter().zip(entities.of_cell(cell)).all(|(local, &entity)| {
+                    let own = entities.vertices(entity as usize);
+                    own.iter().zip(*local).take(*count).all(|(&own, &v)| own == vertices[v])
+                })
+            })
         })
     }
 }

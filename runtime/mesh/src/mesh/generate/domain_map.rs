@@ -5,6 +5,7 @@
 //! therefore gives the mesh of the generator itself.
 
 use crate::mesh::Mesh;
+use crate::mesh::measure::Affinity;
 use std::f64::consts::{FRAC_PI_4, PI};
 
 /// A grid of cells in a box.
@@ -68,6 +69,7 @@ impl Mesh {
     pub(super) fn place_by(&mut self, world: DomainMap) {
         let placed = self.points.iter().map(|&q| world.place(q)).collect();
         let points = std::mem::replace(&mut self.points, placed);
+        self.affine = Affinity::default();
         self.plain = Some(Box::new(ComputationalPoints { points, world }));
     }
 }

@@ -106,7 +106,7 @@ pub(super) fn rule(cell: Cell, order: usize) -> Rule {
 /// Cells per task.
 const CHUNK: usize = 4096;
 
-/// Whether all cells are affine; computed at most once. Equality of meshes ignores it.
+/// Affinity of all cells, computed at most once. Equality of meshes ignores it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Affinity(OnceLock<bool>);
 

@@ -4,7 +4,7 @@
 //! Large buffers are therefore aligned to 2 MiB and marked with `MADV_HUGEPAGE` before first touch, small ones to a
 //! cache line.
 
-use std::alloc::{Layout, alloc, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fmt;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -19,6 +19,8 @@ pub const PADDING: usize = 128;
 const LINE: usize = 64;
 /// A large page; buffers of at least this size are aligned to it.
 const PAGE: usize = 2 << 20;
+/// The alignment up to which the system's allocator gives memory that is zero already.
+const LEAST: usize = 8;
 
 mod sealed {
     pub trait SealedElement {}
@@ -46,6 +48,8 @@ plain!(f64, f32, u64, u32, u16, u8, i64, i32);
 pub struct Buffer<T: PlainNumber> {
     pointer: NonNull<T>,
     len: usize,
+    /// The allocation.
+    start: NonNull<u8>,
     layout: Layout,
     owns: PhantomData<T>,
 }
@@ -56,17 +60,32 @@ unsafe impl<T: PlainNumber> Send for Buffer<T> {}
 unsafe impl<T: PlainNumber> Sync for Buffer<T> {}
 
 impl<T: PlainNumber> Buffer<T> {
-    /// Creates a buffer of `len` zeros.
+    /// Creates a buffer of `len` zeros. The system clears the pages of a large one when they are touched, so that the
+    /// threads that fill it share the work.
     ///
     /// # Panics
     ///
     /// The size in bytes overflows. A failed allocation ends the program, as for `Vec`.
     pub fn zeroed(len: usize) -> Self {
         let layout = layout_for::<T>(len);
-        let raw = allocate(layout);
-        // SAFETY: `raw` is a new allocation of `layout.size()` bytes, and all-zero bytes are a valid `T`.
-        unsafe { raw.as_ptr().write_bytes(0, layout.size()) };
-        Self { pointer: raw.cast(), len, layout, owns: PhantomData }
+        if layout.align() < PAGE {
+            let start = allocate(layout);
+            // SAFETY: `start` is a new allocation of `layout.size()` bytes, and all-zero bytes are a valid `T`.
+            unsafe { start.as_ptr().write_bytes(0, layout.size()) };
+            return Self { pointer: start.cast(), len, start, layout, owns: PhantomData };
+        }
+        // Rust clears aligned memory itself, so it is aligned here.
+        let bytes = layout.size().checked_add(PAGE);
+        let layout = bytes.and_then(|bytes| Layout::from_size_align(bytes, LEAST).ok());
+        let layout = layout.expect("the size of a buffer should fit into the address space");
+        // SAFETY: the size is at least `PAGE`, so it is not zero.
+        let raw = unsafe { alloc_zeroed(layout) };
+        let Some(start) = NonNull::new(raw) else { handle_alloc_error(layout) };
+        let skipped = start.as_ptr().align_offset(PAGE);
+        // SAFETY: at most `PAGE - 1` bytes are skipped, and the allocation has `PAGE` more than the elements and the padding.
+        let pointer = unsafe { start.add(skipped) };
+        advise(pointer, layout.size() - PAGE);
+        Self { pointer: pointer.cast(), len, start, layout, owns: PhantomData }
     }
 
     /// Creates a buffer whose element `i` is `value(i)`; memory is touched once.
@@ -77,15 +96,15 @@ impl<T: PlainNumber> Buffer<T> {
     pub fn from_fn(len: usize, mut value: impl FnMut(usize) -> T) -> Self {
         let layout = layout_for::<T>(len);
         // The length stays 0 until every element is written: a panic in `value` frees the memory without exposing it.
-        let raw = allocate(layout);
-        let mut buffer = Self { pointer: raw.cast(), len: 0, layout, owns: PhantomData };
+        let start = allocate(layout);
+        let mut buffer = Self { pointer: start.cast(), len: 0, start, layout, owns: PhantomData };
         for i in 0..len {
             // SAFETY: `i < len`, and the allocation holds `len` elements.
             unsafe { buffer.pointer.add(i).write(value(i)) };
         }
         let used = len * size_of::<T>();
         // SAFETY: `layout.size()` is at least `used`, which `layout_for` checked for overflow.
-        unsafe { raw.add(used).write_bytes(0, layout.size() - used) };
+        unsafe { start.add(used).write_bytes(0, layout.size() - used) };
         buffer.len = len;
         buffer
     }
@@ -111,19 +130,28 @@ fn allocate(layout: Layout) -> NonNull<u8> {
     // SAFETY: the size is at least `PADDING`, so it is not zero.
     let raw = unsafe { alloc(layout) };
     let Some(raw) = NonNull::new(raw) else { handle_alloc_error(layout) };
-    #[cfg(all(target_os = "linux", not(miri)))]
     if layout.align() >= PAGE {
-        // SAFETY: the range is exactly the new allocation, aligned to pages; the advice changes no contents. Its result
-        // is ignored: without large pages everything works, only slower.
-        unsafe { libc::madvise(raw.as_ptr().cast(), layout.size(), libc::MADV_HUGEPAGE) };
+        advise(raw, layout.size());
     }
     raw
 }
 
+/// Marks new memory, which starts at a large page, for large pages.
+fn advise(start: NonNull<u8>, bytes: usize) {
+    #[cfg(all(target_os = "linux", not(miri)))]
+    {
+        // SAFETY: the range is within a new allocation and aligned to pages; the advice changes no contents. Its result is
+        // ignored: without large pages everything works, only slower.
+        unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) };
+    }
+    #[cfg(not(all(target_os = "linux", not(miri))))]
+    let _ = (start, bytes);
+}
+
 impl<T: PlainNumber> Drop for Buffer<T> {
     fn drop(&mut self) {
-        // SAFETY: allocated by `allocate` with this layout, and freed only here.
-        unsafe { dealloc(self.pointer.as_ptr().cast(), self.layout) };
+        // SAFETY: allocated with this layout, and freed only here.
+        unsafe { dealloc(self.start.as_ptr(), self.layout) };
     }
 }
 
@@ -193,6 +221,9 @@ mod tests {
     #[test]
     fn large_buffers_start_at_a_large_page() {
         const LEN: usize = PAGE / 8;
+        let zeros = Buffer::<f64>::zeroed(LEN);
+        assert_eq!(zeros.as_ptr() as usize % PAGE, 0);
+        assert!(zeros.iter().all(|&value| value == 0.0));
         let buffer = Buffer::<f64>::from_fn(LEN, |i| i as f64);
         assert_eq!(buffer.as_ptr() as usize % PAGE, 0);
         assert_eq!(buffer[LEN - 1], (LEN - 1) as f64);

@@ -229,9 +229,7 @@ impl VectorLayout {
     ) -> Self {
         let (nodes, together) = (space.nodes_per_cell(), together.max(1));
         let strips = || space.nodes().par_chunks(STRIP * nodes).zip(0..u32::MAX);
-        let unset = || -> Vec<AtomicU32> {
-            (0..space.n_nodes()).into_par_iter().map(|_| AtomicU32::new(u32::MAX)).listed()
-        };
+        let unset = || filled_atomics(space.n_nodes(), u32::MAX);
         let (strip_of, numbers) = (unset(), unset());
         strips().each(|(cells, strip)| {
             for of in cells.iter().map(|&node| &strip_of[node as usize]) {
@@ -283,7 +281,7 @@ impl VectorLayout {
                 }
             });
         }
-        let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).listed();
+        let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).collect();
         let numbers: Arc<[u32]> = numbers.into();
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self
@@ -356,11 +354,11 @@ impl VectorLayout {
     pub fn spread(&self, numbers: &[f64]) -> Vec<f64> {
         let bits = || AtomicU64::new(0.0_f64.to_bits());
         let entries = (0..self.len(numbers.len())).into_par_iter().with_min_len(CHUNK);
-        let entries = entries.map(|_| bits()).listed();
+        let entries: Vec<AtomicU64> = entries.map(|_| bits()).collect();
         let all = numbers.par_iter().enumerate().with_min_len(CHUNK);
         all.each(|(unknown, number)| entries[self.place(unknown)].store(number.to_bits(), Relaxed));
         let entries = entries.into_par_iter().with_min_len(CHUNK);
-        entries.map(|entry| f64::from_bits(entry.into_inner())).listed()
+        entries.map(|entry| f64::from_bits(entry.into_inner())).collect()
     }
 
     /// Returns the tails of the fields from the last whole tile on: first entry, and entries with `value` for degrees
@@ -390,7 +388,7 @@ impl VectorLayout {
             return Vec::new();
         }
         let all = (0..unknowns).into_par_iter().with_min_len(CHUNK);
-        all.map(|unknown| entries[self.place(unknown)]).listed()
+        all.map(|unknown| entries[self.place(unknown)]).collect()
     }
 }
 

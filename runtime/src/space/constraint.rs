@@ -9,6 +9,7 @@ pub mod affine;
 pub mod oblique;
 
 use crate::space::Space;
+use crate::support::parallel::filled;
 use oblique::{NodeConditions, ObliqueCondition};
 
 /// Marks an unconstrained degree of freedom in `place`.
@@ -146,7 +147,7 @@ impl Constraints {
     /// Constrains one degree of freedom.
     fn set(&mut self, dof: usize, value: f64) {
         if self.place.is_empty() {
-            self.place = vec![FREE; self.unknowns];
+            self.place = filled(self.unknowns, FREE);
         }
         match self.place[dof] {
             FREE => {

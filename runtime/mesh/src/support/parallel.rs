@@ -10,6 +10,7 @@ pub use rayon::prelude::{
     IndexedParallelIterator, IntoParallelIterator, IntoParallelRefIterator,
     IntoParallelRefMutIterator, ParallelIterator, ParallelSlice, ParallelSliceMut,
 };
+use std::sync::atomic::AtomicU32;
 
 /// Parts per thread: threads with cheap parts take over parts of others.
 const PARTS: usize = 8;
@@ -62,6 +63,22 @@ pub trait ParallelLoop: IndexedParallelIterator {
 }
 
 impl<I: IndexedParallelIterator> ParallelLoop for I {}
+
+/// Items per part of lists of numbers.
+const NUMBERS: usize = 1 << 16;
+
+/// Returns `n` equal numbers, written by all threads: the system clears a page when it is touched.
+pub fn filled<T: Copy + Default + Send + Sync>(n: usize, value: T) -> Vec<T> {
+    let mut all = vec![T::default(); n];
+    all.par_chunks_mut(NUMBERS).each(|part| part.fill(value));
+    all
+}
+
+/// Returns `n` equal numbers that several threads may change, written by all threads.
+pub fn filled_atomics(n: usize, value: u32) -> Vec<AtomicU32> {
+    let all = (0..n).into_par_iter().with_min_len(NUMBERS);
+    all.map(|_| AtomicU32::new(value)).collect()
+}
 
 /// Processing of a part's items, and combination of two adjacent parts.
 trait Consumer<T>: Sync {
@@ -219,6 +236,17 @@ mod tests {
                 }
             });
         }
+    }
+
+    #[test]
+    fn lists_are_filled() {
+        with_threads(3, || {
+            let n = 3 * NUMBERS + 1;
+            assert_eq!(filled(n, u32::MAX), vec![u32::MAX; n]);
+            let all: Vec<u32> =
+                filled_atomics(n, 7).into_iter().map(AtomicU32::into_inner).collect();
+            assert_eq!(all, vec![7; n]);
+        });
     }
 
     #[test]

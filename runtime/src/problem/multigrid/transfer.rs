@@ -34,7 +34,7 @@ use kernels_gen::plan::{Elements, PlanError, Task};
 use owners::NodeOwners;
 use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Marks an absent degree of freedom.
 const NONE: u32 = u32::MAX;
@@ -71,16 +71,17 @@ fn named(
     place: impl Fn(usize) -> usize + Sync,
 ) -> Vec<u32> {
     let (components, n_cells) = (space.components(), nodes.len() / points);
-    let first: Vec<AtomicU32> = (0..space.n_nodes()).map(|_| AtomicU32::new(NONE)).collect();
+    let first = filled_atomics(space.n_nodes(), NONE);
     (0..n_cells).into_par_iter().with_min_len(GRAIN).each(|cell| {
         let own = &nodes[cell * points..(cell + 1) * points];
         for &node in own.iter().filter(|node| **node != NONE) {
             first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
         }
     });
-    let mut unknowns = vec![NONE; nodes.len() * components];
+    let mut unknowns = vec![0; nodes.len() * components];
     let cells = unknowns.par_chunks_mut(points * components).enumerate().with_min_len(GRAIN);
     cells.each(|(cell, unknowns)| {
+        unknowns.fill(NONE);
         let own = &nodes[cell * points..(cell + 1) * points];
         for (point, &node) in own.iter().enumerate().filter(|(_, node)| **node != NONE) {
             let named = first[node as usize].load(Ordering::Relaxed) == cell as u32;
@@ -122,10 +123,11 @@ fn joined(coarser: &CoarsenedMesh, space: &Space, points: &[[f64; 3]]) -> Vec<u3
         own.iter().map(|xi| place_of(map.at(xi), points)).collect()
     };
     let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
-    let mut nodes = vec![NONE; coarser.mesh.n_cells() * points.len()];
+    let mut nodes = vec![0; coarser.mesh.n_cells() * points.len()];
     let hangs = space.hanging_nodes();
     let cells = nodes.par_chunks_mut(points.len()).enumerate().with_min_len(GRAIN);
     cells.each(|(cell, nodes)| {
+        nodes.fill(NONE);
         for (number, &child) in coarser.children_of(cell).iter().enumerate() {
             let place = usize::from(coarser.places[cell * coarser.each() + number]);
             let own = space.cell_nodes(child as usize).iter().zip(&tables[place]).enumerate();

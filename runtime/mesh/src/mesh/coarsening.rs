@@ -5,12 +5,14 @@
 //! child j of a patch, with axis a on the patch axis A(a):          x_A(a) = (j_A(a) + ξ_a) / 2, or with 1 − ξ_a
 //! ```
 //!
-//! The incidence of cells decides whether they form such patches ([`patches`]). Vertices of a coarse cell are fine
+//! The incidence of cells decides whether they form such patches ([`patches`]); those of a generated grid are known
+//! ([`grid`]). Vertices of a coarse cell are fine
 //! vertices, to the bit; the maps of its children give its other nodes ([`nodes`]). A coarse cell inherits the axes of
 //! its first child, the one with the least number, and is ordered by it. It has the tags that all of its children have,
 //! likewise its facets. If tags end inside a coarse cell or facet, there is no coarser mesh ([`labels`]).
 
 mod child_position;
+mod grid;
 mod labels;
 mod links;
 mod nodes;
@@ -168,13 +170,17 @@ impl Mesh {
         }
         self.check_room_to_coarsen()?;
         let labels = TagLabels::new(self);
-        let links = FacetLinks::new(self, &labels);
         let at = |cell: u32| self.centre(cell as usize);
-        let patches = Patches::find(self, &links, &labels).map_err(|refusal| match refusal {
-            Refusal::Patches(cell) => CoarseningError::Patches { at: at(cell), each },
-            Refusal::Tags(cell) => CoarseningError::Tags { at: at(cell) },
-        })?;
-        drop(links);
+        let patches = match Patches::of_grid(self, &labels) {
+            Some(patches) => patches,
+            None => {
+                let links = FacetLinks::new(self, &labels);
+                Patches::find(self, &links, &labels).map_err(|refusal| match refusal {
+                    Refusal::Patches(cell) => CoarseningError::Patches { at: at(cell), each },
+                    Refusal::Tags(cell) => CoarseningError::Tags { at: at(cell) },
+                })?
+            }
+        };
         let mesh = self.coarse(&patches, &labels)?;
         let Patches { children, places } = patches;
         let keys = places.iter().map(|place| u32::from(place.key()));

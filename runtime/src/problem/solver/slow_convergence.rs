@@ -129,11 +129,11 @@ fn coefficients(context: &Context, u: &[f64]) -> Result<Vec<String>, RunError> {
     Ok(found)
 }
 
-/// Returns the [`Mesh::stretch`] that a fraction of the cells exceed.
+/// Returns the [`Mesh::stretch`] that a fraction of the cells exceed; 1 for a subdomain without cells.
 fn exceeded(mesh: &Mesh, share: f64) -> f64 {
     let cells = (0..mesh.n_cells()).into_par_iter().with_min_len(1024);
     let mut all: Vec<f64> = cells.map(|cell| mesh.stretch(cell)).listed();
     let place = ((1.0 - share) * all.len() as f64) as usize;
-    let last = all.len() - 1;
+    let Some(last) = all.len().checked_sub(1) else { return 1.0 };
     *all.select_nth_unstable_by(place.min(last), f64::total_cmp).1
 }

@@ -76,6 +76,11 @@ impl TagLabels {
         self.facets.get(facet as usize).copied().unwrap_or(0)
     }
 
+    /// Returns whether any cell has a tag.
+    pub(super) fn has_cells(&self) -> bool {
+        !self.cells.is_empty()
+    }
+
     /// Returns whether any facet has a tag.
     pub(super) fn has_facets(&self) -> bool {
         !self.facets.is_empty()

@@ -55,8 +55,12 @@ impl VerificationProblem {
         let context = &self.context;
         let Context { elements, on, .. } = context;
         let atol = self.rounding(operator, &u)?;
-        let plan = (&self.plan(atol)?, 0.0);
-        let (report, _) = solve_planned(operator, context, &mut u, plan, None, observe)?;
+        let plan = self.plan(atol)?;
+        context.eliminate(operator);
+        if plan.linear.factors_at_each == Some(Requirement::Preferred) {
+            context.factorise_whole(operator, &u)?;
+        }
+        let (report, _) = solve_planned(operator, context, &mut u, (&plan, 0.0), None, observe)?;
         operator.finish()?;
         let report = report.converged()?;
         let mut u = u.to_vec();

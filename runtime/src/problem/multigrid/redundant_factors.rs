@@ -38,6 +38,7 @@ const SLOW: usize = 8;
 /// Redundant factors, with the map of this subdomain into the whole system.
 pub(in crate::problem) struct RedundantFactors {
     part: Arc<Discretisation>,
+    whole: Arc<Discretisation>,
     sharing: Arc<InterfaceExchange>,
     /// Index in the whole system of each local degree of freedom.
     places: Vec<usize>,
@@ -91,6 +92,7 @@ impl HierarchyInput<'_> {
         let inner = WholeSystem { operator, coupling, analysis, factors: None, state, stale: None };
         Ok(Some(RedundantFactors {
             part: Arc::clone(self.on),
+            whole: on,
             sharing,
             places,
             symmetric: self.is_symmetric(),
@@ -121,6 +123,11 @@ fn reason(error: &FactorError) -> String {
 }
 
 impl RedundantFactors {
+    /// Returns the discretisation of the whole problem.
+    pub(in crate::problem) fn whole(&self) -> &Arc<Discretisation> {
+        &self.whole
+    }
+
     /// Returns whether the factorised matrix is positive definite to working precision on all processes.
     pub(in crate::problem) fn is_definite(&mut self) -> bool {
         let inner = self.inner.get_mut().unwrap_or_else(PoisonError::into_inner);

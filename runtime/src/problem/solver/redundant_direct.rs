@@ -6,9 +6,12 @@ use super::super::plan::cost::factorisation;
 use super::super::plan::{LinearPlan, ProblemProperties, Requirement};
 use super::super::structural_null_space::in_any;
 use super::Context;
+use crate::algebra::factor::FactorError;
+use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::plan::HierarchySettings;
 use crate::solve::{Approximation, DirectFallback};
+use std::sync::Arc;
 
 /// Error of a redundant factorisation without data on the whole mesh.
 pub(in crate::problem) const UNKNOWN_DATA: &str = "several processes cannot factorise the matrix: its data is not defined on the whole mesh\n\
@@ -28,6 +31,24 @@ impl Context {
         let mut never = [found == DirectFallback::Never];
         in_any(&self.on.mesh, &mut never);
         if never[0] { DirectFallback::Never } else { found }
+    }
+
+    /// Preconditions an operator by redundant factors at a state, if these are available. A singular matrix of a linear
+    /// form is an error.
+    pub(crate) fn factorise_whole(
+        &self,
+        operator: &mut Operator,
+        u: &Vector,
+    ) -> Result<(), RunError> {
+        let Some(mut made) = self.at_each()? else { return Ok(()) };
+        if let (true, Err(FactorError::Singular { unknown, condition })) =
+            (self.is_linear(), made.take(u)?)
+        {
+            let whole = Self { on: Arc::clone(made.whole()), ..self.clone() };
+            return Err(whole.singular(unknown, condition));
+        }
+        operator.precondition_by(Some(Box::new(made)));
+        Ok(())
     }
 
     /// Builds the redundant factorisation.

@@ -1,21 +1,3 @@
-/// Parts of rows go by fours.
-const BY_FOURS: bool = true;
-
-/// Four rows to four columns, in each half.
-#[inline(always)]
-fn fours(r: [__m256; 4]) -> [__m256; 4] {
-    unsafe {
-        let low = [_mm256_unpacklo_ps(r[0], r[1]), _mm256_unpacklo_ps(r[2], r[3])];
-        let high = [_mm256_unpackhi_ps(r[0], r[1]), _mm256_unpackhi_ps(r[2], r[3])];
-        [
-            _mm256_shuffle_ps::<0x44>(low[0], low[1]),
-            _mm256_shuffle_ps::<0xee>(low[0], low[1]),
-            _mm256_shuffle_ps::<0x44>(high[0], high[1]),
-            _mm256_shuffle_ps::<0xee>(high[0], high[1]),
-        ]
-    }
-}
-
 /// Rows to columns.
 #[inline(always)]
 fn transpose(rows: [V; LANES]) -> [V; LANES] {

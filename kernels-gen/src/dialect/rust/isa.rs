@@ -95,6 +95,7 @@ impl Isa {
         let mask = if lanes > 8 { "__mmask16" } else { "__mmask8" };
         let common = include_str!("../preamble/common.rs");
         let whole = include_str!("../preamble/columns_whole.rs");
+        let fours = concat!(include_str!("../preamble/fours_f32.rs"), "\n");
         let transpose = match (isa, precision, lanes) {
             (Self::Avx512, Precision::F64, 8) => {
                 [include_str!("../preamble/transpose_f64x8.rs"), ""]
@@ -103,10 +104,10 @@ impl Isa {
                 [include_str!("../preamble/transpose_f64x4.rs"), whole]
             }
             (Self::Avx512, Precision::F32, 16) => {
-                [include_str!("../preamble/transpose_f32x16.rs"), ""]
+                [fours, include_str!("../preamble/transpose_f32x16.rs")]
             }
             (Self::Avx512 | Self::Avx2, Precision::F32, 8) => {
-                [include_str!("../preamble/transpose_f32x8.rs"), ""]
+                [fours, include_str!("../preamble/transpose_f32x8.rs")]
             }
             _ => [include_str!("../preamble/transpose_memory.rs"), whole],
         };

@@ -157,16 +157,20 @@ impl<'a> AffineMap<'a> {
         self.diagonals.iter().map(square).fold(0.0, f64::max).sqrt()
     }
 
-    /// Returns whether all nodes of a cell are images under the map, up to rounding of coordinates of its size.
-    fn holds(&self, x: &[[f64; 3]], diameter: f64) -> bool {
+    /// Returns the error of a cell's coordinates by rounding.
+    fn rounding(&self, x: &[[f64; 3]], diameter: f64) -> f64 {
+        ROUNDING * x[self.origin].iter().fold(diameter, |size, x| size.max(x.abs()))
+    }
+
+    /// Returns whether all nodes of a cell are images under the map, up to an error.
+    fn holds(&self, x: &[[f64; 3]], error: f64) -> bool {
         let origin = x[self.origin];
-        let size = origin.iter().fold(diameter, |size, x| size.max(x.abs()));
         let edges = self.tips.map(|tip| [0, 1, 2].map(|c| x[tip][c] - origin[c]));
         x.iter().zip(&self.shape.coordinates).all(|(x, s)| {
             (0..3).all(|c| {
                 let affine =
                     origin[c] + s[0] * edges[0][c] + s[1] * edges[1][c] + s[2] * edges[2][c];
-                (affine - x[c]).abs() <= ROUNDING * size
+                (affine - x[c]).abs() <= error
             })
         })
     }
@@ -183,7 +187,7 @@ impl<'a> AffineMap<'a> {
 }
 
 /// Returns an error for the first inverted or degenerate cell; else whether all cells are affine. An affine cell is
-/// judged by its one determinant, unless rounding of its coordinates hides its shape.
+/// judged by its one determinant, if this is so large that errors of its coordinates cannot change the sign elsewhere.
 pub(super) fn check_cells(
     shape: &CellShape,
     parts: &MeshData,
@@ -216,11 +220,12 @@ pub(super) fn check_cells(
             let cell = chunk * CHUNK + i;
             x.iter_mut().zip(nodes).for_each(|(x, &node)| *x = parts.points[node as usize]);
             let diameter = map.diameter(&x);
-            let is_affine = map.holds(&x, diameter);
+            let error = map.rounding(&x, diameter);
+            let is_affine = map.holds(&x, error);
             affine &= is_affine;
-            let sharp = x[0].iter().all(|x| x.abs() <= SHARP * diameter);
-            let scale = diameter.powi(shape.cell.dim() as i32);
-            if is_affine && sharp && good(flip(cell) * map.determinant(&x), scale) {
+            let least = FEW * error * diameter.powi(shape.cell.dim() as i32 - 1);
+            let determinant = flip(cell) * map.determinant(&x);
+            if is_affine && determinant > least && determinant.is_finite() {
                 return None;
             }
             let (determinant, scale) = smallest(cell, &x);
@@ -247,8 +252,9 @@ fn lesser(a: f64, b: f64) -> f64 {
 /// A determinant below this, relative to the diameter's power, counts as 0.
 const FLAT: f64 = 1e-13;
 
-/// Coordinates of a cell, relative to its diameter, up to which their rounding does not hide its shape.
-const SHARP: f64 = 1e6;
+/// Bound of the change of det J by an error of the coordinates, in units of the error and d − 1 diameters: three columns
+/// of J, and sums of |∂φ/∂ξ| up to the highest order.
+const FEW: f64 = 1e4;
 
 /// Returns the largest distance between two of at most eight points.
 pub fn largest_distance(points: impl Iterator<Item = [f64; 3]>) -> f64 {
@@ -302,7 +308,7 @@ impl Mesh {
                 let mut x = vec![[0.0; 3]; shape.nodes];
                 cells.chunks_exact(shape.nodes).all(|nodes| {
                     x.iter_mut().zip(nodes).for_each(|(x, &node)| *x = self.points[node as usize]);
-                    map.holds(&x, map.diameter(&x))
+                    map.holds(&x, map.rounding(&x, map.diameter(&x)))
                 })
             })
         })

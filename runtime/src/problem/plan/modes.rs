@@ -45,8 +45,8 @@ pub fn plan_modes(properties: &ProblemProperties, named: Option<EigenPreconditio
         }
     };
     let requirement = match named {
+        Some(EigenPreconditioner::Direct) | None => Requirement::Preferred,
         Some(_) => Requirement::Required,
-        None => Requirement::Preferred,
     };
     let preconditioner = PreconditionerPlan { settings, requirement };
     ModesPlan { factors, preconditioner }

@@ -29,7 +29,7 @@ use crate::algebra::sparse::Csr;
 use crate::algebra::sparse::products::product;
 use crate::algebra::vector::Vector;
 use crate::support::parallel::*;
-use crate::support::timers::Timers;
+use crate::support::timers::{in_step, step};
 use cycle::WorkVectors;
 use std::sync::{Mutex, PoisonError};
 use std::time::Instant;
@@ -244,14 +244,11 @@ fn descend(
     let (mut matrix, mut nodes, mut near_null) = (matrix, nodes, near_null);
     let mut theta = settings.strength;
     while matrix.size() > settings.coarsest {
-        let mut timers = Timers::new("a level of a matrix");
-        let Some((graph, coarse)) = coarsened(&matrix, &nodes, &near_null, &mut theta) else {
-            break;
-        };
-        timers.tell("aggregates");
+        let coarser = || coarsened(&matrix, &nodes, &near_null, &mut theta);
+        let Some((graph, coarse)) = in_step("aggregates", coarser) else { break };
         let inverse = inverse_diagonal(&matrix);
-        let largest = spectrum::largest(&matrix, &inverse);
-        timers.tell("the largest eigenvalue");
+        let largest = in_step("eigenvalue bounds", || spectrum::largest(&matrix, &inverse));
+        let linking = step("transfers");
         let scalar = nodes.len() == matrix.size() && near_null.len() == 1;
         let filter = scalar.then(|| (&graph, near_null[0].as_slice()));
         let prolongator =
@@ -260,9 +257,9 @@ fn descend(
             check::narrow(prolongator.size())?;
             prolongator.transposed()
         };
-        timers.tell("transfers");
-        let next = product(&restrictor, &product(&matrix, &prolongator));
-        timers.tell("the coarser matrix");
+        drop(linking);
+        let product_of = || product(&restrictor, &product(&matrix, &prolongator));
+        let next = in_step("coarser matrix", product_of);
         levels.push(AggregationLevel { matrix, prolongator, restrictor, inverse, largest });
         (matrix, nodes, near_null) = (next, coarse.nodes, coarse.near_null);
         theta *= settings.weaker;

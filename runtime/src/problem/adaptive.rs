@@ -15,7 +15,7 @@ use super::clock::{Clock, Phase, Seconds};
 use super::collective_errors::{agree_on_error, together};
 use super::context::{Context, with_periodic_sides};
 use super::platform::Platform;
-use super::steady::{ADAPTIVE_STEP, StartState, solve_steady};
+use super::steady::{StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
 use super::{AdaptivityError, LastState, RunError, Solution};
 use crate::estimate::adapt::AdaptiveMesh;
@@ -27,7 +27,7 @@ use crate::processes::{ProcessGroup, SingleProcess};
 use crate::solve::Continue;
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
-use crate::support::timers::Timers;
+use crate::support::timers::step;
 use fem_dsl::problem::{AdaptiveRefinement, Problem};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -145,22 +145,22 @@ impl AdaptiveLoop<'_> {
         monitor: &mut dyn Monitor,
     ) -> Result<(Solution, Option<Arc<Mesh>>), RunError> {
         let begun = Instant::now();
-        let mut timers = Timers::new(ADAPTIVE_STEP);
         let start = last
             .map_or(StartState::Problem, |last| StartState::OtherMesh(&last.context.on, &last.u));
         let mut solution = self.solve(mesh, start, monitor)?;
-        timers.tell("it is solved");
         let mut clock = Clock::start();
         clock.after(before);
         clock.after(solution.seconds);
         let on = Arc::clone(&solution.context.on);
+        let estimating = step("error estimate");
         let estimate = together(&on.mesh, self.estimate(&solution))?;
-        timers.tell("its error is estimated");
+        drop(estimating);
+        let refining = step("next mesh");
         let next = match self.end(&estimate) {
             Some(note) => AdaptiveOutcome::End(note),
             None => self.refine(&on, &estimate)?,
         };
-        timers.tell("the next mesh is made");
+        drop(refining);
         let next = match next {
             AdaptiveOutcome::Mesh(mesh) => Some(mesh),
             AdaptiveOutcome::End(note) => {

@@ -17,6 +17,7 @@ use crate::mesh::periodic::PeriodicError;
 use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
+use crate::support::timers::{in_step, step};
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, SolverSettings};
 use kernels_gen::generate::elements;
@@ -72,7 +73,9 @@ impl Context {
         let (form, named) = (&problem.form, problem.solver.as_ref());
         let mesh = with_periodic_sides(problem, mesh)?;
         let elements = elements_on(problem, &mesh)?;
-        check_room(form, &elements, &mesh, named, platform.device.as_deref())?;
+        in_step("memory model", || {
+            check_room(form, &elements, &mesh, named, platform.device.as_deref())
+        })?;
         let context = Self::with_elements(Arc::clone(problem), mesh, elements, platform.clone())?;
         let plan = context.plan(named)?;
         Ok((context, plan))
@@ -89,15 +92,17 @@ impl Context {
             Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
         check_parameters(form, &parameters)?;
         let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
-        let mut on = discretise(form, &elements, mesh, tags)?;
+        let mut on = in_step("spaces", || discretise(form, &elements, mesh, tags))?;
         let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
         let mut remarks = prescribed::supports::notes(&on.mesh, &problem.dirichlet, &fields);
         let files = Arc::new(FileData::read(&problem, &elements, &on)?);
         let prescribed =
             ProblemData { problem: Arc::clone(&problem), elements: Arc::clone(&elements), files };
+        let constraining = step("conditions");
         let (conditions, meetings) = prescribed.first_conditions(&on, &parameters)?;
         on.constrain(conditions);
-        on.aux = prescribed.aux(&on, &parameters)?;
+        drop(constraining);
+        on.aux = in_step("data", || prescribed.aux(&on, &parameters))?;
         remarks.extend(meetings);
         let (on, prescribed) = (Arc::new(on), Arc::new(prescribed));
         Ok(Self { problem, elements, on, parameters, prescribed, platform, remarks })

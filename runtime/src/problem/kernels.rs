@@ -6,6 +6,7 @@ use crate::device::Backend;
 use crate::kernels::compile::{InterpretationReason, Origin, compile, compile_for_device, facts};
 use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
+use crate::support::timers::{in_step, step};
 use fem_dsl::point::PointForm;
 use kernels_gen::aot::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
@@ -75,8 +76,9 @@ pub(super) fn compile_for(
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
     let Some(device) = device.clone() else {
-        let compiled = compile(form, elements, &facts, tasks, target)?;
+        let compiled = in_step("kernels", || compile(form, elements, &facts, tasks, target))?;
         let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
+        let filling = step("tables");
         let operator = Operator::on_host_with(
             on.clone(),
             module,
@@ -86,6 +88,7 @@ pub(super) fn compile_for(
             symmetric,
             table_cache,
         )?;
+        drop(filling);
         let kernels = Kernels {
             backend: Backend::Cpu,
             device: None,
@@ -99,10 +102,13 @@ pub(super) fn compile_for(
     };
     let (backend, name) = (device.backend(), device.name());
     let wishes = &target.wishes;
-    let compiled = compile_for_device(form, elements, &facts, tasks, device, precision, wishes)?;
+    let compiled = in_step("kernels", || {
+        compile_for_device(form, elements, &facts, tasks, device, precision, wishes)
+    })?;
     let compiled = Arc::new(compiled);
-    let operator =
-        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, table_cache)?;
+    let operator = in_step("tables", || {
+        Operator::on_device_with(on.clone(), compiled.clone(), params, symmetric, table_cache)
+    })?;
     let kernels = Kernels {
         backend,
         device: Some(name),

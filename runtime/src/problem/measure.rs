@@ -10,6 +10,7 @@ use crate::algebra::vector::Vector;
 use crate::operator::{Operator, TableCache};
 use crate::solve::{MultigridStatistics, NonlinearSystem, Report};
 use crate::support::progress::doing;
+use crate::support::timers::in_step;
 use std::time::Instant;
 
 /// State that a driver has reached, with the figures of its solve.
@@ -52,7 +53,8 @@ pub(super) fn measure(
     let of = EvaluationState { vector, ..EvaluationState::of(seen, &u) };
     let backend = IntegrationBackend::new(&seen.platform);
     let mut cache = ReportCache::new(tables);
-    let (errors, energy) = assess(problem, of, backend, &mut cache.tables)?;
+    let (errors, energy) =
+        in_step("errors and energy", || assess(problem, of, backend, &mut cache.tables))?;
     let energy = energy.filter(|&energy| match unrepresentable(energy, &u) {
         None => true,
         Some(how) => {
@@ -60,9 +62,11 @@ pub(super) fn measure(
             false
         }
     });
-    let (reports, said) = reports::report(&problem.reports, of, &seen.platform, &mut cache)?;
+    let (reports, said) =
+        in_step("reports", || reports::report(&problem.reports, of, &seen.platform, &mut cache))?;
     notes.extend(said);
-    let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
+    let own_range = |field| ranges(on, field, &u);
+    let ranges = in_step("ranges", || (0..on.fields.len()).map(own_range).collect());
     Ok(Solution {
         size: [on.mesh.cells_in_all(), on.dofs_in_all()],
         context: context.clone(),

@@ -33,7 +33,7 @@ use crate::solve::{CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, Mul
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
-use crate::support::timers::seconds_of_kernels;
+use crate::support::timers::{in_step, seconds_of_kernels, step};
 use coarse_solver::CoarseSolver;
 use fem_dsl::point::{Node, PointForm};
 use kernels_gen::generate::exceeds_single;
@@ -198,15 +198,17 @@ impl HierarchyInput<'_> {
         let mut levels = Vec::new();
         let below = |made: &UnlinkedLevel| match settings.is_algebraic {
             true => Ok(None),
-            false => self.below(&made.on, &made.elements),
+            false => in_step("coarser spaces", || self.below(&made.on, &made.elements)),
         };
         let mut under = below(&made)?;
         while let Some(CoarserLevel { elements, on, coarser }) = under.take() {
             let mut next = self.level((elements, Arc::new(on)), TableCache::default())?;
+            let linking = step("transfers");
             let path = match &coarser {
                 Some(coarser) => self.path_between(&made, &next, coarser)?,
                 None => self.path(&made, &next)?,
             };
+            drop(linking);
             let part = next.on.mesh.cut().is_some();
             let small = part && is_small(next.on.dofs_in_all(), self.platform.device.as_ref());
             if !small {
@@ -230,6 +232,7 @@ impl HierarchyInput<'_> {
         if made.degree() > 1 && !settings.is_algebraic {
             return Ok(Err(MultigridError::Data));
         }
+        let _ending = step("coarse-grid solver");
         let like: Vector = made.operator.zeros();
         let bottom: Box<dyn CoarseGridSolver> = match made.on.mesh.cut() {
             None => {

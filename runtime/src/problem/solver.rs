@@ -26,6 +26,7 @@ use crate::solve::{
     solve_affine,
 };
 use crate::space::constraint::Constraints;
+use crate::support::timers::step;
 use fem_dsl::point::{Coefficient, Part};
 use fem_dsl::problem::{PreconditionerSettings, SolverSettings, UnstablePair, unstable};
 use std::sync::Arc;
@@ -140,8 +141,10 @@ pub(crate) fn solve_planned(
     operator.impose(u)?;
     context.eliminate(operator);
     // In time integration the matrix also depends on the mass and the step size.
+    let checking = step("compatibility");
     let rank = if kept.is_none() { check_rank(operator, context, u)? } else { None };
     let compatibility = Compatibility::of(operator, context)?;
+    drop(checking);
     let (mut report, iterations) = match &plan.newton {
         Some(newton) => {
             let by = (plan, newton, floor);
@@ -164,6 +167,7 @@ pub(crate) fn solve_planned(
         return Err(error);
     }
     if report.outcome.is_success() {
+        let _checking = step("compatibility");
         if !context.is_linear() {
             check_constants(operator, context, u)?;
         }
@@ -210,7 +214,7 @@ fn solve_linear(
     let hierarchy = HierarchySettings::of(&plan.linear.preconditioner.settings);
     if preconditioning == Preconditioning::Approximation && hierarchy.is_some() {
         let kept = operator.approximation().is_some();
-        report.notes.extend(slow_convergence::diagnose(context, &u.to_vec(), &report, kept)?);
+        report.notes.extend(slow_convergence::diagnose(context, u, &report, kept)?);
     }
     Ok(report)
 }
@@ -330,6 +334,7 @@ fn precondition(
     context: &Context,
     plan: &LinearPlan,
 ) -> Result<(Preconditioning, Option<String>), RunError> {
+    let _setting_up = step("preconditioner");
     if context.factorise_at_each(operator, plan)? {
         return Ok((Preconditioning::Approximation, None));
     }

@@ -18,12 +18,9 @@ use crate::operator::Operator;
 use crate::solve::{Continue, NonlinearSystem, Progress};
 use crate::space::discretisation::Discretisation;
 use crate::support::progress::doing;
-use crate::support::timers::Timers;
+use crate::support::timers::{in_step, step};
 use fem_dsl::problem::Problem;
 use std::sync::Arc;
-
-/// Label of the progress messages of an adaptive step.
-pub(super) const ADAPTIVE_STEP: &str = "an adaptive step";
 
 /// Initial state of a solve.
 #[derive(Clone, Copy)]
@@ -50,6 +47,7 @@ pub(super) fn solve_steady(
 ) -> Result<Solution, RunError> {
     let mut clock = Clock::start();
     let setting_up = doing("numbering the degrees of freedom");
+    let set_up = step("set-up");
     let (context, plan) = Context::planned(problem, mesh, platform)?;
     if problem.eigen.is_none() {
         check_fixed(context.form(), &context.on, &context.parameters)?;
@@ -59,11 +57,12 @@ pub(super) fn solve_steady(
     let mut notes = [context.notes(), kernels.notes.clone()].concat();
     let checking = doing("checking that the solution is unique");
     let weak = match problem.eigen {
-        None => check_unique(&mut operator, &context)?,
+        None => in_step("null space", || check_unique(&mut operator, &context))?,
         Some(_) => Vec::new(),
     };
     drop(checking);
-    let (mut u, said) = begin(&context, start_at, &operator)?;
+    let (mut u, said) = in_step("initial state", || begin(&context, start_at, &operator))?;
+    drop(set_up);
     notes.extend([said, weak].concat());
     clock.end(Phase::SetUp);
     if let Some(eigen) = &problem.eigen {
@@ -76,6 +75,7 @@ pub(super) fn solve_steady(
             observe,
         );
     }
+    let solving = step("solve");
     let solved = solve_planned(&mut operator, &context, &mut u, (&plan, 0.0), None, observe);
     // What went wrong on a device comes before what it made of the numbers.
     operator.finish()?;
@@ -83,15 +83,17 @@ pub(super) fn solve_steady(
         .and_then(|(report, linear)| Ok((context.converged(&mut operator, &u, report)?, linear)));
     let (report, linear_iterations) =
         solved.map_err(|error| unconverged(error, &context.on, &u))?;
+    drop(solving);
     clock.end(Phase::Solve);
+    let measuring = step("measure");
     let multigrid = operator.approximation().map(|own| own.figures()).unwrap_or_default();
     // Frees the memory of the levels.
     operator.precondition_by(None);
     let mut r = u.like();
     operator.residual(&u, &mut r)?;
     let residual = r.norm();
-    let throughput = throughput(&operator, &u, &mut r)?;
-    let entries = u.to_vec();
+    let throughput = in_step("throughput", || throughput(&operator, &u, &mut r))?;
+    let entries = in_step("download", || u.to_vec());
     operator.finish()?;
     notes.extend(report.notes.iter().cloned());
     let state = State {
@@ -106,6 +108,7 @@ pub(super) fn solve_steady(
     };
     let tables = operator.table_cache();
     let mut solution = measure(&context, &context, state, Some(&u), tables)?;
+    drop(measuring);
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();
     Ok(solution)
@@ -121,10 +124,7 @@ fn begin(
     let mut u = operator.initial()?;
     let moved = match start_at {
         StartState::OtherMesh(before, u) => {
-            let mut timers = Timers::new(ADAPTIVE_STEP);
-            let moved = AdaptiveMesh::transfer(before, u, on);
-            timers.tell("the last solution is on the new mesh");
-            moved
+            in_step("transfer of the solution", || AdaptiveMesh::transfer(before, u, on))
         }
         StartState::Problem | StartState::Solution(_) => None,
     };

@@ -21,6 +21,7 @@ use super::multigrid::{LevelOperator, Multigrid, largest};
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
+use crate::support::timers::in_step;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
@@ -40,9 +41,11 @@ pub struct FieldBlock {
     pub levels: Multigrid,
 }
 
-/// Mass matrix of the fields without a diagonal block; its other rows are 0.
+/// Mass matrix of a field without a diagonal block, on vectors of this field or of all fields; its other rows are 0.
 pub struct SchurMass {
     system: Box<dyn LevelOperator>,
+    /// Range of the field's degrees of freedom.
+    part: Range<usize>,
     /// D⁻¹; 0 in rows outside the mass.
     inverse: Vector,
     /// Bounds of the eigenvalues of D⁻¹ S.
@@ -71,20 +74,34 @@ struct WorkVectors {
 }
 
 impl SchurMass {
-    /// Creates the solver of an operator that is 0 outside the mass; `like` is any of its vectors, and `condition`
-    /// bounds the condition number of D⁻¹ S.
-    pub fn new(system: Box<dyn LevelOperator>, like: &Vector, condition: f64) -> Self {
+    /// Creates the solver of an operator that is 0 outside the mass of the field `part`; `like` is any of its vectors, and
+    /// `condition` bounds the condition number of D⁻¹ S.
+    pub fn new(
+        system: Box<dyn LevelOperator>,
+        like: &Vector,
+        part: Range<usize>,
+        condition: f64,
+    ) -> Self {
         let zeros = || like.like();
         let work = WorkVectors { b: zeros(), x: zeros(), r: zeros(), d: zeros(), q: zeros() };
         let work = Mutex::new(work);
         let (inverse, range, spread) = (zeros(), [1.0; 2], 1.0 / condition.max(1.0));
-        Self { system, inverse, range, spread, steps: steps(condition), work }
+        Self { system, part, inverse, range, spread, steps: steps(condition), work }
+    }
+
+    /// Returns whether its vectors have the entries of its field only.
+    fn is_of_field(&self) -> bool {
+        self.inverse.len() == self.part.len()
     }
 
     fn take_state(&mut self, u: &Vector) -> Result<bool, OperatorError> {
+        let own = self.is_of_field();
         let WorkVectors { b, x, r, d, q } =
             self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
-        x.convert_from(u);
+        match own {
+            true => x.take_part(1.0, u, self.part.clone()),
+            false => x.convert_from(u),
+        }
         self.system.linearise(x)?;
         self.system.diagonal(&mut self.inverse)?;
         self.inverse.invert();
@@ -94,11 +111,14 @@ impl SchurMass {
         Ok(found.is_some())
     }
 
-    /// Computes z ≈ S⁻¹ r, and 0 in all other rows.
-    fn solve(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+    /// Computes z_p ≈ a S⁻¹ r_p; other rows of z are unchanged.
+    fn solve(&self, a: f64, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let WorkVectors { b, x, r: left, d, q } = &mut *work;
-        b.convert_from(r);
+        match self.is_of_field() {
+            true => b.take_part(1.0, r, self.part.clone()),
+            false => b.convert_from(r),
+        }
         let [least, most] = self.range;
         let (middle, half) = (0.5 * (most + least), 0.5 * (most - least));
         x.chebyshev_first(1.0 / middle, d, b, &self.inverse);
@@ -112,7 +132,14 @@ impl SchurMass {
             x.chebyshev_step(factors, d, left, from, q, &self.inverse);
             rho = next;
         }
-        z.convert_from(x);
+        match self.is_of_field() {
+            true => z.put_part(a, x, self.part.clone()),
+            false => {
+                let mut own = z.like();
+                own.convert_from(x);
+                z.axpy(a, &own.restricted_to(self.part.clone()));
+            }
+        }
         Ok(())
     }
 }
@@ -121,8 +148,8 @@ impl SchurMass {
 pub struct BlockPreconditioner {
     blocks: Vec<FieldBlock>,
     masses: Vec<SchurMass>,
-    /// Work vectors of a second mass and of the upper-triangular update; allocated on first use.
-    work: Mutex<[Option<Vector>; 2]>,
+    /// Work vector of the upper-triangular update; allocated on first use.
+    work: Mutex<Option<Vector>>,
 }
 
 impl BlockPreconditioner {
@@ -131,20 +158,10 @@ impl BlockPreconditioner {
         Self { blocks, masses, work: Mutex::default() }
     }
 
-    /// Computes z_p in the rows of masses, and 0 in others.
-    fn masses(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
-        let [first, others @ ..] = &self.masses[..] else {
-            z.fill(0.0);
-            return Ok(());
-        };
-        first.solve(r, z)?;
-        let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        for mass in others {
-            let own = work[0].get_or_insert_with(|| r.like());
-            mass.solve(r, own)?;
-            z.axpy(1.0, own);
-        }
-        Ok(())
+    /// Computes a z_p in the rows of masses, and 0 in others.
+    fn masses(&self, a: f64, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        z.fill(0.0);
+        self.masses.iter().try_for_each(|mass| mass.solve(a, r, z))
     }
 
     /// Computes z_u in the rows of blocks.
@@ -171,7 +188,7 @@ impl Approximation for BlockPreconditioner {
             }
         }
         for mass in &mut self.masses {
-            if !mass.take_state(u)? {
+            if !in_step("eigenvalue bounds", || mass.take_state(u))? {
                 return Ok(Err(
                     "the mass of Schur's complement is not positive definite".to_owned()
                 ));
@@ -191,7 +208,7 @@ impl Approximation for BlockPreconditioner {
         r: &Vector,
         z: &mut Vector,
     ) -> Result<(), OperatorError> {
-        self.masses(r, z)?;
+        self.masses(1.0, r, z)?;
         self.blocks(r, z)
     }
 
@@ -204,10 +221,9 @@ impl Approximation for BlockPreconditioner {
         if self.masses.is_empty() {
             return self.apply_inverse(j, r, z);
         }
-        self.masses(r, z)?;
-        z.scale(-1.0);
+        self.masses(-1.0, r, z)?;
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
-        let left = work[1].get_or_insert_with(|| r.like());
+        let left = work.get_or_insert_with(|| r.like());
         j.apply(z, left)?;
         left.axpby(1.0, r, -1.0);
         self.blocks(left, z)

@@ -11,6 +11,7 @@ use super::{
 };
 use crate::algebra::vector::Vector;
 use crate::support::random::random_signs;
+use crate::support::timers::{in_step, step};
 
 /// Number of random sign vectors in [`positive_inverse`].
 const SAMPLES: usize = 8;
@@ -381,7 +382,7 @@ impl LinearSolver {
         let fresh = self.gained.take();
         let Some(fresh) = fresh else {
             let name = system.preconditioner().map_or("multigrid", Approximation::name);
-            if let Err(why) = system.precondition()? {
+            if let Err(why) = in_step("preconditioner at the state", || system.precondition())? {
                 return Ok(Err(ApproximationFailure::Unavailable(name, why)));
             }
             let made = self.with_approximation(system, rhs, settings, observe)?;
@@ -434,6 +435,7 @@ impl LinearSolver {
             approximation.start(rhs, delta)?;
         }
         let method = (solver, self.linear.restart);
+        let _iterating = step("Krylov method");
         let report = krylov(balance, method, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated

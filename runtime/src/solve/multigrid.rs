@@ -25,6 +25,7 @@ use super::approximation::{Approximation, LevelFigures, MultigridStatistics, Smo
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::device::{DeviceError, RepeatedWork};
+use crate::support::timers::in_step;
 pub(super) use estimate::largest;
 use estimate::{exponent, largest_by_powers};
 use std::ops::Range;
@@ -346,7 +347,7 @@ impl Multigrid {
         for l in 0..levels.len() {
             let (before, after) = levels.split_at_mut(l + 1);
             let own = &mut before[l];
-            let definite = own.linearise()?;
+            let definite = in_step("eigenvalue bounds", || own.linearise())?;
             if !definite || own.size < LEAST {
                 let why = if own.size < LEAST { SMALL } else { INDEFINITE };
                 return Ok(Err(format!("on its level of {} unknowns {why}", own.unknowns)));
@@ -357,7 +358,7 @@ impl Multigrid {
                 None => own.transfer.inject(state, bottom)?,
             }
         }
-        coarsest.linearise(bottom)
+        in_step("coarse-grid matrix", || coarsest.linearise(bottom))
     }
 
     /// Returns the power of two that scales a norm to about 1. If D is far from 1 it scales to about √D, as A⁻¹ b is

@@ -19,6 +19,7 @@ use super::{
     CgSettings, Continue, NonlinearSystem, Observer, OperatorError, Outcome, Progress, Report,
 };
 use crate::algebra::vector::{Vector, epsilon};
+use crate::support::timers::in_step;
 pub use forcing::Forcing;
 use std::time::Instant;
 
@@ -267,7 +268,8 @@ fn solve_with(
     direction.begin();
     let mut r = u.like();
     system.residual(u, &mut r)?;
-    let mut convergence = ConvergenceCheck::new(system, settings.rtol, &r);
+    let mut convergence =
+        in_step("convergence check", || ConvergenceCheck::new(system, settings.rtol, &r));
     let mut report = direction.solve(system, u, &negative(&r), settings, observe)?;
     let target = report.target;
     for pass in 1.. {

@@ -4,6 +4,7 @@ mod destination;
 mod dry_run;
 mod files;
 mod picture;
+mod profile;
 mod solution_report;
 mod steps;
 mod sweep;
@@ -24,6 +25,7 @@ use runtime::problem::{
     AdaptivityError, Checkpoint, InterruptedRun, Platform, RunError, Solution, run_steps,
 };
 use runtime::processes::ProcessGroup;
+use runtime::support::timers::{Profile, step};
 use serde_json::json;
 
 use crate::arguments::{
@@ -57,6 +59,7 @@ Examples:
   wf run examples/stokes.wf --problem channel --picture p.png --field p
   wf run examples/poisson.wf --mesh 'box(dim: 3, cells: 16)' --output box.vtu
   wf run examples/poisson.wf --json --no-output     one object a problem
+  wf run examples/poisson.wf --profile              the seconds of each step
   wf run examples/wave.wf --checkpoint w.npy -o 'w-{step}.vtu'  in time, leaving a file from which it can go on:
   wf run examples/wave.wf --restart w.npy -o 'w-{step}.vtu'     to the same bits, and with the next numbers
   wf run - --output - < poisson.wf > poisson.vtu    from standard input to standard output
@@ -108,6 +111,10 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     pub(crate) operator: OperatorArguments,
+
+    /// Print a table of the steps of each run: their wall-clock seconds, which add up to the total. `--json` always has them.
+    #[arg(long, conflicts_with = "dry_run")]
+    pub(crate) profile: bool,
 
     /// Solve nothing: say how many cells and unknowns there are, what memory they take at least, what would solve, with which
     /// levels, and how long that takes, roughly.
@@ -299,12 +306,15 @@ impl Solve<'_> {
         let (name, file) = (which.problem, &arguments.problem.file);
         self.destination(log)?.try_out()?;
         console.progress().say(format!("{name}: making the mesh"));
+        let profile = Profile::begin();
+        let making_mesh = step("mesh");
         let mut begun = Instant::now();
         let (problem, mesh) = own_part(which, file, group)?;
         let picture = arguments.picture.numbered(number);
         picture.check(&problem, &mesh)?;
         which.warn(&problem, console);
         let mesh_seconds = begun.elapsed().as_secs_f64();
+        drop(making_mesh);
         let mut target = arguments.problem.target();
         target.wishes.scatter = arguments.device.scatter;
         if let Some(how) = arguments.operator.representation(device.is_some())? {
@@ -338,6 +348,7 @@ impl Solve<'_> {
         let failed = |error| self.failure(&problem, &destination, log.series.is_some(), error);
         let mut solution = solution.map_err(failed)?;
         console.progress().say(format!("{name}: writing the solution"));
+        let writing = step("write");
         begun = Instant::now();
         let written = match (failure, &log.series) {
             (Some(failure), _) => Err(failure),
@@ -355,6 +366,8 @@ impl Solve<'_> {
         let drawn = picture.draw(&problem, &solution, console);
         solution.seconds.mesh += mesh_seconds;
         solution.seconds.write += begun.elapsed().as_secs_f64();
+        drop(writing);
+        let profile = profile.end();
         // Results are reported even if they cannot be written.
         let collection = log.series.as_ref().map(FileSeries::collection);
         let files = WrittenFiles {
@@ -367,6 +380,10 @@ impl Solve<'_> {
             text(&problem, &solution, files),
             value(&problem, &solution, (&taken, &reported), files),
         );
+        if arguments.profile {
+            text.push_str(&profile::table(&profile));
+        }
+        value["profile"] = profile::value(&profile);
         if let Some((_, param, given)) = varied {
             text = text.replacen('\n', &format!(", {param} = {given}\n"), 1);
             value["sweep"] = json!({ param: given });

@@ -10,6 +10,7 @@ use super::{
     conformity, index, measure, order, seams, sides, untangle,
 };
 use crate::support::parallel::*;
+use crate::support::timers::{in_step, step};
 use std::collections::{BTreeMap, HashMap};
 
 /// Knowledge about the conformity of the input.
@@ -52,7 +53,8 @@ pub fn assemble(
             done.cells, done.nodes
         ));
     }
-    let affine = measure::check_cells(&shape, &parts, sign)?;
+    let affine = in_step("inverted cells", || measure::check_cells(&shape, &parts, sign))?;
+    let ordering = step("cell order");
     if arrange == CellOrdering::Sorted {
         orient_cells(&shape, &mut parts)?;
         sort_cells(&shape, &mut parts);
@@ -61,7 +63,10 @@ pub fn assemble(
     if !cell.is_tensor() && joined != Conformity::Oriented {
         ascending_vertices(&shape, &mut parts);
     }
-    let topology = Topology::new(cell, n_vertices, shape.all_vertices(&parts.nodes))?;
+    drop(ordering);
+    let all_vertices = shape.all_vertices(&parts.nodes);
+    let topology = in_step("edges and faces", || Topology::new(cell, n_vertices, all_vertices))?;
+    let checking = step("joined cells");
     check_branching(&shape, &parts, &topology)?;
     // Generators and coarsening join cells side by side.
     let tolerance = match joined {
@@ -77,6 +82,8 @@ pub fn assemble(
         }
         notes.extend(seams::note(&topology, &parts.points, tolerance));
     }
+    drop(checking);
+    let _tagging = step("tags");
     let facet_tags = find_facets(&parts, &topology)?;
     let (skeleton, lost) = Skeleton::of(&shape, &parts, &topology);
     notes.extend(lost);

@@ -72,40 +72,52 @@ impl HierarchyInput<'_> {
         operator: &Operator,
     ) -> Result<Result<crate::solve::Multigrid, MultigridError>, RunError> {
         let mut form = form.clone();
-        let element = self.elements.fields[number];
         // A relative degree lets each level choose its own.
         form.fields[0].space = Space::H1(Degree::Relative(0));
-        let elements = Elements {
+        let elements = self.elements_of(number);
+        let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
+        HierarchyInput { form: &form, elements: &elements, on: &on, ..*self }
+            .levels(operator, self.settings.of_field(&self.form.fields[number].name))
+    }
+
+    /// Returns the elements of one field.
+    fn elements_of(&self, number: usize) -> Elements {
+        let element = self.elements.fields[number];
+        Elements {
             degree: element.degree(),
             fields: vec![element],
             components: vec![self.elements.components[number]],
             notes: Vec::new(),
             lost: None,
             ..self.elements.clone()
-        };
-        let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
-        HierarchyInput { form: &form, elements: &elements, on: &on, ..*self }
-            .levels(operator, self.settings.of_field(&self.form.fields[number].name))
+        }
     }
 
-    /// Builds the mass that stands for a field's Schur complement.
+    /// Builds the mass that stands for a field's Schur complement: on this field, unless its weight depends on the state
+    /// of other fields.
     fn mass(
         &self,
         form: &PointForm,
         number: usize,
         operator: &Operator,
     ) -> Result<SchurMass, RunError> {
-        let on = self.restricted(form, self.on.fields.clone())?;
+        let (own, all) = (block(form, number), self.elements);
+        let (form, elements, fields) = match &own {
+            Some(own) => (own, self.elements_of(number), vec![self.on.fields[number].clone()]),
+            None => (form, all.clone(), self.on.fields.clone()),
+        };
+        let on = self.restricted(form, fields)?;
         let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
         let table_cache = operator.table_cache();
         let (mass, _) =
-            compile_for(form, self.elements, &on, params, &tasks, self.platform, table_cache)?;
+            compile_for(form, &elements, &on, params, &tasks, self.platform, table_cache)?;
         let like = mass.zeros();
-        let condition = match self.elements.fields[number].degree() {
+        let condition = match all.fields[number].degree() {
             0 => 1.0,
             _ => MASS.powi(self.on.mesh.dim() as i32),
         };
-        Ok(SchurMass::new(Box::new(mass), &like, condition))
+        let part = self.on.dofs_of(number);
+        Ok(SchurMass::new(Box::new(mass), &like, part, condition))
     }
 
     /// Returns the discretisation restricted to some fields, with the regions of another form.

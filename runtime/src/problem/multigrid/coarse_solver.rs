@@ -18,7 +18,7 @@ use crate::solve::{
 };
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
-use crate::support::timers::Timers;
+use crate::support::timers::in_step;
 use kernels_gen::plan::Elements;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -26,9 +26,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 const CYCLES: usize = 4;
 /// limited so that their degrees of freedom in sum stay below this fraction (1/8) of the finest level.
 const PART: usize = 8;
-
-/// Label of progress messages.
-const OWN: &str = "the coarse-grid solver";
 
 /// Solution method.
 enum CoarseMethod {
@@ -88,9 +85,7 @@ impl CoarseSolver {
         };
         let target = Target { precision: Precision::F64, ..of.platform.target }.representing(how);
         let (params, platform) = (&of.parameters.values, of.platform.with_target(target));
-        let mut timers = Timers::new(OWN);
         let (operator, _) = compile_operator(of.form, elements, &on, params, &platform)?;
-        timers.tell("its operator is made");
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = SymbolicAnalysis::default();
         let work = Mutex::new(CycleVectors { r: like.like(), z: like.like() });
@@ -168,9 +163,7 @@ impl CoarseSolver {
         let components = space.components();
         let held = |unknown| field.constraints.is_constrained(unknown);
         let fixed: Vec<bool> = (0..space.n_dofs()).map(held).collect();
-        let mut timers = Timers::new(OWN);
-        let mut matrix = Csr::of(&self.operator)?;
-        timers.tell("its matrix is here");
+        let mut matrix = in_step("download", || Csr::of(&self.operator))?;
         if !self.symmetric {
             matrix = matrix.symmetric_part();
         }
@@ -189,17 +182,16 @@ impl CoarseSolver {
             matrix = pinned_rows(&matrix, &pins).0;
         }
         let settings = aggregation::Settings::default();
-        let made = match Aggregation::new(matrix, blocks, &near_null, &settings) {
+        let aggregating = || Aggregation::new(matrix, blocks, &near_null, &settings);
+        let made = match in_step("aggregation", aggregating) {
             Ok(made) => made,
             Err(error) => return Ok(Err(format!("on the coarsest level {error}"))),
         };
-        timers.tell("its levels are made");
         // A single level is factorised exactly: one cycle suffices.
         if made.levels().is_empty() {
             self.cycles = 1;
         }
-        let there = matrices::on_device(&made, &self.like)?;
-        timers.tell("they are where vectors live");
+        let there = in_step("upload", || matrices::on_device(&made, &self.like))?;
         Ok(Ok(match there {
             Some(levels) => CoarseMethod::Levels(Box::new(levels), words(&made)),
             None => CoarseMethod::Aggregation(Box::new(made)),
@@ -214,9 +206,7 @@ impl CoarseGridSolver for CoarseSolver {
         }
         let mut state = self.operator.vector();
         state.convert_from(u);
-        let mut timers = Timers::new(OWN);
-        self.operator.linearise(&state)?;
-        timers.tell("its matrix is assembled");
+        in_step("assembly", || self.operator.linearise(&state))?;
         let made = match self.factorised {
             true => self.factors(&state)?,
             false => self.aggregation()?,

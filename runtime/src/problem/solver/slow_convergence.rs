@@ -2,6 +2,7 @@
 
 use super::super::plan::is_saddle;
 use super::Context;
+use crate::algebra::vector::Vector;
 use crate::mesh::Mesh;
 use crate::operator::functional::extrema;
 use crate::problem::RunError;
@@ -26,7 +27,7 @@ const SHARE: f64 = 0.1;
 /// Returns a note on a slow multigrid solve, or on one that dropped its levels, if a cause is found; `u` is any state.
 pub(super) fn diagnose(
     context: &Context,
-    u: &[f64],
+    u: &Vector,
     report: &Report,
     kept: bool,
 ) -> Result<Option<String>, RunError> {
@@ -48,7 +49,7 @@ pub(super) fn diagnose(
                 .to_owned(),
         );
     }
-    reasons.extend(coefficients(context, u)?);
+    reasons.extend(coefficients(context, &u.to_vec())?);
     if reasons.is_empty() {
         return Ok(None);
     }

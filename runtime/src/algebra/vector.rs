@@ -17,7 +17,7 @@ pub(crate) mod multi_vector;
 mod norm;
 mod operations;
 
-use crate::support::random::random_signs;
+use crate::support::random::{random_entries, random_signs};
 pub use device_iterations::DeviceIterations;
 pub use kernels_gen::abi::Precision;
 pub(crate) use norm::{norm, powers, root_of_squares};
@@ -25,7 +25,7 @@ pub(crate) use norm::{norm, powers, root_of_squares};
 use crate::device::cpu::{Buffer, PlainNumber};
 use crate::device::{Arithmetic, Array, SumValues};
 use crate::processes::interface_exchange::{InterfaceExchange, MessageNumber};
-use device_entries::{DeviceEntries, PendingProducts};
+use device_entries::{DeviceEntries, PendingProducts, weigh};
 use std::convert::Infallible;
 use std::fmt;
 use std::ops::Range;
@@ -54,7 +54,7 @@ pub fn name(precision: Precision) -> &'static str {
 pub trait Real:
     PlainNumber
     + MessageNumber
-    + PartialEq
+    + PartialOrd
     + std::ops::Add<Output = Self>
     + std::ops::Sub<Output = Self>
     + std::ops::Mul<Output = Self>
@@ -481,6 +481,25 @@ impl Vector {
         let entries: Vec<f64> = (0..self.len).map(entry).collect();
         self.set(&entries);
         self.synchronise();
+    }
+
+    /// Sets pseudo-random entries in [−1, 1), equal in each call with the same seed on the same device.
+    pub(crate) fn randomise(&mut self, seed: u64) {
+        match &mut self.data {
+            VectorData::Remote(remote) => remote.randomise(self.len, seed),
+            VectorData::Double(_) | VectorData::Single(_) => {
+                self.set(&random_entries(self.len, seed));
+            }
+        }
+    }
+
+    /// Multiplies each component of a range, the degrees of freedom of one field, by its weight.
+    pub(crate) fn weigh(&mut self, range: Range<usize>, weights: &[f64]) {
+        match &mut self.data {
+            VectorData::Double(entries) => weigh(&mut entries[range], weights),
+            VectorData::Single(entries) => weigh(&mut entries[range], weights),
+            VectorData::Remote(remote) => remote.weigh(&range, self.len, weights),
+        }
     }
 
     /// Sets self_i = ±self_i with pseudo-random signs, identical in every call and consistent between processes.

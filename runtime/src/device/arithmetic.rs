@@ -12,6 +12,7 @@ mod lists;
 pub(crate) mod operations;
 mod recurrence;
 mod selection;
+mod several;
 mod shared_entries;
 mod sums;
 
@@ -45,9 +46,11 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Prefix of all names: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// The names of the template's kernels, without prefix.
-const NAMES: [&str; 25] = [
+const NAMES: [&str; 27] = [
     "ramp",
     "flip_signs",
+    "randomise",
+    "weigh",
     "narrow",
     "widen",
     "move",
@@ -75,7 +78,8 @@ const NAMES: [&str; 25] = [
 
 /// Returns the names of all kernels, without prefix.
 fn names() -> impl Iterator<Item = &'static str> {
-    NAMES.into_iter().chain(OPERATIONS.iter().map(|operation| operation.name))
+    let of_table = OPERATIONS.iter().map(|operation| operation.name);
+    NAMES.into_iter().chain(of_table).chain(several::NAMES)
 }
 
 /// Threads per group.
@@ -142,6 +146,7 @@ impl Arithmetic {
             text = text.replace(&format!("@{}@", operation.name), &operation.entry());
             text += &operation.kernel(PREFIX);
         }
+        text += &several::kernels(PREFIX);
         for (word, with) in replacements {
             text = text.replace(word, with);
         }
@@ -387,10 +392,10 @@ impl Arithmetic {
         unsafe { self.device.start(self.kernel(name)?, groups, &given) }
     }
 
-    /// Returns an array for two sums of the largest number of groups and one number; its contents are undefined.
+    /// Returns an array for as many sums of the largest number of groups as a kernel forms; its contents are undefined.
     fn room(&self) -> Result<Array, DeviceError> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        spare.map_or_else(|| self.device.zeros(ElementKind::F64, 2 * MOST + 1), Ok)
+        spare.map_or_else(|| self.device.zeros(ElementKind::F64, several::MANY * MOST), Ok)
     }
 
     /// Returns an operation of the table with the numbers of operands and scalars that are given.
@@ -474,6 +479,12 @@ impl Arithmetic {
         self.run_first("assign", n.min(y.len()), &[y], &[KernelArgument::Real(0.0)])
     }
 
+    /// Sets y_i = 0 in some ranges.
+    pub fn clear_all(&self, y: &mut Array, ranges: &[Range<usize>]) -> Result<(), DeviceError> {
+        let clear = |range: &Range<usize>| self.overwrite(y, range.start, &vec![0.0; range.len()]);
+        ranges.iter().try_for_each(clear)
+    }
+
     /// Sets y_i = i mod `period` − `period` / 2, also in padding.
     pub fn ramp(&self, y: &mut Array, period: usize) -> Result<(), DeviceError> {
         self.run("ramp", y.len(), &[y], &[KernelArgument::Real(period as f64)])
@@ -482,6 +493,42 @@ impl Arithmetic {
     /// Sets y_i = ±y_i, with pseudorandom signs that depend on i.
     pub fn flip_signs(&self, y: &mut Array) -> Result<(), DeviceError> {
         self.run("flip_signs", y.len(), &[y], &[])
+    }
+
+    /// Sets y_i to pseudorandom numbers in [−1, 1) that depend on i and the seed; also in padding.
+    pub fn randomise(&self, y: &mut Array, seed: u64) -> Result<(), DeviceError> {
+        self.run("randomise", y.len(), &[y], &[KernelArgument::Size(seed)])
+    }
+
+    /// Multiplies n entries from `from` on by the weight of their component, which changes every `tile` entries.
+    pub fn weigh(
+        &self,
+        y: &mut Array,
+        (from, n): (usize, usize),
+        tile: usize,
+        weights: &[f64],
+    ) -> Result<(), DeviceError> {
+        self.same("weigh", &[y], y.len())?;
+        if n == 0 {
+            return Ok(());
+        }
+        if weights.is_empty() || tile == 0 || from > y.len() || n > y.len() - from {
+            return Err(DeviceError::Mismatch { operation: "weigh" });
+        }
+        let (given, groups) = (self.device.upload(weights)?, groups(n));
+        let size = |number: usize| KernelArgument::Size(number as u64);
+        let arguments = [
+            size(n),
+            size(groups * THREADS),
+            KernelArgument::Array(y),
+            KernelArgument::Array(&given),
+            size(from),
+            size(tile),
+            size(weights.len()),
+        ];
+        // SAFETY: the kernel takes n, the stride, an array of this precision with n entries from a position on, the
+        // weights, that position, and two positive sizes, of which the second is the number of weights.
+        unsafe { self.device.start(self.kernel("weigh")?, groups, &arguments) }
     }
 
     /// Computes y = a·x for n entries, from one position to another; one of the arrays has the precision of the

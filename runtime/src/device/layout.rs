@@ -76,6 +76,16 @@ impl FieldLayout {
         self.tiled
     }
 
+    /// Returns the number of components per node.
+    pub fn components(&self) -> usize {
+        self.components
+    }
+
+    /// Returns the number of consecutive entries of a component.
+    pub fn tile(&self) -> usize {
+        if self.tiled { TILE } else { 1 }
+    }
+
     /// Returns the first entry of the field in the array.
     pub fn first(&self) -> usize {
         self.first
@@ -361,25 +371,28 @@ impl VectorLayout {
         entries.map(|entry| f64::from_bits(entry.into_inner())).collect()
     }
 
-    /// Returns the tails of the fields from the last whole tile on: first entry, and entries with `value` for degrees
-    /// of freedom and 0 for padding.
-    pub fn ends(&self, unknowns: usize, value: f64) -> Vec<(usize, Vec<f64>)> {
+    /// Returns the entries that belong to no degree of freedom.
+    pub fn padding(&self, unknowns: usize) -> Vec<Range<usize>> {
         let ends = self.parts.iter().skip(1).map(FieldLayout::first).chain([self.len(unknowns)]);
-        let rest = |(part, end): (&FieldLayout, usize)| {
+        let mut padding = Vec::new();
+        for (part, end) in self.parts.iter().zip(ends) {
             let own = part.unknowns.unwrap_or(unknowns);
-            let nodes = own / part.components;
-            let whole = if part.tiled { nodes / TILE * TILE } else { nodes };
-            let start = part.first + whole * part.components;
-            let mut entries = vec![0.0; end - start];
-            for number in whole..nodes {
-                for component in 0..part.components {
-                    let place = part.first + in_tiles(number, part.components) + component * TILE;
-                    entries[place - start] = value;
+            let (nodes, components) = (own / part.components, part.components);
+            let spare = if part.tiled { nodes.next_multiple_of(TILE) - nodes } else { 0 };
+            let mut number = part.on_borders.map_or(nodes, |on_borders| on_borders - spare);
+            let last = number + spare;
+            while number < last {
+                let count = (TILE - number % TILE).min(last - number);
+                for component in 0..components {
+                    let place = part.first + in_tiles(number, components) + component * TILE;
+                    padding.push(place..place + count);
                 }
+                number += count;
             }
-            (start, entries)
-        };
-        self.parts.iter().zip(ends).map(rest).filter(|(_, entries)| !entries.is_empty()).collect()
+            padding.push(part.first + part.len(own)..end);
+        }
+        padding.retain(|range| !range.is_empty());
+        padding
     }
 
     /// Converts the first `unknowns` entries from array order; empty if the array is too short.
@@ -439,6 +452,13 @@ mod tests {
         }
     }
 
+    /// Returns ones with 0 in padding.
+    fn without_padding(layout: &VectorLayout, unknowns: usize) -> Vec<f64> {
+        let mut ones = vec![1.0; layout.len(unknowns)];
+        layout.padding(unknowns).into_iter().for_each(|range| ones[range].fill(0.0));
+        ones
+    }
+
     #[test]
     fn nodes_inside_come_last() {
         for components in [1, 3] {
@@ -453,6 +473,8 @@ mod tests {
             assert_eq!(separate.entries_on_borders(), Some(nodes * components));
             let dims: Vec<usize> = space.element().nodes().iter().map(|node| node.dim).collect();
             for layout in [separate, tiles] {
+                let unknowns = on.n_dofs();
+                assert_eq!(without_padding(&layout, unknowns), layout.spread(&vec![1.0; unknowns]));
                 let end = layout.entries_on_borders().expect("they come last");
                 assert!(end < (nodes + TILE) * components);
                 for cell in space.nodes().chunks(dims.len()) {
@@ -502,11 +524,7 @@ mod tests {
         assert_eq!(layout.collect(&entries, unknowns), numbers);
         assert!(layout.permutes(unknowns) && !layout.permutes(unknowns - 1));
         assert!(layout.field(1).first().is_multiple_of(128) && !layout.is_plain());
-        let mut ones = vec![1.0; layout.len(unknowns)];
-        for (start, end) in layout.ends(unknowns, 1.0) {
-            ones[start..start + end.len()].copy_from_slice(&end);
-        }
-        assert_eq!(ones, layout.spread(&vec![1.0; unknowns]));
+        assert_eq!(without_padding(&layout, unknowns), layout.spread(&vec![1.0; unknowns]));
         let (node, component) = (41, 2);
         assert_eq!(
             layout.place(3 * node + component),

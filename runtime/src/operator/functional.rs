@@ -20,7 +20,7 @@ use crate::space::discretisation::{AuxValues, Discretisation, Field};
 use crate::support::expression::{Parameters, evaluate};
 use crate::support::parallel::*;
 use fem_dsl::eval::Batch;
-use fem_dsl::point::{Input, Integral, Part, Slot};
+use fem_dsl::point::{Input, Integral, Node, NodeId, Part, Slot, reachable};
 use fem_dsl::problem::Expression;
 use kernels_gen::element::{
     ElementError, Lagrange, LinePoints, Rule, Tabulation, default_rule, tabulate,
@@ -47,7 +47,7 @@ struct PointBlock {
     quantities: Vec<PointValues>,
 }
 
-/// A nodal quantity: its space and its values.
+/// A nodal quantity: its space and its values; without values it is not evaluated.
 type NodalQuantity<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
 /// Computes `count` integrals over all cells with a rule; `integrand` returns the sums of a block.
@@ -101,6 +101,27 @@ fn all_nodal<'a>(
     (nodal, place)
 }
 
+/// The same quantities, of which those that some nodes of an integral's graph do not read have no values.
+fn read_by<'a>(
+    (integral, roots): (&Integral, &[NodeId]),
+    on: &'a Discretisation,
+    u: &'a [f64],
+) -> (Vec<NodalQuantity<'a>>, Vec<Option<usize>>) {
+    let (mut nodal, place) = all_nodal(on, u);
+    let mut is_read = vec![false; nodal.len()];
+    for id in reachable(&integral.graph, roots) {
+        let quantity = match integral.graph.nodes()[id] {
+            Node::Input(Input::State(slot)) => Some(slot.field),
+            Node::Input(Input::Aux(slot)) => place[slot.field],
+            _ => None,
+        };
+        quantity.into_iter().for_each(|number| is_read[number] = true);
+    }
+    let unread = nodal.iter_mut().zip(is_read).filter(|(_, is_read)| !is_read);
+    unread.for_each(|((_, values), _)| *values = Cow::Borrowed(&[]));
+    (nodal, place)
+}
+
 fn block(
     on: &Discretisation,
     cells: &[usize],
@@ -132,7 +153,7 @@ fn block(
             for ((quantity, (space, values)), table) in
                 block.quantities.iter_mut().zip(nodal).zip(tables)
             {
-                let components = space.components();
+                let components = if values.is_empty() { 0 } else { space.components() };
                 for c in 0..components {
                     let (mut value, mut reference) = (0.0, [0.0; 3]);
                     for (local, &node) in space.cell_nodes(cell).iter().enumerate() {
@@ -272,23 +293,21 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
     let (points, weights) = (rule.points(), rule.weights());
     let geometry = tabulate(Lagrange::continuous(cell, on.mesh.order())?, &points);
     let table = tabulate(space.element(), &points);
-    let of_cell = |cell: usize| -> Vec<f64> {
-        let weighted = weights.iter().enumerate();
-        let weighted: Vec<f64> =
-            weighted.map(|(q, weight)| weight * map(on, cell, q, &geometry).2.abs()).collect();
-        let sum = |local: usize| {
-            weighted.iter().enumerate().map(|(q, weight)| weight * table.value(q, local)).sum()
-        };
-        let mut own: Vec<f64> = (0..space.cell_nodes(cell).len()).map(sum).collect();
-        space.resolve_back(cell, 1, &mut own);
-        own
-    };
-    let cells: Vec<Vec<f64>> = (0..on.mesh.n_cells()).into_par_iter().map(of_cell).listed();
-    let mut all = vec![0.0; space.n_nodes()];
-    for (cell, own) in cells.iter().enumerate() {
-        for (&node, part) in space.cell_nodes(cell).iter().zip(own) {
-            all[node as usize] += part;
+    let count = space.nodes_per_cell();
+    let of_cell = |(cell, own): (usize, &mut [f64])| {
+        own.fill(0.0);
+        for (q, weight) in weights.iter().enumerate() {
+            let weight = weight * map(on, cell, q, &geometry).2.abs();
+            let values = own.iter_mut().enumerate();
+            values.for_each(|(local, sum)| *sum += weight * table.value(q, local));
         }
+        space.resolve_back(cell, 1, own);
+    };
+    let mut of_cells = vec![0.0; on.mesh.n_cells() * count];
+    of_cells.par_chunks_mut(count).with_min_len(64).enumerate().each(of_cell);
+    let mut all = vec![0.0; space.n_nodes()];
+    for (&node, part) in space.nodes().iter().zip(of_cells) {
+        all[node as usize] += part;
     }
     if let Some(cut) = on.mesh.cut() {
         space.sharing(cut.group()).sum(&mut all);

@@ -25,7 +25,7 @@ impl Operator {
     /// As for [`Operator::impose`].
     pub(crate) fn random_direction(&self, seed: u64) -> Result<Vector, OperatorError> {
         let mut x = self.zeros();
-        x.set(&self.blocks.on.noise(seed));
+        x.randomise(self.blocks.on.seed(seed));
         x.synchronise();
         self.without_conditions(x)
     }

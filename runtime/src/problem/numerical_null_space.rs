@@ -26,6 +26,7 @@ use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
+use crate::support::timers::in_step;
 use fem_dsl::point::{Coefficient, Part, Shape};
 use fem_dsl::problem::NullSpaceKind;
 use rigid_motions::RigidMotion;
@@ -43,7 +44,7 @@ const ROUNDING: f64 = 1e-12;
 pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<String>, RunError> {
     let (form, on) = (context.form(), &context.on);
     let start = operator.initial()?;
-    check_constants(operator, context, &start)?;
+    in_step("constants", || check_constants(operator, context, &start))?;
     if !context.is_linear() || operator.vector().precision() != Precision::F64 {
         return Ok(Vec::new());
     }
@@ -71,24 +72,28 @@ pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<St
     if known && elsewhere.is_empty() && vectors.is_empty() {
         return Ok(Vec::new());
     }
-    let parts = ConnectedParts::new(&on.mesh);
-    let motions = rigid_motions::left(on, &vectors, &parts)?;
+    let parts = in_step("connected parts", || ConnectedParts::new(&on.mesh));
+    let motions = in_step("rigid motions", || rigid_motions::left(on, &vectors, &parts))?;
     if known && elsewhere.is_empty() && motions.is_empty() {
         return Ok(Vec::new());
     }
     let at = operator.vector();
     operator.linearise(&at)?;
-    let mut tried = TestedOperator { operator, on, free: free(on), parts: &parts };
-    if !known && let Some((of, at)) = tried.empty_row()? {
+    let free = free(operator, on)?;
+    let mut tried = TestedOperator { operator, on, free, parts: &parts };
+    if !known && let Some((of, at)) = in_step("empty rows", || tried.empty_row())? {
         return Err(unfixed(form, of, NullSpaceKind::Everything { at }));
     }
     for of in elsewhere {
         let held = parts.held(on, of);
+        let left: Vec<bool> = held.iter().map(|held| !held).collect();
+        if !left.contains(&true) {
+            continue;
+        }
         let components = on.fields[of.field].space.components();
         let z = on_parts(on, &parts, of.field, |part, node| {
             [(node * components + of.component, if held[part] { 0.0 } else { 1.0 })]
         });
-        let left: Vec<bool> = held.iter().map(|held| !held).collect();
         let null = tried.null(of.field, &z, left)?;
         let free = null.iter().filter(|null| **null).count();
         if let Some(first) = null.iter().position(|null| *null) {
@@ -140,7 +145,8 @@ fn weakly_held(
     let at = operator.vector();
     operator.linearise(&at)?;
     let on = &*unheld.on;
-    let mut tried = TestedOperator { operator: &mut operator, on, free: free(on), parts };
+    let free = free(&operator, on)?;
+    let mut tried = TestedOperator { operator: &mut operator, on, free, parts };
     let mut notes = Vec::new();
     for motion in weak {
         let null = tried.null(motion.field, &motion.z, motion.of_parts())?;
@@ -168,8 +174,8 @@ pub(super) fn empty_row(
     operator: &mut Operator,
     on: &Discretisation,
 ) -> Result<Option<(FieldComponent, [f64; 3])>, RunError> {
-    let parts = ConnectedParts::new(&on.mesh);
-    TestedOperator { operator, on, free: free(on), parts: &parts }.empty_row()
+    let (parts, free) = (ConnectedParts::new(&on.mesh), free(operator, on)?);
+    TestedOperator { operator, on, free, parts: &parts }.empty_row()
 }
 
 /// Returns whether the value of a component occurs in equations, but not in those of its own field.
@@ -180,12 +186,19 @@ fn is_elsewhere(terms: &NonzeroEntries, on: &Discretisation, of: FieldComponent)
         && !terms.in_parts(on, own)
 }
 
-/// Returns the mask of unconstrained degrees of freedom.
-fn free(on: &Discretisation) -> Vec<bool> {
-    let mut free = vec![true; on.n_dofs()];
-    on.conditions().for_each(|(dof, _)| free[dof] = false);
-    on.affine.unknowns().iter().for_each(|&dof| free[dof as usize] = false);
-    free
+/// Returns a vector with 1 in unconstrained degrees of freedom and 0 in the others.
+fn free(operator: &Operator, on: &Discretisation) -> Result<Vector, RunError> {
+    let mut free = operator.vector();
+    let has_oblique = on.fields.iter().any(|field| !field.constraints.oblique().is_empty());
+    if on.affine.is_empty() && !has_oblique {
+        free.fill(1.0);
+        return Ok(operator.without_conditions(free)?);
+    }
+    let mut entries = vec![1.0; on.n_dofs()];
+    on.conditions().for_each(|(dof, _)| entries[dof] = 0.0);
+    on.affine.unknowns().iter().for_each(|&dof| entries[dof as usize] = 0.0);
+    free.set(&entries);
+    Ok(free)
 }
 
 /// Returns the component of a degree of freedom, and its coordinates.
@@ -224,26 +237,34 @@ fn on_parts<const N: usize>(
 struct TestedOperator<'a> {
     operator: &'a mut Operator,
     on: &'a Discretisation,
-    free: Vec<bool>,
+    /// 1 in unconstrained degrees of freedom, 0 in others.
+    free: Vector,
     parts: &'a ConnectedParts,
 }
 
 impl TestedOperator<'_> {
-    fn apply(&mut self, x: &[f64]) -> Result<Vec<f64>, RunError> {
-        let mut direction: Vector = self.operator.vector();
-        direction.set(x);
-        direction.synchronise();
-        let mut y = direction.like();
-        self.operator.jacobian().apply(&direction, &mut y)?;
-        Ok(y.to_vec())
+    fn apply(&mut self, x: &Vector) -> Result<Vector, RunError> {
+        let mut y = x.like();
+        self.operator.jacobian().apply(x, &mut y)?;
+        Ok(y)
     }
 
     /// Finds a free degree of freedom whose row has no entry in a free column.
     fn empty_row(&mut self) -> Result<Option<(FieldComponent, [f64; 3])>, RunError> {
         let on = self.on;
-        let products = [self.apply(&self.on.noise(1))?, self.apply(&self.on.noise(2))?];
-        let empty = |i: usize| self.free[i] && products.iter().all(|y| y[i] == 0.0);
-        let row = (0..on.n_dofs()).find(|&i| empty(i));
+        let mut sizes = self.apply(&self.operator.random_direction(1)?)?;
+        let mut others = self.apply(&self.operator.random_direction(2)?)?;
+        sizes.make_absolute();
+        others.make_absolute();
+        sizes.axpy(1.0, &others);
+        // Sums of ones are exact.
+        let mut filled = self.free.clone();
+        filled.mask_by(&sizes);
+        if filled.dot(&filled) == self.free.dot(&self.free) {
+            return Ok(None);
+        }
+        let (free, filled) = (self.free.to_vec(), filled.to_vec());
+        let row = (0..on.n_dofs()).find(|&i| free[i] != filled[i]);
         let row = match on.mesh.cut() {
             None => row,
             Some(cut) => {
@@ -281,33 +302,38 @@ impl TestedOperator<'_> {
         z: &[f64],
         mut parts: Vec<bool>,
     ) -> Result<Vec<bool>, RunError> {
-        let product = self.apply(z)?;
+        let mut direction = self.operator.vector();
+        direction.set(z);
+        direction.synchronise();
+        let mut rows = self.apply(&direction)?;
         // Components that are zero in z do not contribute terms.
         let mut largest = [z.iter().fold(0.0f64, |largest, z| largest.max(z.abs()))];
         self.on.mesh.reduce_in_all(Reduction::Largest, &mut largest);
-        let [largest] = largest;
         let components = self.on.fields[field].space.components();
         let range = self.on.dofs_of(field);
         let mut has: Vec<bool> = (0..components)
             .map(|c| z[range.clone()].iter().skip(c).step_by(components).any(|z| *z != 0.0))
             .collect();
         in_any(&self.on.mesh, &mut has);
-        let mut sizes = vec![0.0f64; z.len()];
-        for seed in [3, 4] {
-            let mut x = self.on.noise(seed);
-            for (i, x) in x.iter_mut().enumerate() {
-                let own = range.contains(&i) && has[(i - range.start) % components];
-                *x *= if own { largest } else { 0.0 };
-            }
-            for (size, y) in sizes.iter_mut().zip(self.apply(&x)?) {
-                *size = size.max(y.abs());
-            }
+        let weights: Vec<f64> = has.iter().map(|&has| if has { largest[0] } else { 0.0 }).collect();
+        let mut response = |seed| {
+            let mut x = self.operator.random_direction(seed)?.restricted_to(range.clone());
+            x.weigh(range.clone(), &weights);
+            self.apply(&x)
+        };
+        let (first, second) = (response(3)?, response(4)?);
+        // NaN is no null vector.
+        rows.mark_beyond(ROUNDING, &first, &second);
+        rows.multiply(&self.free);
+        if rows.dot(&rows) == 0.0 {
+            return Ok(parts);
         }
+        let rows = rows.to_vec();
         for (cell, &part) in self.parts.of.iter().enumerate() {
             if !parts[part as usize] {
                 continue;
             }
-            let rows = self.on.fields.iter().enumerate().flat_map(|(number, own)| {
+            let of_cell = self.on.fields.iter().enumerate().flat_map(|(number, own)| {
                 let (start, components) = (self.on.dofs_of(number).start, own.space.components());
                 let nodes = own.space.cell_nodes(cell).iter();
                 nodes.flat_map(move |&node| {
@@ -315,10 +341,8 @@ impl TestedOperator<'_> {
                     first..first + components
                 })
             });
-            // NaN is no null vector.
-            let mut rows = rows;
-            parts[part as usize] =
-                rows.all(|i| !self.free[i] || product[i].abs() <= ROUNDING * sizes[i]);
+            let mut of_cell = of_cell;
+            parts[part as usize] = of_cell.all(|i| rows[i] == 0.0);
         }
         // A part remains only if it passes on all processes.
         parts.iter_mut().for_each(|part| *part = !*part);

@@ -32,7 +32,7 @@ pub(super) fn check_rank(
     operator.linearise(u)?;
     let singular = || Err(PlanError::Quadrature(lost.clone()).into());
     let mut z = u.like();
-    z.set(&context.on.noise(7));
+    z.randomise(context.on.seed(7));
     z.synchronise();
     let mut sizes = Vec::new();
     for _ in 0..2 {

@@ -14,6 +14,7 @@ use crate::processes::{Reduction, any};
 use crate::space::Space;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::Parameters;
+use crate::support::parallel::*;
 use fem_dsl::arena::IndexVec;
 use fem_dsl::eval::eval;
 use fem_dsl::point::{
@@ -22,6 +23,7 @@ use fem_dsl::point::{
 use fem_dsl::problem::{NullSpaceKind, UndeterminedField};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Smallest squared share of a component in a combination that constrains it.
 const SHARE: f64 = 1e-12;
@@ -284,6 +286,42 @@ fn free_constant(
     })
 }
 
+/// Disjoint sets of vertices that threads unite at the same time; the root of a set is its least vertex.
+struct VertexSets(Vec<AtomicU32>);
+
+impl VertexSets {
+    fn new(count: usize) -> Self {
+        Self((0..count as u32).into_par_iter().map(AtomicU32::new).collect())
+    }
+
+    fn root(&self, mut at: u32) -> u32 {
+        loop {
+            let parent = self.0[at as usize].load(Relaxed);
+            if parent == at {
+                return at;
+            }
+            // Halves the path; another thread may have shortened it further.
+            let above = self.0[parent as usize].load(Relaxed);
+            let _ = self.0[at as usize].compare_exchange(parent, above, Relaxed, Relaxed);
+            at = above;
+        }
+    }
+
+    fn unite(&self, mut a: u32, mut b: u32) {
+        loop {
+            (a, b) = (self.root(a), self.root(b));
+            if a == b {
+                return;
+            }
+            let (low, high) = (a.min(b), a.max(b));
+            // Fails if another thread has given this set a lower root.
+            if self.0[high as usize].compare_exchange(high, low, Relaxed, Relaxed).is_ok() {
+                return;
+            }
+        }
+    }
+}
+
 /// Connected parts of a mesh.
 pub(super) struct ConnectedParts {
     /// Part of each cell; parts are numbered by their first cells.
@@ -296,33 +334,26 @@ impl ConnectedParts {
     /// Cells connected by shared vertices or periodicity: the parts of every continuous field.
     pub(super) fn new(mesh: &Mesh) -> Self {
         let joined = mesh.connectivity();
-        let mut parent: Vec<u32> = (0..joined.n_vertices() as u32).collect();
-        fn root(parent: &mut [u32], mut at: u32) -> u32 {
-            while parent[at as usize] != at {
-                parent[at as usize] = parent[parent[at as usize] as usize];
-                at = parent[at as usize];
-            }
-            at
-        }
-        for cell in 0..mesh.n_cells() {
+        let sets = VertexSets::new(joined.n_vertices());
+        let cells = || (0..mesh.n_cells()).into_par_iter().with_min_len(1 << 10);
+        cells().each(|cell| {
             let vertices = joined.vertices(cell);
-            let mut least = root(&mut parent, vertices[0]);
-            for &vertex in &vertices[1..] {
-                let other = root(&mut parent, vertex);
-                let (low, high) = (least.min(other), least.max(other));
-                parent[high as usize] = low;
-                least = low;
+            vertices[1..].iter().for_each(|&vertex| sets.unite(vertices[0], vertex));
+        });
+        let root = |cell: usize| sets.root(joined.vertices(cell)[0]);
+        let first = if mesh.n_cells() > 0 { root(0) } else { 0 };
+        let (mut of, mut count) = (vec![0; mesh.n_cells()], u32::from(mesh.n_cells() > 0));
+        if !cells().holds(|cell| root(cell) == first) {
+            let mut number = vec![u32::MAX; joined.n_vertices()];
+            count = 0;
+            for (cell, own) in of.iter_mut().enumerate() {
+                let number = &mut number[root(cell) as usize];
+                if *number == u32::MAX {
+                    *number = count;
+                    count += 1;
+                }
+                *own = *number;
             }
-        }
-        let mut number = vec![u32::MAX; joined.n_vertices()];
-        let (mut of, mut count) = (Vec::with_capacity(mesh.n_cells()), 0);
-        for cell in 0..mesh.n_cells() {
-            let root = root(&mut parent, joined.vertices(cell)[0]) as usize;
-            if number[root] == u32::MAX {
-                number[root] = count;
-                count += 1;
-            }
-            of.push(number[root]);
         }
         let own = Self { of, count: count as usize };
         match mesh.cut() {
@@ -429,6 +460,9 @@ impl ConnectedParts {
     /// Returns the part of each node of a space.
     pub(super) fn of_nodes(&self, space: &Space) -> Vec<u32> {
         let mut part_of = vec![0; space.n_nodes()];
+        if self.count == 1 {
+            return part_of;
+        }
         for (cell, &part) in self.of.iter().enumerate() {
             space.cell_nodes(cell).iter().for_each(|&node| part_of[node as usize] = part);
         }

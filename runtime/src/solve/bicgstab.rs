@@ -15,6 +15,7 @@ use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
+use crate::algebra::vector::multi_vector::products;
 use crate::algebra::vector::{Vector, epsilon};
 
 /// Ratio below which a residual counts as a new minimum.
@@ -130,8 +131,8 @@ fn run(
     while history.len() <= max_iterations {
         preconditioner.apply(p, y)?;
         a.apply(y, v)?;
-        let (along, length) = (shadow.dot_later(v), v.dot_later(v));
-        let (along, length) = (along.value(), length.value().sqrt());
+        let found = products(&[v], &[shadow, v]);
+        let (along, length) = (found[0], found[1].sqrt());
         if !along.is_finite() || !length.is_finite() {
             return Ok(RunEnd::Final(Outcome::NotFinite));
         }
@@ -139,14 +140,13 @@ fn run(
             return Ok(RunEnd::Breakdown);
         }
         let alpha = rho / along;
-        x.axpy(alpha, y);
         r.axpy(-alpha, v);
         preconditioner.apply(r, z)?;
         a.apply(z, t)?;
-        let (product, square) = (t.dot_later(r), t.dot_later(t));
-        let (product, square) = (product.value(), square.value());
+        let found = products(&[t], &[r, t]);
+        let (product, square) = (found[0], found[1]);
         let omega = if square > 0.0 { product / square } else { 0.0 };
-        x.axpy(omega, z);
+        x.add_combination(1.0, &[y, z], &[alpha, omega]);
         r.axpy(-omega, t);
         let (next, norm) = (shadow.dot_later(r), r.norm());
         let next = next.value();
@@ -178,8 +178,7 @@ fn run(
         }
         let beta = next / rho * (alpha / omega);
         rho = next;
-        p.axpy(-omega, v);
-        p.axpby(1.0, r, beta);
+        p.add_combination(beta, &[r, v], &[1.0, -beta * omega]);
     }
     Ok(RunEnd::Final(criterion.limit(history.len() - best_at)))
 }

@@ -5,8 +5,9 @@
 //! every preconditioner. FGMRES stores z_k = M_k⁻¹ v_k for each basis vector v_k, and x += Σ y_k z_k; GMRES applies M⁻¹
 //! to Σ y_k v_k.
 //!
-//! Classical Gram-Schmidt orthogonalises the basis, with a second pass after cancellation, so that a device is
-//! synchronised once per pass, not per vector. Givens rotations keep the Hessenberg matrix triangular.
+//! Classical Gram-Schmidt orthogonalises the basis, with a second pass after cancellation. A pass reads each vector
+//! twice, for all products and for the combination, and synchronises a device once. Givens rotations keep the Hessenberg
+//! matrix triangular.
 
 use super::ranges::at_least_one;
 use super::stopping::{self, StoppingCriterion};
@@ -14,7 +15,8 @@ use super::{
     CgSettings, Continue, LinearOperator, Observer, OperatorError, Outcome, Preconditioner,
     Progress, Report, alike, residual,
 };
-use crate::algebra::vector::{ScalarProduct, Vector, epsilon};
+use crate::algebra::vector::multi_vector::products;
+use crate::algebra::vector::{Vector, epsilon};
 
 /// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -37,6 +39,8 @@ impl Default for GmresSettings {
     }
 }
 
+/// Square of a vector's length from which products of its entries underflow.
+const LEAST: f64 = 1e-200;
 /// Maximum number of orthogonalisation passes: two suffice unless the vector vanishes.
 const PASSES: usize = 3;
 /// Reduction of a vector's length by orthogonalisation below which cancellation requires another pass.
@@ -142,11 +146,11 @@ impl CycleVectors {
         work: &mut Vector,
     ) -> Result<(), OperatorError> {
         if let Some(kept) = &self.flexible {
-            kept.iter().zip(y).for_each(|(vector, &factor)| x.axpy(factor, vector));
+            x.add_combination(1.0, &kept[..y.len()].iter().collect::<Vec<_>>(), y);
             return Ok(());
         }
         let mut sum = work.like();
-        self.basis.iter().zip(y).for_each(|(vector, &factor)| sum.axpy(factor, vector));
+        sum.add_combination(0.0, &self.basis[..y.len()].iter().collect::<Vec<_>>(), y);
         preconditioner.apply(&sum, work)?;
         x.axpy(1.0, work);
         Ok(())
@@ -192,8 +196,7 @@ fn cycles(
         let mut triangle = HessenbergMatrix::new(norm);
         let mut ended = None;
         spaces.basis_to(0, &work);
-        spaces.basis[0].copy_from(&work);
-        spaces.basis[0].scale(1.0 / norm);
+        spaces.basis[0].add_combination(0.0, &[&work], &[1.0 / norm]);
         while triangle.columns() < settings.restart && ended.is_none() {
             let k = triangle.columns();
             spaces.extend(k, a, preconditioner, &mut work)?;
@@ -222,33 +225,50 @@ fn cycles(
     }
 }
 
-/// Orthogonalises `next` against `basis` and normalises it; returns the coefficients, the length last.
+/// Orthogonalises `next` against the orthonormal `basis` and normalises it; returns the coefficients, the length last.
+///
+/// A pass takes the products h with the basis and with itself at once. ‖next − V h‖² = ‖next‖² − ‖h‖² then gives the
+/// length without another product, and this difference has full precision unless another pass is necessary anyway.
 fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
     let mut column = vec![0.0; basis.len() + 1];
-    let before = next.norm();
-    let mut length = before;
-    for _ in 0..PASSES {
-        let products: Vec<ScalarProduct> =
-            basis.iter().map(|vector| next.dot_later(vector)).collect();
-        for ((entry, vector), product) in column.iter_mut().zip(basis).zip(&products) {
-            let product = product.value();
-            next.axpy(-product, vector);
-            *entry += product;
+    let (mut first, mut unit) = (f64::NAN, 1.0);
+    for pass in 1..=PASSES {
+        let sums_of =
+            |own: &Vector| products(&[own], &basis.iter().chain([own]).collect::<Vec<_>>());
+        let mut sums = sums_of(next);
+        let mut square = sums.pop().unwrap_or(0.0);
+        if pass == 1 && !(LEAST..LEAST.recip()).contains(&square) {
+            let norm = next.norm();
+            if norm > 0.0 && norm.is_finite() {
+                unit = norm;
+                next.scale(1.0 / norm);
+                sums = sums_of(next);
+                square = sums.pop().unwrap_or(0.0);
+            }
         }
-        let left = next.norm();
-        let kept = left > CANCELLED * length;
-        length = left;
-        if kept {
+        if pass == 1 {
+            first = square;
+        } else if square <= first * epsilon(next.precision()).powi(2) {
+            next.fill(0.0);
             break;
         }
+        column.iter_mut().zip(&sums).for_each(|(entry, product)| *entry += product);
+        let left = square - sums.iter().map(|product| product * product).sum::<f64>();
+        let kept = left > CANCELLED * CANCELLED * square;
+        let length = if kept { left.sqrt() } else { 1.0 };
+        let basis: Vec<&Vector> = basis.iter().collect();
+        let factors: Vec<f64> = sums.iter().map(|product| -product / length).collect();
+        next.add_combination(1.0 / length, &basis, &factors);
+        if kept {
+            column[basis.len()] = length;
+            break;
+        }
+        if pass == PASSES {
+            // What is left is rounding error.
+            next.fill(0.0);
+        }
     }
-    if length <= before * epsilon(next.precision()) {
-        length = 0.0;
-        next.fill(0.0);
-    } else {
-        next.scale(1.0 / length);
-    }
-    column[basis.len()] = length;
+    column.iter_mut().for_each(|entry| *entry *= unit);
     column
 }
 

@@ -192,8 +192,7 @@ fn iterate(
 ) -> Result<bool, OperatorError> {
     let RecurrenceScalars { beta, before, .. } = *scalars;
     let WorkVectors { r, next, last, z, v, q, w } = work;
-    v.copy_from(z);
-    v.scale(1.0 / beta);
+    v.add_combination(0.0, &[z], &[1.0 / beta]);
     a.apply(v, q)?;
     if before != 0.0 {
         q.axpy(-beta / before, last);
@@ -226,10 +225,8 @@ fn iterate(
 
     w.rotate_left(1);
     let [older, newer, newest] = w;
-    newest.copy_from(v);
-    newest.axpy(-far, older);
-    newest.axpy(-delta, newer);
-    newest.scale(1.0 / gamma);
+    let factors = [1.0, -far, -delta].map(|factor| factor / gamma);
+    newest.add_combination(0.0, &[v, older, newer], &factors);
     x.axpy(step, newest);
     let along = if length > 0.0 { -scalars.phi * scalars.cosine / length } else { 0.0 };
     r.axpby(along, next, scalars.sine * scalars.sine);

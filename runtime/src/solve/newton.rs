@@ -290,11 +290,12 @@ fn solve_with(
             break;
         }
         let step = CompletedStep { before: &r, delta: &direction.delta, u, after: &after };
-        let reason = convergence.of(system, &step)?;
+        let reason = in_step("convergence check", || convergence.of(system, &step))?;
         // The linear solve's residual does not apply to a system that is not affine.
         let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
         if kept && (reason.is_none() || pass > AGAIN) {
-            report.outcome = convergence.settled(system, (u, &after), report.outcome, true)?;
+            let checked = || convergence.settled(system, (u, &after), report.outcome, true);
+            report.outcome = in_step("convergence check", checked)?;
             break;
         }
         if pass > AGAIN || !left.is_finite() {
@@ -322,7 +323,7 @@ fn solve_with(
         r = after;
     }
     report.target = target;
-    system.complete(u)?;
+    in_step("mean values", || system.complete(u))?;
     report.note_rounding();
     report.seconds = start.elapsed().as_secs_f64();
     Ok(report)

@@ -30,10 +30,23 @@ impl ConstantEntries {
         (self.first..self.end).step_by(self.step).filter(move |unknown| !given(unknown))
     }
 
-    /// Returns the indicator vector of size `n`.
-    fn ones(&self, n: usize) -> Vec<f64> {
-        let mut ones = vec![0.0; n];
-        self.iter().for_each(|unknown| ones[unknown] = 1.0);
+    /// Returns the indicator vector, like another vector.
+    fn ones(&self, like: &Vector) -> Vector {
+        let Self { first, end, step, ref without } = *self;
+        let mut ones = like.like();
+        if !without.is_empty() {
+            let mut entries = vec![0.0; like.len()];
+            self.iter().for_each(|unknown| entries[unknown] = 1.0);
+            ones.set(&entries);
+            return ones;
+        }
+        ones.fill(1.0);
+        // The field has as many nodes as its component.
+        let start = end - (end - first).div_ceil(step) * step;
+        let weights: Vec<f64> =
+            (0..step).map(|component| f64::from(u8::from(component == first - start))).collect();
+        ones = ones.restricted_to(start..end);
+        ones.weigh(start..end, &weights);
         ones
     }
 }
@@ -57,8 +70,7 @@ impl NullSpace {
     /// Creates the null space of constants with these degrees of freedom, for vectors like one.
     pub fn new(entries: Vec<ConstantEntries>, like: &Vector) -> Self {
         let constant = |entries: ConstantEntries| {
-            let mut ones = like.like();
-            ones.set(&entries.ones(like.len()));
+            let ones = entries.ones(like);
             let square = ones.dot(&ones);
             Constant { entries, ones, square }
         };

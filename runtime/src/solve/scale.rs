@@ -15,7 +15,6 @@
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
 use crate::algebra::vector::{Precision, Vector, epsilon, norm};
-use crate::support::parallel::*;
 use crate::support::random::random_entries;
 use std::sync::{Mutex, PoisonError};
 
@@ -72,9 +71,8 @@ impl FieldScales {
         let step = epsilon(u.precision()).sqrt();
         self.terms.fill(0.0);
         for sample in 1..=SAMPLES {
-            let (mut weighted, mut trial, mut difference) =
-                (self.weights(u, sample), u.clone(), u.like());
-            weighted.multiply(u);
+            let (weighted, mut trial, mut difference) =
+                (self.weighted(u, sample), u.clone(), u.like());
             trial.axpy(step, &weighted);
             system.residual(&trial, &mut difference)?;
             difference.axpy(-1.0, r);
@@ -87,21 +85,16 @@ impl FieldScales {
         Ok(())
     }
 
-    /// Returns w: entries of magnitude ½ to 1, equal at all nodes.
-    fn weights(&self, like: &Vector, sample: u64) -> Vector {
-        let mut entries = vec![0.0; like.len()];
+    /// Returns w ∘ u, with weights of magnitude ½ to 1 that are equal at all nodes.
+    fn weighted(&self, u: &Vector, sample: u64) -> Vector {
+        let mut weighted = u.clone();
         for (number, FieldDofs { dofs, components }) in self.fields.iter().enumerate() {
             let seed = sample + SAMPLES * number as u64;
-            let of: Vec<f64> = random_entries(*components, seed)
-                .into_iter()
-                .map(|w| 0.5 * (w + w.signum()))
-                .collect();
-            let nodes = entries[dofs.clone()].par_chunks_mut(*components).with_min_len(1 << 12);
-            nodes.each(|node| node.iter_mut().zip(&of).for_each(|(entry, w)| *entry = *w));
+            let entries = random_entries(*components, seed).into_iter();
+            let weights: Vec<f64> = entries.map(|w| 0.5 * (w + w.signum())).collect();
+            weighted.weigh(dofs.clone(), &weights);
         }
-        let mut weights = like.like();
-        weights.set(&entries);
-        weights
+        weighted
     }
 
     /// Returns D.

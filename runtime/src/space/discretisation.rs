@@ -291,8 +291,13 @@ impl Discretisation {
     /// Returns random entries of a vector, with a different seed on each process. Equal entries could repeat within a
     /// cell, and many operators annihilate constants. Shared entries differ between processes.
     pub(crate) fn noise(&self, seed: u64) -> Vec<f64> {
+        random_entries(self.n_dofs(), self.seed(seed))
+    }
+
+    /// Returns a seed that differs between processes.
+    pub(crate) fn seed(&self, seed: u64) -> u64 {
         let rank = self.mesh.cut().map_or(0, |cut| cut.group().rank() as u64);
-        random_entries(self.n_dofs(), seed + 1000 * rank)
+        seed + 1000 * rank
     }
 
     /// Returns a hash of the meaning of vector entries: equal for the same spaces, field by field, on the same mesh,

@@ -7,6 +7,7 @@ use super::Precision;
 use crate::device::{
     Arithmetic, Array, DeviceError, ElementKind, PendingSums, SharedEntries, SumValues,
 };
+use crate::support::parallel::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -173,10 +174,10 @@ impl DeviceEntries {
         if count > unknowns && value != 0.0 && !layout.permutes(unknowns) {
             return self.set(&vec![value; unknowns]);
         }
-        let ends = if value == 0.0 { Vec::new() } else { layout.ends(unknowns, value) };
+        let padding = if value == 0.0 { Vec::new() } else { layout.padding(unknowns) };
         self.act(|on, y| {
             on.compute("assign", [y], [], &[value])?;
-            ends.iter().try_for_each(|(start, end)| on.overwrite(y, *start, end))
+            on.clear_all(y, &padding)
         });
     }
 
@@ -210,9 +211,47 @@ impl DeviceEntries {
         PendingProducts::new(&on, sums)
     }
 
+    /// Returns the products with several vectors: [`Arithmetic::products`]; NaN after a failure.
+    pub(super) fn products(&self, x: &[&Self]) -> Vec<f64> {
+        let (on, shared) = (&self.arithmetic, self.shared.as_ref());
+        let arrays: Vec<&Array> = x.iter().map(|x| &x.array).collect();
+        let found = on.check().and_then(|()| on.products(&self.array, &arrays, shared));
+        on.keep(found).unwrap_or_else(|| vec![f64::NAN; x.len()])
+    }
+
+    /// Adds a linear combination: [`Arithmetic::combination`].
+    pub(super) fn combination(&mut self, a: f64, x: &[&Self], factors: &[f64]) {
+        let arrays: Vec<&Array> = x.iter().map(|x| &x.array).collect();
+        self.act(|on, y| on.combination(y, a, &arrays, factors));
+    }
+
     /// See [`Arithmetic::ramp`].
     pub(super) fn ramp(&mut self, period: usize) {
         self.act(|on, y| on.ramp(y, period));
+    }
+
+    /// Sets pseudorandom numbers: [`Arithmetic::randomise`], and 0 in padding.
+    pub(super) fn randomise(&mut self, unknowns: usize, seed: u64) {
+        let padding = self.arithmetic.layout().padding(unknowns);
+        self.act(|on, y| {
+            on.randomise(y, seed)?;
+            on.clear_all(y, &padding)
+        });
+    }
+
+    /// Multiplies the components of a field by weights.
+    pub(super) fn weigh(&mut self, range: &Range<usize>, unknowns: usize, weights: &[f64]) {
+        let layout = self.arithmetic.layout();
+        let field =
+            layout.field_of(range, unknowns).filter(|field| field.components() == weights.len());
+        let Some((from, n, tile)) =
+            field.map(|field| (field.first(), field.len(range.len()), field.tile()))
+        else {
+            let mut numbers = self.to_vec(unknowns);
+            weigh(&mut numbers[range.clone()], weights);
+            return self.set(&numbers);
+        };
+        self.act(|on, y| on.weigh(y, (from, n), tile, weights));
     }
 
     /// See [`Arithmetic::flip_signs`].
@@ -307,6 +346,15 @@ impl DeviceEntries {
         });
         PendingProducts::new(on, sums)
     }
+}
+
+/// Multiplies interleaved components by weights.
+pub(super) fn weigh<T: super::Real>(entries: &mut [T], weights: &[f64]) {
+    let nodes = entries.par_chunks_mut(weights.len().max(1)).with_min_len(1 << 12);
+    nodes.each(|node| {
+        let own = node.iter_mut().zip(weights);
+        own.for_each(|(entry, weight)| *entry = T::from_f64(weight * (*entry).into()));
+    });
 }
 
 /// Sums, possibly still pending on a device; `None` after a failure.

@@ -2,10 +2,11 @@
 //! combinations.
 //!
 //! Chunks of all vectors pass through the caches together, so that k × m products of n entries have the memory traffic
-//! of k + m vectors. On a device they are computed one by one, without synchronisation in between.
+//! of k + m vectors. On a device a kernel takes one vector and several others.
 
-use super::{Real, ScalarProduct, Vector};
+use super::{Real, Vector, VectorData};
 use crate::algebra::vector::Precision;
+use crate::algebra::vector::device_entries::DeviceEntries;
 use crate::support::parallel::*;
 use std::ops::Range;
 
@@ -37,14 +38,38 @@ pub(crate) fn symmetric_products(x: &[&Vector], y: &[&Vector]) -> Vec<f64> {
 fn of_pairs(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
     let Some(first) = x.first().filter(|_| !pairs.is_empty()) else { return Vec::new() };
     if first.array().is_some() {
-        let pending: Vec<ScalarProduct> =
-            pairs.iter().map(|&(i, j)| x[i].dot_later(y[j])).collect();
-        return pending.iter().map(ScalarProduct::value).collect();
+        return on_device(x, y, pairs);
     }
     match first.precision() {
         Precision::F64 => on_host::<f64>(x, y, pairs),
         Precision::F32 => on_host::<f32>(x, y, pairs),
     }
+}
+
+/// Returns the device entries of vectors.
+fn remote<'a>(vectors: &[&'a Vector]) -> Vec<&'a DeviceEntries> {
+    let entries = |vector: &&'a Vector| match &vector.data {
+        VectorData::Remote(entries) => entries,
+        _ => panic!("vectors should have one precision and place"),
+    };
+    vectors.iter().map(entries).collect()
+}
+
+/// Computes the products of each vector of the shorter list with those of the longer one.
+fn on_device(x: &[&Vector], y: &[&Vector], pairs: &[(usize, usize)]) -> Vec<f64> {
+    let turned = x.len() > y.len();
+    let (few, many) = if turned { (remote(y), remote(x)) } else { (remote(x), remote(y)) };
+    let mut all = vec![0.0; pairs.len()];
+    for (own, vector) in few.iter().enumerate() {
+        let pair = |&(i, j): &(usize, usize)| if turned { (j, i) } else { (i, j) };
+        let places: Vec<usize> = (0..pairs.len()).filter(|&at| pair(&pairs[at]).0 == own).collect();
+        let others: Vec<&DeviceEntries> =
+            places.iter().map(|&at| many[pair(&pairs[at]).1]).collect();
+        for (at, product) in places.into_iter().zip(vector.products(&others)) {
+            all[at] = product;
+        }
+    }
+    all
 }
 
 fn slices<'a, T: Real>(vectors: &[&'a Vector]) -> Vec<&'a [T]> {
@@ -81,13 +106,8 @@ pub(crate) fn combine(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
     if first.array().is_some() {
         let columns = out.len();
         for (j, out) in out.iter_mut().enumerate() {
-            out.fill(0.0);
-            for (i, from) in from.iter().enumerate() {
-                let factor = factors[i * columns + j];
-                if factor != 0.0 {
-                    out.axpy(factor, from);
-                }
-            }
+            let own: Vec<f64> = factors.iter().skip(j).step_by(columns).copied().collect();
+            out.add_combination(0.0, from, &own);
         }
         return;
     }
@@ -95,6 +115,36 @@ pub(crate) fn combine(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
         Precision::F64 => combine_on_host::<f64>(out, from, factors),
         Precision::F32 => combine_on_host::<f32>(out, from, factors),
     }
+}
+
+impl Vector {
+    /// Sets self = a·self + Σ_i `factors[i]` · from_i; with a = 0 earlier entries of self have no effect.
+    pub(crate) fn add_combination(&mut self, a: f64, from: &[&Self], factors: &[f64]) {
+        assert_eq!(factors.len(), from.len(), "one factor should go with each vector");
+        if let VectorData::Remote(own) = &mut self.data {
+            return own.combination(a, &remote(from), factors);
+        }
+        match self.precision() {
+            Precision::F64 => add_on_host::<f64>(self, a, from, factors),
+            Precision::F32 => add_on_host::<f32>(self, a, from, factors),
+        }
+    }
+}
+
+fn add_on_host<T: Real>(out: &mut Vector, a: f64, from: &[&Vector], factors: &[f64]) {
+    let (from, scale) = (slices::<T>(from), T::from_f64(a));
+    let factors: Vec<T> = factors.iter().map(|&factor| T::from_f64(factor)).collect();
+    let out = out.entries_mut::<T>().expect("vectors should have one precision and place");
+    out.par_chunks_mut(CHUNK).enumerate().each(|(chunk, part)| {
+        match a {
+            0.0 => part.fill(T::from_f64(0.0)),
+            _ => part.iter_mut().for_each(|entry| *entry = scale * *entry),
+        }
+        for (from, &factor) in from.iter().zip(&factors) {
+            let from = &from[chunk * CHUNK..][..part.len()];
+            part.iter_mut().zip(from).for_each(|(sum, &from)| *sum = *sum + factor * from);
+        }
+    });
 }
 
 fn combine_on_host<T: Real>(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
@@ -149,6 +199,12 @@ mod tests {
                     sum.axpy(factors[2 * i + j], y);
                 }
                 assert_eq!(out.to_vec(), sum.to_vec());
+                let (mut added, mut wanted) = (vector(n, 11), vector(n, 11));
+                wanted.scale(-2.0);
+                wanted.axpy(1.0, &sum);
+                let own: Vec<f64> = factors.iter().skip(j).step_by(2).copied().collect();
+                added.add_combination(-2.0, &y, &own);
+                assert_eq!(added.to_vec(), wanted.to_vec());
             }
         }
     }

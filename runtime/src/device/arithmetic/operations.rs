@@ -64,6 +64,15 @@ macro_rules! vector_operations {
                     { y = choose(x == number(0.0), number(0.0), y); }
                 }
                 {
+                    /// Sets self_i = 0 where |self_i| ≤ `bound`·max(|a_i|, |b_i|), otherwise 1, also for NaN.
+                    mark_beyond: [update self y] by bound;
+                    write [] update [] read [a, b]
+                    {
+                        let size = choose(absolute(a) > absolute(b), absolute(a), absolute(b));
+                        y = choose(absolute(y) <= bound * size, number(0.0), number(1.0));
+                    }
+                }
+                {
                     /// Sets self_i = 1/self_i, or 0 if self_i is 0.
                     invert: [update self y] by;
                     write [] update [] read []

@@ -299,10 +299,20 @@ impl SharedEntries {
         }
     }
 
+    /// Returns the entries that other processes count.
+    pub(super) fn others(&self) -> &Array {
+        &self.others
+    }
+
+    /// Reduces local sums that the host has read over all processes.
+    pub(super) fn reduce(&self, sums: &mut [f64]) {
+        self.group.reduce(Reduction::Sum, sums);
+    }
+
     /// Reduces sums that the host has read over all processes, unless devices have done so.
     pub(super) fn total(&self, arithmetic: &Arithmetic, sums: &mut [f64]) {
         if Self::devices(arithmetic).is_none() {
-            self.group.reduce(Reduction::Sum, sums);
+            self.reduce(sums);
         }
     }
 

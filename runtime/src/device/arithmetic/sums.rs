@@ -6,7 +6,7 @@ use crate::device::{Array, DeviceError};
 use std::sync::{Arc, PoisonError};
 
 /// Adds the group sums in the same order as a thread group of the device.
-fn tree_sum(partials: &[f64]) -> f64 {
+pub(super) fn tree_sum(partials: &[f64]) -> f64 {
     let mut sums = [0.0; THREADS];
     for (k, partial) in partials.iter().enumerate() {
         sums[k % THREADS] += partial;

@@ -3,7 +3,7 @@
 //! Extrema are searched on a lattice in each cell, corners and sides included. It has k + 2 points per direction for
 //! the largest degree k of fields and geometry.
 
-use super::{NodalQuantity, PointBlock, all_nodal, block, block_by_block, fill};
+use super::{NodalQuantity, PointBlock, block, block_by_block, fill, read_by};
 use crate::mesh::locate::LocatedPoint;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
@@ -61,7 +61,7 @@ pub fn extrema(
     u: &[f64],
     parameters: &Parameters,
 ) -> Result<Vec<Extrema>, ElementError> {
-    let (nodal, place) = all_nodal(on, u);
+    let (nodal, place) = read_by((integral, roots), on, u);
     let degrees = nodal.iter().map(|(space, _)| space.element().degree());
     let degree = degrees.max().unwrap_or(1).max(on.mesh.order());
     let points = Lagrange::equispaced(on.mesh.cell(), degree + 1)?.points();
@@ -110,7 +110,7 @@ pub fn values_at_quadrature(
     parameters: &Parameters,
     select: impl Fn(&[f64]) -> Vec<f64> + Sync,
 ) -> Result<QuadratureValues, ElementError> {
-    let (nodal, place) = all_nodal(on, u);
+    let (nodal, place) = read_by((integral, roots), on, u);
     let (points, weights) = (rule.points(), rule.weights());
     let found = block_by_block(on, &points, &weights, &nodal, |block| {
         let rows = evaluated(on, block, &place, parameters, (integral, roots));
@@ -139,7 +139,7 @@ pub fn values_at(
     parameters: &Parameters,
     places: &[LocatedPoint],
 ) -> Result<Vec<Vec<f64>>, ElementError> {
-    let (nodal, place) = all_nodal(on, u);
+    let (nodal, place) = read_by((integral, roots), on, u);
     let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
     let one = |at: &LocatedPoint| {
         let tables: Vec<_> = nodal

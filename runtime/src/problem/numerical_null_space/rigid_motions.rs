@@ -157,8 +157,7 @@ pub(super) fn left(
     let frames = PartFrame::of_parts(on, parts);
     let mut found = Vec::new();
     for &field in fields {
-        let points = on.fields[field].space.points(&on.mesh, &on.partition)?;
-        let rows = rows(on, (field, &points), &frames, parts);
+        let rows = rows(on, field, &frames, parts)?;
         let held = rows.iter().map(|rows| strongest(rows, count)).collect::<Vec<_>>();
         let held: Vec<_> =
             held.iter().map(|held| strongest(&in_all(&on.mesh, held), count)).collect();
@@ -166,6 +165,10 @@ pub(super) fn left(
         let of_part = |(held, weak): (&Vec<[f64; MOST]>, &f64)| directions(held, count, *weak);
         let free: Vec<Vec<(f64, [f64; MOST])>> = held.iter().zip(&weak).map(of_part).collect();
         let most = free.iter().map(Vec::len).max().unwrap_or(0);
+        if most == 0 {
+            continue;
+        }
+        let points = on.fields[field].space.points(&on.mesh, &on.partition)?;
         for number in 0..most {
             // Free and weakly restrained motions are separate.
             for is_held in [false, true] {
@@ -204,18 +207,32 @@ pub(super) fn left(
 /// Returns the rows of the conditions on a field in motion coordinates, for each part.
 fn rows(
     on: &Discretisation,
-    (field, points): (usize, &[[f64; 3]]),
+    field: usize,
     frames: &[PartFrame],
     parts: &ConnectedParts,
-) -> Vec<Vec<[f64; MOST]>> {
+) -> Result<Vec<Vec<[f64; MOST]>>, RunError> {
     let (dim, own) = (on.mesh.dim(), &on.fields[field]);
+    // The nodes with conditions, ascending, and their points.
+    let mut nodes: Vec<u32> = own.constraints.iter().map(|(dof, _)| (dof / dim) as u32).collect();
+    nodes.extend(own.constraints.oblique().iter().map(|oblique| oblique.node));
+    for number in 0..on.affine.len() {
+        let unknowns = on.affine.equation(number).filter_map(|(unknown, _)| on.unknown(unknown));
+        nodes.extend(unknowns.filter(|(of, ..)| *of == field).map(|(_, node, _)| node as u32));
+    }
+    nodes.sort_unstable();
+    nodes.dedup();
+    let points = own.space.points_at(&on.mesh, &on.partition, &nodes)?;
+    let point_of = |node: usize| {
+        nodes.binary_search(&(node as u32)).map_or([f64::NAN; 3], |place| points[place])
+    };
     let part_of = parts.of_nodes(&own.space);
     let mut rows: Vec<Vec<[f64; MOST]>> = vec![Vec::new(); parts.count];
     // Row of a linear combination of a node's components.
     let row = |node: usize, weights: [f64; 3]| {
         let (mut row, frame) = ([0.0; MOST], frames[part_of[node] as usize]);
+        let point = point_of(node);
         for (c, weight) in weights.into_iter().enumerate().take(dim) {
-            let of_component = frame.motions(dim, points[node], c);
+            let of_component = frame.motions(dim, point, c);
             row.iter_mut().zip(of_component).for_each(|(row, own)| *row += weight * own);
         }
         row
@@ -249,7 +266,7 @@ fn rows(
             rows[part as usize].push(row.map(|entry| entry / size));
         }
     }
-    rows
+    Ok(rows)
 }
 
 /// Returns for each part the strength below which errors of normals explain a restraint.

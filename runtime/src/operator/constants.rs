@@ -18,6 +18,7 @@ use super::constraints::{ConstrainedRows, PassResult};
 use crate::algebra::vector::Vector;
 use crate::operator::functional::weights;
 use crate::solve::{ConstantEntries, LinearOperator as _, NullSpace, OperatorError};
+use crate::support::timers::step;
 use kernels_gen::plan::Task;
 use std::sync::OnceLock;
 
@@ -111,6 +112,7 @@ impl Operator {
         if let Some(known) = constants.weights.get() {
             return Ok(known);
         }
+        let _weighing = step("weights of mean values");
         let on = &self.blocks.on;
         let mut all = Vec::new();
         for (constant, &(field, component, _)) in

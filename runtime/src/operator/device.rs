@@ -29,6 +29,7 @@ use crate::mesh::partition::Partition;
 use crate::operator::batch::Batches;
 use crate::solve::OperatorError;
 use crate::space::discretisation::{Discretisation, Field};
+use crate::support::timers::in_step;
 use kernels_gen::abi::{Role, Slots};
 use kernels_gen::plan::{Plan, Scatter, Strategy, Task};
 use owners::OwnerSums;
@@ -87,13 +88,13 @@ impl DeviceEngine {
         let tiled = compiled.plans.iter().any(|plan| plan.tiles);
         places(&fields.collect::<Vec<_>>(), tiled)?;
         let separate = compiled.kernels().any(stores_inside);
-        let layout = layout(on, &compiled.plans, separate, table_cache);
+        let layout = in_step("layout", || layout(on, &compiled.plans, separate, table_cache));
         table_cache.keep_places(&on.fields, &layout);
         let arithmetic = table_cache.arithmetic(&device, precision, &layout)?;
         let chunks = || Arc::new(Partition::for_device(&on.mesh, CHUNK));
-        let partition = table_cache.partition.get_or_insert_with(chunks);
+        let partition = table_cache.partition.get_or_insert_with(|| in_step("chunks", chunks));
         Ok(Self {
-            constraints: DeviceConstraints::new(&arithmetic, on)?,
+            constraints: in_step("constraints", || DeviceConstraints::new(&arithmetic, on))?,
             memory: DeviceMemory(arithmetic),
             coloured: compiled.plans.iter().any(|plan| plan.scatter == Scatter::Coloured),
             partition: Arc::clone(partition),

@@ -145,9 +145,14 @@ fn block(
             })
             .collect(),
     };
+    let is_affine = on.mesh.is_affine();
     for &cell in cells {
+        let first = map(on, cell, 0, geometry);
         for (q, &weight) in weights.iter().enumerate() {
-            let (x, inverse, det) = map(on, cell, q, geometry);
+            let (x, inverse, det) = match is_affine {
+                true => (place(on, cell, q, geometry), first.1, first.2),
+                false => map(on, cell, q, geometry),
+            };
             block.weight.push(weight * det.abs());
             block.x.push(x);
             for ((quantity, (space, values)), table) in
@@ -173,6 +178,16 @@ fn block(
         }
     }
     block
+}
+
+/// Returns x at a point of a cell.
+fn place(on: &Discretisation, cell: usize, q: usize, geometry: &Tabulation) -> [f64; 3] {
+    let mut x = [0.0; 3];
+    for (local, &node) in on.mesh.cell_nodes(cell).iter().enumerate() {
+        let (value, point) = (geometry.value(q, local), on.mesh.points()[node as usize]);
+        x.iter_mut().zip(point).for_each(|(x, own)| *x += value * own);
+    }
+    x
 }
 
 /// Returns x, ∂ξ_a/∂x_j and det J at a point of a cell.
@@ -294,12 +309,25 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
     let geometry = tabulate(Lagrange::continuous(cell, on.mesh.order())?, &points);
     let table = tabulate(space.element(), &points);
     let count = space.nodes_per_cell();
-    let of_cell = |(cell, own): (usize, &mut [f64])| {
-        own.fill(0.0);
-        for (q, weight) in weights.iter().enumerate() {
-            let weight = weight * map(on, cell, q, &geometry).2.abs();
+    // Adds the integrals with some weights, which include det J.
+    let add = |own: &mut [f64], weight_of: &dyn Fn(usize) -> f64| {
+        for q in 0..weights.len() {
+            let weight = weight_of(q);
             let values = own.iter_mut().enumerate();
             values.for_each(|(local, sum)| *sum += weight * table.value(q, local));
+        }
+    };
+    let mut of_reference = vec![0.0; count];
+    add(&mut of_reference, &|q| weights[q]);
+    let is_affine = on.mesh.is_affine();
+    let of_cell = |(cell, own): (usize, &mut [f64])| {
+        let det = |q: usize| map(on, cell, q, &geometry).2.abs();
+        if is_affine {
+            let det = det(0);
+            own.iter_mut().zip(&of_reference).for_each(|(own, integral)| *own = det * integral);
+        } else {
+            own.fill(0.0);
+            add(own, &|q| weights[q] * det(q));
         }
         space.resolve_back(cell, 1, own);
     };

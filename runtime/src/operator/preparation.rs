@@ -12,6 +12,7 @@ use crate::device::{DeviceError, VectorLayout};
 use crate::solve::OperatorError;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::parallel::*;
+use crate::support::timers::in_step;
 use kernels_gen::abi::{self, KernelAbi, Role};
 use kernels_gen::plan::Task;
 use std::collections::BTreeSet;
@@ -72,7 +73,7 @@ impl KernelBlocks {
         params: &[f64],
         mut table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let parts: Arc<[CellSubset]> = parts_of_cells(&on).into();
+        let parts: Arc<[CellSubset]> = in_step("classes of cells", || parts_of_cells(&on)).into();
         table_cache.keep_parts(&parts);
         let parted = !parts.contains(&CellSubset::Constrained) && !shares(&on, &kernels);
         let memory = engine.memory();
@@ -143,7 +144,8 @@ impl KernelBlocks {
         if let Some(known) = self.blocks.iter().position(same) {
             return Ok(known);
         }
-        let batches = engine.batches(&self.on, (class, abi.lanes, slots), parts)?;
+        let batches =
+            in_step("batches", || engine.batches(&self.on, (class, abi.lanes, slots), parts))?;
         let cells = match class {
             CellClass::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),
@@ -372,9 +374,12 @@ impl CellBlock {
                 self.tables.insert(key, known);
                 continue;
             }
-            let made = tables::make(key, extent, on, batches, precision, layout, slots)?;
+            let making = if key.is_of_indices() { "indices" } else { "geometry" };
+            let made = in_step(making, || {
+                tables::make(key, extent, on, batches, precision, layout, slots)
+            })?;
             if let Some(table) = made {
-                let table = Arc::new(memory.array(table)?);
+                let table = Arc::new(in_step("upload", || memory.array(table))?);
                 if let Some((table_cache, of)) = table_cache.as_mut().zip(of) {
                     table_cache.keep_table(self.rack, of, &table);
                 }

@@ -298,11 +298,10 @@ fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Host
     let Some(targets) = on.targets.as_ref().filter(|own| own.of_cell * lanes == extent) else {
         return Err(BuildError::NoTargets);
     };
-    if targets.unknowns.len() != targets.of_cell * all {
+    if targets.rows.n_cells() != all {
         return Err(BuildError::NoTargets);
     }
-    let own = |cell: usize| &targets.unknowns[cell * targets.of_cell..][..targets.of_cell];
-    let table = batches.table(targets.of_cell, |cell, row| row.copy_from_slice(own(cell)));
+    let table = batches.table(targets.of_cell, |cell, row| targets.rows.row(cell, row));
     Ok(HostTable::indices(table, extent, lanes))
 }
 

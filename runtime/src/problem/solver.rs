@@ -26,7 +26,7 @@ use crate::solve::{
     solve_affine,
 };
 use crate::space::constraint::Constraints;
-use crate::support::timers::step;
+use crate::support::timers::{in_step, step};
 use fem_dsl::point::{Coefficient, Part};
 use fem_dsl::problem::{PreconditionerSettings, SolverSettings, UnstablePair, unstable};
 use std::sync::Arc;
@@ -139,7 +139,7 @@ pub(crate) fn solve_planned(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
     operator.impose(u)?;
-    context.eliminate(operator);
+    in_step("local fields", || context.eliminate(operator));
     // In time integration the matrix also depends on the mass and the step size.
     let checking = step("compatibility");
     let rank = if kept.is_none() { check_rank(operator, context, u)? } else { None };

@@ -180,7 +180,7 @@ impl Constraints {
     }
 
     /// Returns the constrained degrees of freedom with their values.
-    pub fn iter(&self) -> impl Iterator<Item = (usize, f64)> {
+    pub fn iter(&self) -> impl ExactSizeIterator<Item = (usize, f64)> {
         self.dofs.iter().map(|&dof| dof as usize).zip(self.values.iter().copied())
     }
 

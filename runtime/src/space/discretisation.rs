@@ -15,6 +15,7 @@ use fem_dsl::point::{
     Input, Integral, Location, NodeId, Part, PointForm, Region, Slot, WHOLE_BOUNDARY,
 };
 use kernels_gen::element::Lagrange;
+use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -107,14 +108,30 @@ pub struct Discretisation {
 }
 
 /// Map from points of cells to degrees of freedom of a finer space.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct TransferTargets {
-    /// `[cell][component · points + point]`; `u32::MAX` if another cell writes the entry or there is none.
-    pub unknowns: Vec<u32>,
+    /// The map of each cell.
+    pub rows: Arc<dyn TargetRows>,
     /// Entries per cell.
     pub of_cell: usize,
     /// The length of the finer vector.
     pub len: usize,
+}
+
+/// Rows of [`TransferTargets`].
+pub trait TargetRows: fmt::Debug + Send + Sync {
+    /// Returns the number of cells.
+    fn n_cells(&self) -> usize;
+
+    /// Writes the row of a cell, `[component · points + point]`; `u32::MAX` if another cell writes the entry or there is
+    /// none.
+    fn row(&self, cell: usize, row: &mut [u32]);
+}
+
+impl PartialEq for TransferTargets {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rows, &other.rows)
+    }
 }
 
 impl Discretisation {

@@ -17,6 +17,7 @@ use super::super::kernels::compile_for;
 use super::super::platform::Platform;
 use crate::algebra::vector::Vector;
 use crate::device::VectorLayout;
+use crate::mesh::partition::Partition;
 use crate::mesh::{AffineMap, CoarsenedMesh};
 use crate::operator::{Operator, TableCache};
 use crate::processes::any;
@@ -24,7 +25,7 @@ use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::{GridTransfer, OperatorError};
 use crate::space::Space;
 use crate::space::constraint::Constraints;
-use crate::space::discretisation::{Discretisation, Field, TransferTargets};
+use crate::space::discretisation::{Discretisation, Field, TargetRows, TransferTargets};
 use crate::support::parallel::*;
 use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
@@ -32,9 +33,9 @@ use fem_dsl::source::Source;
 use kernels_gen::element::{Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
 use owners::NodeOwners;
-use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Marks an absent degree of freedom.
 const NONE: u32 = u32::MAX;
@@ -61,43 +62,111 @@ pub struct TransferEnvironment {
     pub fine: Option<VectorLayout>,
 }
 
-/// Returns the positions of the DoFs that each cell owns, from nodes at the points of cells, `[cell][point]`: those in
-/// no earlier cell.
-fn named(
-    nodes: &[u32],
+/// Degrees of freedom that each cell owns.
+#[derive(Debug)]
+struct OwnedDofs {
+    /// The fine field.
+    field: Field,
+    /// Layout of fine vectors, if it is not the natural order.
+    layout: Option<VectorLayout>,
+    /// Points per cell.
     points: usize,
-    Field { space, constraints }: &Field,
+    /// True if a cell may be its own neighbour, which owns a node once.
     periodic: bool,
-    place: impl Fn(usize) -> usize + Sync,
-) -> Vec<u32> {
-    let (components, n_cells) = (space.components(), nodes.len() / points);
-    let first = filled_atomics(space.n_nodes(), NONE);
-    (0..n_cells).into_par_iter().with_min_len(GRAIN).each(|cell| {
-        let own = &nodes[cell * points..(cell + 1) * points];
-        for &node in own.iter().filter(|node| **node != NONE) {
-            first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
+    owners: NodesOfCells,
+}
+
+/// Fine nodes at the points of coarse cells.
+enum NodesAtPoints<'a> {
+    /// All nodes of a space on the same cells, numbered chunk by chunk of its partition.
+    OfSpace(&'a Partition),
+    /// `[cell][point]`; `NONE` where another cell or process owns the node.
+    Listed(Vec<u32>),
+}
+
+/// Nodes at the points of cells, and their owners.
+#[derive(Debug)]
+enum NodesOfCells {
+    /// The nodes are those of the fine space. Each cell owns those of a range, which it is the first to touch.
+    FirstTouched(Vec<Range<u32>>),
+    /// Nodes, `[cell][point]`, and the first cell of each node.
+    Listed { nodes: Vec<u32>, first: Vec<u32> },
+}
+
+impl NodesOfCells {
+    /// The nodes that each cell touches first. Nodes of a chunk are numbered cell by cell.
+    fn first_touched(space: &Space, partition: &Partition) -> Self {
+        let mut ranges = vec![0..0; space.nodes().len() / space.nodes_per_cell()];
+        let (mut rest, mut chunks) = (ranges.as_mut_slice(), Vec::new());
+        let mut all: Vec<usize> = (0..partition.chunks().len()).collect();
+        all.sort_unstable_by_key(|&chunk| partition.chunks()[chunk].cells.start);
+        for chunk in all {
+            let cells = partition.chunks()[chunk].cells.clone();
+            let (own, after) = rest.split_at_mut(cells.len());
+            chunks.push((space.new_nodes(chunk), cells, own));
+            rest = after;
         }
-    });
-    let mut unknowns = vec![0; nodes.len() * components];
-    let cells = unknowns.par_chunks_mut(points * components).enumerate().with_min_len(GRAIN);
-    cells.each(|(cell, unknowns)| {
-        unknowns.fill(NONE);
-        let own = &nodes[cell * points..(cell + 1) * points];
-        for (point, &node) in own.iter().enumerate().filter(|(_, node)| **node != NONE) {
-            let named = first[node as usize].load(Ordering::Relaxed) == cell as u32;
-            // A periodic cell that is its own neighbour owns its node once.
-            if !named || periodic && own[..point].contains(&node) {
+        chunks.into_par_iter().each(|(new, cells, own)| {
+            let mut next = new.start as u32;
+            for (cell, own) in cells.zip(own) {
+                let nodes = space.cell_nodes(cell).iter().map(|node| node + 1);
+                let end = nodes.filter(|&end| end as usize <= new.end).max();
+                *own = next..end.unwrap_or(next).max(next);
+                next = own.end;
+            }
+        });
+        Self::FirstTouched(ranges)
+    }
+
+    /// Nodes at points; the first cell with a node owns it.
+    fn listed(nodes: Vec<u32>, points: usize, n_nodes: usize) -> Self {
+        let first = filled_atomics(n_nodes, NONE);
+        (0..nodes.len() / points).into_par_iter().with_min_len(GRAIN).each(|cell| {
+            let own = &nodes[cell * points..(cell + 1) * points];
+            for &node in own.iter().filter(|node| **node != NONE) {
+                first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
+            }
+        });
+        let first = first.into_iter().map(AtomicU32::into_inner).collect();
+        Self::Listed { nodes, first }
+    }
+}
+
+impl TargetRows for OwnedDofs {
+    fn n_cells(&self) -> usize {
+        match &self.owners {
+            NodesOfCells::FirstTouched(ranges) => ranges.len(),
+            NodesOfCells::Listed { nodes, .. } => nodes.len() / self.points,
+        }
+    }
+
+    fn row(&self, cell: usize, row: &mut [u32]) {
+        let Self { field: Field { space, constraints }, layout, points, periodic, owners } = self;
+        let nodes = match owners {
+            NodesOfCells::FirstTouched(_) => space.cell_nodes(cell),
+            NodesOfCells::Listed { nodes, .. } => &nodes[cell * points..(cell + 1) * points],
+        };
+        let owns = |node: u32| match owners {
+            NodesOfCells::FirstTouched(ranges) => ranges[cell].contains(&node),
+            NodesOfCells::Listed { first, .. } => {
+                first.get(node as usize).is_some_and(|&first| first == cell as u32)
+            }
+        };
+        row.fill(NONE);
+        let components = space.components();
+        for (point, &node) in nodes.iter().enumerate().filter(|(_, node)| owns(**node)) {
+            if *periodic && nodes[..point].contains(&node) {
                 continue;
             }
             for component in 0..components {
                 let unknown = node as usize * components + component;
                 if !constraints.is_constrained(unknown) {
-                    unknowns[component * points + point] = place(unknown) as u32;
+                    let place = layout.as_ref().map_or(unknown, |layout| layout.place(unknown));
+                    row[component * points + point] = place as u32;
                 }
             }
         }
-    });
-    unknowns
+    }
 }
 
 /// Returns the element of twice the degree, whose nodes are those of all children of a cell: for simplices of degree 1.
@@ -183,7 +252,7 @@ impl KernelTransfer {
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
-        Self::at_nodes(coarse, own, other, place)
+        Self::at_nodes(coarse, own, (other, &fine.partition), place)
     }
 
     /// Builds the interpolation of fine states at the coarse nodes on the same mesh, constrained DoFs included.
@@ -200,13 +269,14 @@ impl KernelTransfer {
             constraints: Constraints::none(&field.space),
             space: Arc::clone(&field.space),
         };
-        Self::at_nodes(fine, &free(only(fine)?), &free(only(coarse)?), place)
+        let other = free(only(coarse)?);
+        Self::at_nodes(fine, &free(only(fine)?), (&other, &coarse.partition), place)
     }
 
     fn at_nodes(
         on: &Discretisation,
         own: &Field,
-        other: &Field,
+        (other, partition): (&Field, &Partition),
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let element = other.space.element();
@@ -214,16 +284,18 @@ impl KernelTransfer {
             Some(line) => Rule::Tensor { cell: element.cell(), line },
             None => Rule::Nodes(element),
         };
+        let Some(hangs) = other.space.hanging_nodes() else {
+            let own_nodes = NodesAtPoints::OfSpace(partition);
+            return Self::new(on, own, (other, own_nodes), rule, place);
+        };
         let mut nodes = other.space.nodes().to_vec();
         // The node of a hanging entity belongs to the parent's neighbour, which owns it.
-        if let Some(hangs) = other.space.hanging_nodes() {
-            let cells = nodes.chunks_exact_mut(other.space.nodes_per_cell()).enumerate();
-            for (cell, nodes) in cells {
-                let own = nodes.iter_mut().enumerate().filter(|(i, _)| hangs(cell, *i));
-                own.for_each(|(_, node)| *node = NONE);
-            }
+        let cells = nodes.chunks_exact_mut(other.space.nodes_per_cell()).enumerate();
+        for (cell, nodes) in cells {
+            let own = nodes.iter_mut().enumerate().filter(|(i, _)| hangs(cell, *i));
+            own.for_each(|(_, node)| *node = NONE);
         }
-        Self::new(on, own, (other, &nodes), rule, place)
+        Self::new(on, own, (other, NodesAtPoints::Listed(nodes)), rule, place)
     }
 
     /// Builds the transfer from a space to one of the same degree on the mesh of the children.
@@ -247,36 +319,44 @@ impl KernelTransfer {
             None => Rule::Nodes(twice(element)?),
         };
         let nodes = joined(coarser, &other.space, &rule.points());
-        Self::new(coarse, own, (other, &nodes), rule, place)
+        Self::new(coarse, own, (other, NodesAtPoints::Listed(nodes)), rule, place)
     }
 
     fn new(
         coarse: &Discretisation,
         own: &Field,
-        (other, nodes): (&Field, &[u32]),
+        (other, nodes): (&Field, NodesAtPoints<'_>),
         rule: Rule,
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let components = own.space.components();
         let form = field_of(components, coarse.mesh.dim())?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
-        let periodic = coarse.mesh.is_periodic();
-        let (mut nodes, mut naming) = (Cow::Borrowed(nodes), None);
+        let (mut nodes, mut naming) = (nodes, None);
         if let Some(cut) = coarse.mesh.cut() {
-            let known = nodes.iter().copied().filter(|node| *node != NONE);
+            let mut own = match nodes {
+                NodesAtPoints::OfSpace(_) => other.space.nodes().to_vec(),
+                NodesAtPoints::Listed(nodes) => nodes,
+            };
+            let known = own.iter().copied().filter(|node| *node != NONE);
             let by = NodeOwners::new(cut, &other.space, known);
-            let here = nodes.to_mut().iter_mut().filter(|node| **node != NONE);
+            let here = own.iter_mut().filter(|node| **node != NONE);
             here.filter(|node| by.is_of_others(**node)).for_each(|node| *node = NONE);
             naming = by.sharing(cut, &other.space);
+            nodes = NodesAtPoints::Listed(own);
         }
-        let (unknowns, len) = match &place.fine {
-            None => (named(&nodes, points, other, periodic, |unknown| unknown), dofs),
-            Some(layout) => {
-                let lies = |unknown| layout.place(unknown);
-                (named(&nodes, points, other, periodic, lies), layout.len(dofs))
+        let owners = match nodes {
+            NodesAtPoints::OfSpace(partition) => {
+                NodesOfCells::first_touched(&other.space, partition)
+            }
+            NodesAtPoints::Listed(nodes) => {
+                NodesOfCells::listed(nodes, points, other.space.n_nodes())
             }
         };
-        let targets = TransferTargets { unknowns, of_cell: points * components, len };
+        let (layout, periodic) = (place.fine.clone(), coarse.mesh.is_periodic());
+        let len = layout.as_ref().map_or(dofs, |layout| layout.len(dofs));
+        let owned = OwnedDofs { field: other.clone(), layout, points, periodic, owners };
+        let targets = TransferTargets { rows: Arc::new(owned), of_cell: points * components, len };
         let element: Lagrange = own.space.element();
         let elements = Elements {
             cell: element.cell(),

@@ -20,6 +20,10 @@ const NEW: f64 = 1e-7;
 const HELD: f64 = 1e-5;
 /// Error of the normals of a wall that turns by an angle within a cell, relative to the square of the angle.
 const OF_NORMALS: f64 = 0.1;
+/// Strength of a restraint that more conditions need not confirm.
+const WELL: f64 = 1e-2;
+/// Number of conditions in a sample.
+const SAMPLE: usize = 1 << 12;
 /// Number of rigid motions in three dimensions.
 const MOST: usize = 6;
 
@@ -157,8 +161,19 @@ pub(super) fn left(
     let frames = PartFrame::of_parts(on, parts);
     let mut found = Vec::new();
     for &field in fields {
-        let rows = rows(on, field, &frames, parts)?;
-        let held = rows.iter().map(|rows| strongest(rows, count)).collect::<Vec<_>>();
+        let strengths_of = |every: usize| -> Result<Vec<Vec<[f64; MOST]>>, RunError> {
+            let rows = rows(on, (field, every), &frames, parts)?;
+            Ok(rows.iter().map(|rows| strongest(rows, count)).collect())
+        };
+        // Some conditions suffice if they restrain all motions well.
+        let every = sampled(on.fields[field].constraints.iter().len());
+        let mut held = strengths_of(every)?;
+        let is_well_held = |own: &Vec<[f64; MOST]>| {
+            own.len() == count && own.iter().all(|row| dot(row, row).sqrt() > WELL)
+        };
+        if every > 1 && !held.iter().all(is_well_held) {
+            held = strengths_of(1)?;
+        }
         let held: Vec<_> =
             held.iter().map(|held| strongest(&in_all(&on.mesh, held), count)).collect();
         let weak = weak(on, field, parts);
@@ -204,16 +219,24 @@ pub(super) fn left(
     Ok(found)
 }
 
-/// Returns the rows of the conditions on a field in motion coordinates, for each part.
+/// Returns the step between the conditions of a sample; odd and no multiple of 3, so that it has all components.
+fn sampled(conditions: usize) -> usize {
+    let every = (conditions / SAMPLE) | 1;
+    if every.is_multiple_of(3) { every + 2 } else { every }
+}
+
+/// Returns the rows of the conditions on a field in motion coordinates, for each part; of single degrees of freedom only
+/// one in `every`.
 fn rows(
     on: &Discretisation,
-    field: usize,
+    (field, every): (usize, usize),
     frames: &[PartFrame],
     parts: &ConnectedParts,
 ) -> Result<Vec<Vec<[f64; MOST]>>, RunError> {
     let (dim, own) = (on.mesh.dim(), &on.fields[field]);
     // The nodes with conditions, ascending, and their points.
-    let mut nodes: Vec<u32> = own.constraints.iter().map(|(dof, _)| (dof / dim) as u32).collect();
+    let constrained = || own.constraints.iter().step_by(every).map(|(dof, _)| dof);
+    let mut nodes: Vec<u32> = constrained().map(|dof| (dof / dim) as u32).collect();
     nodes.extend(own.constraints.oblique().iter().map(|oblique| oblique.node));
     for number in 0..on.affine.len() {
         let unknowns = on.affine.equation(number).filter_map(|(unknown, _)| on.unknown(unknown));
@@ -242,7 +265,7 @@ fn rows(
     if own.constraints.mean().is_some() {
         rows[0].extend((0..dim).map(|c| std::array::from_fn(|i| f64::from(u8::from(i == c)))));
     }
-    for (dof, _) in own.constraints.iter() {
+    for dof in constrained() {
         rows[part_of[dof / dim] as usize].push(row(dof / dim, unit(dof % dim)));
     }
     for oblique in own.constraints.oblique() {

@@ -122,6 +122,14 @@ impl IndexBounds {
         let largest = parts.merged(LargestIndex::and).unwrap_or_default();
         Self { largest, settled: settled.map_or(0, |at| at + 1) }
     }
+
+    /// Returns the properties of entries that are followed by others from position `at` on; `ends` are the last entry of
+    /// both.
+    pub(super) fn followed_by(self, at: usize, other: Self, ends: [Option<u32>; 2]) -> Self {
+        let is_one_value = other.settled == 0 && ends[0] == ends[1];
+        let settled = if is_one_value { self.settled } else { at + other.settled };
+        Self { largest: self.largest.and(other.largest), settled }
+    }
 }
 
 impl Array {
@@ -196,6 +204,13 @@ impl fmt::Debug for Array {
     }
 }
 
+/// Returns bytes as numbers; `None` unless they are aligned.
+pub(super) fn numbers_mut(bytes: &mut [u8]) -> Option<&mut [u32]> {
+    // SAFETY: any bytes are valid numbers.
+    let (before, numbers, _) = unsafe { bytes.align_to_mut::<u32>() };
+    before.is_empty().then_some(numbers)
+}
+
 /// Returns the bytes of numbers.
 pub(super) fn bytes<T: PlainNumber>(values: &[T]) -> &[u8] {
     // SAFETY: plain numbers have no padding, and bytes need no alignment.
@@ -206,4 +221,30 @@ pub(super) fn bytes<T: PlainNumber>(values: &[T]) -> &[u8] {
 pub(super) fn bytes_mut<T: PlainNumber>(values: &mut [T]) -> &mut [u8] {
     // SAFETY: as in `bytes`; and any bytes are valid numbers.
     unsafe { std::slice::from_raw_parts_mut(values.as_mut_ptr().cast(), size_of_val(values)) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::IndexBounds;
+
+    #[test]
+    fn bounds_of_parts_are_those_of_the_whole() {
+        let lists: [&[u32]; 5] =
+            [&[3, 7, 1, 5, 5, 5, 5], &[2; 6], &[1, 2, 3, u32::MAX, 9], &[4, 4, 4, 6], &[0]];
+        for list in lists {
+            for most in 1..=list.len() {
+                let (mut known, mut last) = (None::<IndexBounds>, None);
+                for (number, part) in list.chunks(most).enumerate() {
+                    let (own, end) = (IndexBounds::of(part), part.last().copied());
+                    known = Some(match known {
+                        None => own,
+                        Some(before) => before.followed_by(number * most, own, [last, end]),
+                    });
+                    last = end;
+                }
+                let (found, wanted) = (known.expect("a part"), IndexBounds::of(list));
+                assert_eq!((found.largest, found.settled), (wanted.largest, wanted.settled));
+            }
+        }
+    }
 }

@@ -21,7 +21,7 @@ use kernels_gen::abi::{KernelAbi, Precision, Role, SHARED_BYTES};
 use kernels_gen::dialect::c::Vocabulary;
 use kernels_gen::dialect::{GeneratedSource, SourceFile};
 
-use super::array::{BackendData, IndexBounds, bytes, bytes_mut};
+use super::array::{BackendData, IndexBounds, bytes, bytes_mut, numbers_mut};
 use super::cpu::{LargestIndex, LaunchError, indices_fit};
 use super::{
     Array, Backend, DeviceError, DeviceGroup, Element, ElementKind, RecordedWork,
@@ -371,6 +371,44 @@ impl dyn Device + '_ {
         let mut array = self.zeros(T::KIND, values.len())?;
         self.write(&mut array, 0, bytes(values))?;
         array.indices = T::as_indices(values).map(IndexBounds::of);
+        Ok(array)
+    }
+
+    /// Creates an array of indices in parts of at most `most` elements; `fill` writes the part at a position. Parts pass
+    /// through one staging buffer: the host needs no memory for the whole array.
+    ///
+    /// # Errors
+    ///
+    /// Insufficient memory, or a driver error.
+    pub(crate) fn upload_in_parts(
+        &self,
+        len: usize,
+        most: usize,
+        fill: &mut dyn FnMut(usize, &mut [u32]),
+    ) -> Result<Array, DeviceError> {
+        let most = most.max(1);
+        let mut staging = self.staging(most.min(len) * size_of::<u32>());
+        let (mut array, mut spare) = (self.zeros(ElementKind::U32, len)?, Vec::new());
+        let (mut known, mut last) = (None::<IndexBounds>, None);
+        for at in (0..len).step_by(most) {
+            let count = most.min(len - at);
+            let part = match numbers_mut(staging.bytes()?) {
+                Some(part) => &mut part[..count],
+                None => {
+                    spare.resize(count, 0);
+                    &mut spare[..]
+                }
+            };
+            fill(at, part);
+            let (own, end) = (IndexBounds::of(part), part.last().copied());
+            known = Some(match known {
+                None => own,
+                Some(before) => before.followed_by(at, own, [last, end]),
+            });
+            last = end;
+            self.write(&mut array, at * size_of::<u32>(), bytes(part))?;
+        }
+        array.indices = known.or_else(|| Some(IndexBounds::of(&[])));
         Ok(array)
     }
 

@@ -23,6 +23,9 @@ use std::ops::Range;
 /// Marks a constrained degree of freedom in [`Batches::dofs`].
 pub const CONSTRAINED: u32 = u32::MAX;
 
+/// Minimum number of table entries per task.
+const GRAIN: usize = 1 << 13;
+
 /// Cells in groups of W.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batches {
@@ -236,19 +239,51 @@ impl Batches {
         each: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
     ) -> Buffer<T> {
-        let entries = element.count() * each;
-        if self.locals.is_empty() {
-            return self.table(entries, row);
-        }
-        let turns = self.turns(element);
-        self.rows(entries, |lane, buffer| {
-            let mut own = vec![T::default(); entries];
+        self.rows(element.count() * each, self.row_of_nodes(element, each, row))
+    }
+
+    /// Returns a function that writes the row of a lane for [`Batches::rows`], in the node order of its rotated cell.
+    fn row_of_nodes<T: PlainNumber>(
+        &self,
+        element: Lagrange,
+        each: usize,
+        row: impl Fn(usize, &mut [T]) + Sync,
+    ) -> impl Fn(usize, &mut [T]) + Sync {
+        let turns = if self.locals.is_empty() { Vec::new() } else { self.turns(element) };
+        move |lane, buffer: &mut [T]| {
+            let Some(&local) = self.locals.get(lane) else {
+                return row(self.cells[lane] as usize, buffer);
+            };
+            let mut own = vec![T::default(); buffer.len()];
             row(self.cells[lane] as usize, &mut own);
-            let turn = &turns[self.locals[lane] as usize];
-            for (to, &node) in buffer.chunks_mut(each).zip(turn) {
+            for (to, &node) in buffer.chunks_mut(each).zip(&turns[local as usize]) {
                 to.copy_from_slice(&own[node * each..][..each]);
             }
-        })
+        }
+    }
+
+    /// Returns the rows of the nodes of each cell, renumbered by `number`.
+    pub(super) fn node_rows<'a>(
+        &'a self,
+        space: &'a Space,
+        number: impl Fn(u32) -> u32 + Sync + 'a,
+    ) -> IndexRows<'a> {
+        let row = move |cell: usize, row: &mut [u32]| {
+            let nodes = row.iter_mut().zip(space.cell_nodes(cell));
+            nodes.for_each(|(entry, &node)| *entry = number(node));
+        };
+        let row = Box::new(self.row_of_nodes(space.element(), 1, row));
+        IndexRows { batches: self, entries: space.nodes_per_cell(), row }
+    }
+
+    /// Returns rows of `entries` indices per cell, written by `row`.
+    pub(super) fn cell_rows<'a>(
+        &'a self,
+        entries: usize,
+        row: impl Fn(usize, &mut [u32]) + Sync + 'a,
+    ) -> IndexRows<'a> {
+        let row = Box::new(move |lane: usize, own: &mut [u32]| row(self.cells[lane] as usize, own));
+        IndexRows { batches: self, entries, row }
     }
 
     /// Returns the node order of a cell rotated for each of its facets.
@@ -282,23 +317,35 @@ impl Batches {
         entries: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
     ) -> Buffer<T> {
+        let mut table = Buffer::zeroed(self.len() * entries * self.lanes);
+        self.write_rows(0, entries, &row, &mut table);
+        table
+    }
+
+    /// Writes rows of whole batches from batch `first` on.
+    fn write_rows<T: PlainNumber>(
+        &self,
+        first: usize,
+        entries: usize,
+        row: &(impl Fn(usize, &mut [T]) + Sync + ?Sized),
+        table: &mut [T],
+    ) {
         let lanes = self.lanes;
-        let mut table = Buffer::zeroed(self.len() * entries * lanes);
         if table.is_empty() {
-            return table;
+            return;
         }
-        table.par_chunks_mut(entries * lanes).enumerate().with_min_len(64).each_with(
+        let batches = table.par_chunks_mut(entries * lanes).enumerate();
+        batches.with_min_len(GRAIN.div_ceil(entries * lanes)).each_with(
             || vec![T::default(); entries],
             |buffer, (number, batch)| {
                 for lane in 0..lanes {
-                    row(number * lanes + lane, buffer);
+                    row((first + number) * lanes + lane, buffer);
                     for (entry, &value) in buffer.iter().enumerate() {
                         batch[entry * lanes + lane] = value;
                     }
                 }
             },
         );
-        table
     }
 
     /// Returns the nodes of each cell, `[batch][node][lane]`.
@@ -331,6 +378,37 @@ impl Batches {
                 }
             }
         })
+    }
+}
+
+/// Rows of an index table `[batch][entry][lane]`, computed on demand.
+pub(super) struct IndexRows<'a> {
+    batches: &'a Batches,
+    /// Entries per cell.
+    entries: usize,
+    /// Writes the row of a lane.
+    row: Box<dyn Fn(usize, &mut [u32]) + Sync + 'a>,
+}
+
+impl IndexRows<'_> {
+    /// Returns the number of indices of a batch.
+    pub(super) fn extent(&self) -> usize {
+        self.entries * self.batches.lanes
+    }
+
+    /// Returns the number of lanes.
+    pub(super) fn lanes(&self) -> usize {
+        self.batches.lanes
+    }
+
+    /// Returns the length of the table.
+    pub(super) fn len(&self) -> usize {
+        self.batches.len() * self.extent()
+    }
+
+    /// Writes whole batches from batch `first` on.
+    pub(super) fn write(&self, first: usize, table: &mut [u32]) {
+        self.batches.write_rows(first, self.entries, &*self.row, table);
     }
 }
 

@@ -1,5 +1,6 @@
 //! Memory of an operator's tables, matrices and stored data: the host, or a device ([`Memory`]).
 
+use super::batch::IndexRows;
 use super::tables::HostTable;
 use crate::algebra::vector::{Precision, Real, Vector};
 use crate::device::cpu::{Buffer, IndexArray};
@@ -91,6 +92,9 @@ pub(super) trait Memory: Send + Sync {
     /// Copies a table into this memory.
     fn array(&self, table: HostTable) -> Result<MemoryArray, DeviceError>;
 
+    /// Creates an index table from its rows.
+    fn index_table(&self, rows: &IndexRows<'_>) -> Result<MemoryArray, DeviceError>;
+
     /// Creates an array of reals.
     fn reals(&self, values: &[f64]) -> Result<MemoryArray, DeviceError>;
 
@@ -146,6 +150,12 @@ pub(super) struct HostMemory(pub(super) Precision);
 impl Memory for HostMemory {
     fn array(&self, table: HostTable) -> Result<MemoryArray, DeviceError> {
         Ok(MemoryArray::Host(table))
+    }
+
+    fn index_table(&self, rows: &IndexRows<'_>) -> Result<MemoryArray, DeviceError> {
+        let mut table = Buffer::zeroed(rows.len());
+        rows.write(0, &mut table);
+        Ok(MemoryArray::Host(HostTable::indices(table, rows.extent(), rows.lanes())))
     }
 
     fn reals(&self, values: &[f64]) -> Result<MemoryArray, DeviceError> {
@@ -248,7 +258,17 @@ impl DeviceMemory {
     }
 }
 
+/// Indices that pass through host memory at once, a multiple of what a thread should write.
+const STAGED: usize = 1 << 23;
+
 impl Memory for DeviceMemory {
+    fn index_table(&self, rows: &IndexRows<'_>) -> Result<MemoryArray, DeviceError> {
+        let extent = rows.extent().max(1);
+        let most = (STAGED / extent).max(1) * extent;
+        let mut fill = |at: usize, part: &mut [u32]| rows.write(at / extent, part);
+        Ok(MemoryArray::Device(self.device().upload_in_parts(rows.len(), most, &mut fill)?))
+    }
+
     fn array(&self, table: HostTable) -> Result<MemoryArray, DeviceError> {
         let device = self.device();
         Ok(MemoryArray::Device(match &table {

@@ -375,6 +375,15 @@ impl CellBlock {
                 continue;
             }
             let making = if key.is_of_indices() { "indices" } else { "geometry" };
+            if let Some(rows) = tables::rows_of(key, extent, on, batches, layout)? {
+                let table = Arc::new(in_step(making, || memory.index_table(&rows))?);
+                if let Some((table_cache, of)) = table_cache.as_mut().zip(of) {
+                    table_cache.keep_table(self.rack, of, &table);
+                }
+                self.tables.insert(key, table);
+                count += 1;
+                continue;
+            }
             let made = in_step(making, || {
                 tables::make(key, extent, on, batches, precision, layout, slots)
             })?;

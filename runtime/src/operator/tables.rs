@@ -5,7 +5,7 @@ use crate::algebra::vector::{Precision, Real};
 use crate::device::VectorLayout;
 use crate::device::cpu::{Argument, Buffer, IndexArray, PlainNumber};
 use crate::mesh::Mesh;
-use crate::operator::batch::{Batches, CONSTRAINED};
+use crate::operator::batch::{Batches, CONSTRAINED, IndexRows};
 use crate::operator::geometry;
 use crate::space::Space;
 use crate::space::constraint::Constraints;
@@ -74,7 +74,7 @@ impl HostTable {
     }
 
     /// Creates an array of indices, `extent` per batch.
-    fn indices(numbers: Buffer<u32>, extent: usize, lanes: usize) -> Self {
+    pub(super) fn indices(numbers: Buffer<u32>, extent: usize, lanes: usize) -> Self {
         Self::U32(match extent % lanes {
             0 => IndexArray::new(numbers, extent / lanes, lanes),
             _ => IndexArray::plain(numbers),
@@ -209,6 +209,7 @@ pub(super) fn make(
         TableKind::Map(owner, indices) => {
             HostTable::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
+        TableKind::Targets => return Err(BuildError::NoTargets),
         TableKind::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
@@ -227,7 +228,6 @@ pub(super) fn make(
             let terms = batches.terms(space, slots_of(field, slots)?, &number);
             HostTable::U32(IndexArray::plain(terms))
         }
-        TableKind::Targets => targets(extent, on, batches)?,
         TableKind::Hanging => HostTable::U32(IndexArray::plain(hanging(&on.mesh, batches))),
         TableKind::Hang => {
             let (words, dim) = (hanging(&on.mesh, batches), on.mesh.dim());
@@ -292,8 +292,38 @@ pub(super) fn of_aux(
     rows(numbers, aux, extent, on, batches, precision).map(Some)
 }
 
+/// Returns the rows of a table of nodes or transfer targets, which are not listed in host memory; `None` for other
+/// tables.
+pub(super) fn rows_of<'a>(
+    key: TableKind,
+    extent: usize,
+    on: &'a Discretisation,
+    batches: &'a Batches,
+    layout: &'a VectorLayout,
+) -> Result<Option<IndexRows<'a>>, BuildError> {
+    Ok(match key {
+        TableKind::Map(owner, Indices::Nodes | Indices::Tiles) => {
+            let (space, _) = space_of(owner, on)?;
+            // Field nodes have device numbers, nodes of auxiliary data do not.
+            Some(match owner {
+                Owner::Field(field) => {
+                    let number = number(field, layout);
+                    batches.node_rows(space, move |node| number(node) as u32)
+                }
+                Owner::Aux(_) => batches.node_rows(space, |node| node),
+            })
+        }
+        TableKind::Targets => Some(targets(extent, on, batches)?),
+        _ => None,
+    })
+}
+
 /// Returns the degrees of freedom of a finer space at the points of the cells.
-fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<HostTable, BuildError> {
+fn targets<'a>(
+    extent: usize,
+    on: &'a Discretisation,
+    batches: &'a Batches,
+) -> Result<IndexRows<'a>, BuildError> {
     let (lanes, all) = (batches.lanes(), on.mesh.n_cells());
     let Some(targets) = on.targets.as_ref().filter(|own| own.of_cell * lanes == extent) else {
         return Err(BuildError::NoTargets);
@@ -301,8 +331,7 @@ fn targets(extent: usize, on: &Discretisation, batches: &Batches) -> Result<Host
     if targets.rows.n_cells() != all {
         return Err(BuildError::NoTargets);
     }
-    let table = batches.table(targets.of_cell, |cell, row| targets.rows.row(cell, row));
-    Ok(HostTable::indices(table, extent, lanes))
+    Ok(batches.cell_rows(targets.of_cell, |cell, row| targets.rows.row(cell, row)))
 }
 
 /// Returns the hanging-node word of each lane's cell, rotated for its facet.
@@ -391,7 +420,7 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &VectorLayo
 }
 
 /// Returns the device number of a node of a field.
-fn number(field: usize, layout: &VectorLayout) -> impl Fn(u32) -> usize + Sync {
+fn number(field: usize, layout: &VectorLayout) -> impl Fn(u32) -> usize + Sync + use<'_> {
     let own = (!layout.is_plain()).then(|| layout.field(field));
     move |node| own.map_or(node as usize, |own| own.index(node as usize))
 }

@@ -64,8 +64,8 @@ pub struct Space {
     n_nodes: usize,
     /// `[cell][local node]`.
     nodes: Vec<u32>,
-    /// `[cell][entity]`, if every cell sees its entities in their own frames.
-    runs: Option<Vec<u32>>,
+    /// The first local node of each entity, or `None` without nodes, if every cell sees its entities in their own frames.
+    runs: Option<Vec<Option<u32>>>,
     /// The nodes that each chunk is the first to touch, in execution order.
     new_nodes: Vec<Range<usize>>,
     /// The local nodes on each facet of the cell, ascending.
@@ -129,7 +129,7 @@ impl Space {
         }
         let starts = FirstNodes::new(topology, partition, &layout, n_nodes);
         let runs = (layout.lexicographic_entities().is_some() && topology.is_oriented())
-            .then(|| starts.runs(topology, &layout));
+            .then(|| layout.first_nodes_of_entities());
         Ok(Self {
             element,
             components,
@@ -237,11 +237,10 @@ impl Space {
         &self.nodes
     }
 
-    /// Returns the first node of each entity of each cell, `[cell][entity]`: a tensor cell has 3^dim of them,
-    /// lexicographic, number i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Entities
-    /// without nodes (degree 1) have the start 0. `None` on simplices, and if some cell sees an entity in a frame other
-    /// than the entity's own.
-    pub fn runs(&self) -> Option<&[u32]> {
+    /// Returns the first local node of each entity of a cell: a tensor cell has 3^dim of them, lexicographic, number
+    /// i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Its nodes follow one another in
+    /// every cell. `None` on simplices, and if some cell sees an entity in a frame other than the entity's own.
+    pub fn runs(&self) -> Option<&[Option<u32>]> {
         self.runs.as_deref()
     }
 

@@ -296,14 +296,9 @@ impl Arithmetic {
             return Err(DeviceError::Mismatch { operation: "read" });
         }
         match self.precision {
-            Precision::F64 => {
-                let mut values = vec![0.0; range.len()];
-                self.device.read(array, range.start * size_of::<f64>(), bytes_mut(&mut values))?;
-                Ok(values)
-            }
+            Precision::F64 => self.device.elements::<f64>(array, range),
             Precision::F32 => {
-                let mut values = vec![0.0_f32; range.len()];
-                self.device.read(array, range.start * size_of::<f32>(), bytes_mut(&mut values))?;
+                let values = self.device.elements::<f32>(array, range)?;
                 Ok(values.into_iter().map(f64::from).collect())
             }
         }

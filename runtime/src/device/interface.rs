@@ -28,6 +28,7 @@ use super::{
     SelectedTransport, StagingBuffer, TransportError,
 };
 use crate::processes::ProcessGroup;
+use crate::support::parallel::*;
 
 /// A kernel loaded on a device.
 pub struct Kernel {
@@ -361,6 +362,18 @@ pub trait Device: fmt::Debug + Send + Sync {
     ) -> Result<(), DeviceError>;
 }
 
+/// Bytes that pass through a staging buffer at once, and those that a thread copies.
+const STAGED: usize = 1 << 25;
+const COPIED: usize = 1 << 20;
+
+/// Converts to double precision.
+fn widened<T: Element + Into<f64>>(values: Vec<T>) -> Vec<f64> {
+    let mut wide = vec![0.0; values.len()];
+    let pairs = wide.par_iter_mut().zip(values).with_min_len(COPIED / size_of::<f64>());
+    pairs.each(|(wide, value)| *wide = value.into());
+    wide
+}
+
 impl dyn Device + '_ {
     /// Creates an array with these elements.
     ///
@@ -444,15 +457,32 @@ impl dyn Device + '_ {
     /// A driver error, also of earlier work.
     pub fn download(&self, array: &Array) -> Result<Vec<f64>, DeviceError> {
         Ok(match array.kind() {
-            ElementKind::F64 => self.elements::<f64>(array)?,
-            ElementKind::F32 => self.elements::<f32>(array)?.into_iter().map(f64::from).collect(),
-            ElementKind::U32 => self.elements::<u32>(array)?.into_iter().map(f64::from).collect(),
+            ElementKind::F64 => self.elements::<f64>(array, 0..array.len())?,
+            ElementKind::F32 => widened(self.elements::<f32>(array, 0..array.len())?),
+            ElementKind::U32 => widened(self.elements::<u32>(array, 0..array.len())?),
         })
     }
 
-    fn elements<T: Element>(&self, array: &Array) -> Result<Vec<T>, DeviceError> {
-        let mut values = vec![T::default(); array.len()];
-        self.read(array, 0, bytes_mut(&mut values))?;
+    /// Downloads a range of elements. Large ranges pass through a staging buffer in parts, from which all threads copy: the
+    /// memory of the result is touched by all of them.
+    pub(super) fn elements<T: Element>(
+        &self,
+        array: &Array,
+        range: Range<usize>,
+    ) -> Result<Vec<T>, DeviceError> {
+        let mut values = vec![T::default(); range.len()];
+        let (start, into) = (range.start * size_of::<T>(), bytes_mut(&mut values));
+        if into.len() <= 2 * STAGED {
+            self.read(array, start, into)?;
+            return Ok(values);
+        }
+        let mut staging = self.staging(STAGED);
+        for (number, into) in into.chunks_mut(STAGED).enumerate() {
+            let part = &mut staging.bytes()?[..into.len()];
+            self.read(array, start + number * STAGED, part)?;
+            let copies = into.par_chunks_mut(COPIED).zip(part.par_chunks(COPIED));
+            copies.each(|(into, part)| into.copy_from_slice(part));
+        }
         Ok(values)
     }
 
@@ -471,7 +501,7 @@ impl dyn Device + '_ {
     ) -> Result<(), DeviceError> {
         let abi = kernel.abi();
         let arguments: Vec<&Array> = arguments.iter().copied().chain(&kernel.tables).collect();
-        let read = |array: &Array| self.elements::<u32>(array).ok();
+        let read = |array: &Array| self.elements::<u32>(array, 0..array.len()).ok();
         fits(abi, batches.end, &arguments, &read)?;
         if batches.is_empty() {
             return Ok(());

@@ -61,7 +61,7 @@ pub struct FieldLayout {
     /// True for tiles of components; false for interleaved components.
     tiled: bool,
     /// The new number of each node, if nodes are renumbered.
-    numbers: Option<Arc<[u32]>>,
+    numbers: Option<Arc<Vec<u32>>>,
     /// The number of node places before all interior nodes of cells; `None` if these are mixed with others.
     on_borders: Option<usize>,
     /// The number of degrees of freedom; `None` if the vector has only this field.
@@ -292,7 +292,7 @@ impl VectorLayout {
             });
         }
         let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).collect();
-        let numbers: Arc<[u32]> = numbers.into();
+        let numbers = Arc::new(numbers);
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self
     }

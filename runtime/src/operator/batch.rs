@@ -354,15 +354,13 @@ impl Batches {
         self.of_nodes(space.element(), 1, row)
     }
 
-    /// Returns the first degree of freedom of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`].
+    /// Returns the first degree of freedom of each entity of each cell, `[batch][entity][lane]`; see [`Space::runs`]; 0 for those without nodes.
     pub fn runs(&self, space: &Space) -> Option<Buffer<u32>> {
-        let runs = space.runs()?;
-        let entities = 3usize.pow(space.element().cell().dim() as u32);
-        let components = space.components() as u32;
-        Some(self.table(entities, |cell, row| {
-            let starts = &runs[cell * entities..(cell + 1) * entities];
-            for (entry, &start) in row.iter_mut().zip(starts) {
-                *entry = start * components;
+        let (runs, components) = (space.runs()?, space.components() as u32);
+        Some(self.table(runs.len(), |cell, row| {
+            let nodes = space.cell_nodes(cell);
+            for (entry, first) in row.iter_mut().zip(runs) {
+                *entry = first.map_or(0, |local| nodes[local as usize] * components);
             }
         }))
     }

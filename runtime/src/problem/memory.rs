@@ -52,10 +52,7 @@ pub fn estimate(
         fields().map(|(element, components)| components as f64 * counts.nodes(element)).sum();
     let spaces: f64 = fields()
         .map(|(element, components)| {
-            let starts =
-                if has_runs(element) { 3usize.pow(element.cell().dim() as u32) } else { 0 };
-            4.0 * cells * (element.count() + starts) as f64
-                + 4.0 * components as f64 * counts.nodes(element)
+            4.0 * cells * element.count() as f64 + 4.0 * components as f64 * counts.nodes(element)
         })
         .sum();
     let maps: usize = fields()

@@ -274,7 +274,7 @@ impl HierarchyInput<'_> {
             return Ok(None);
         }
         // Refined subdomains are coarsened without communication.
-        let coarser = on.mesh.coarsened().ok();
+        let coarser = in_step("coarser mesh", || on.mesh.coarsened()).ok();
         let cut = on.mesh.cut();
         if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
             return Ok(None);

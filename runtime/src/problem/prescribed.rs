@@ -16,6 +16,7 @@ use crate::space::Space;
 use crate::space::constraint::{Constraints, NonFiniteValue};
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::{Parameters, evaluate};
+use crate::support::timers::{in_step, step};
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
 use fem_dsl::problem::{
     Data, Dirichlet, Expression, Problem, Stepping, Support, Trace, ValueSource,
@@ -558,13 +559,15 @@ impl PrescribedData for ProblemData {
         }
         let elements = Arc::new(elements(form, mesh.cell(), degree, mesh.order(), None)?);
         let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
-        let mut on = discretise(form, &elements, mesh, tags)?;
+        let mut on = in_step("spaces", || discretise(form, &elements, mesh, tags))?;
+        let constraining = step("conditions");
         let own = Self { elements: Arc::clone(&elements), ..self.clone() };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
         let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);
         let [conditions] = together(&on.mesh, found)?;
         on.constrain(conditions);
+        drop(constraining);
         let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {

@@ -148,15 +148,15 @@ impl BalanceWeights {
 
     /// Returns D r / `lift`.
     pub(super) fn of(&self, r: &Vector) -> Vector {
-        let mut balanced = r.clone();
-        balanced.multiply(&self.weights);
+        let mut balanced = r.like();
+        balanced.product_of(r, &self.weights);
         balanced
     }
 
     /// Returns D⁻¹ x · `lift`.
     pub(super) fn inverse_of(&self, x: &Vector) -> Vector {
-        let mut balanced = x.clone();
-        balanced.multiply(&self.inverse);
+        let mut balanced = x.like();
+        balanced.product_of(x, &self.inverse);
         balanced
     }
 
@@ -200,8 +200,7 @@ impl LinearOperator for BalancedOperator<'_> {
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
         let mut work = self.work.lock().unwrap_or_else(PoisonError::into_inner);
         let work = work.get_or_insert_with(|| x.like());
-        work.copy_from(x);
-        work.multiply(self.by);
+        work.product_of(x, self.by);
         match &self.of {
             BalancedObject::Operator(a) => a.apply(work, y)?,
             BalancedObject::Preconditioner(of) => of.apply(work, y)?,

@@ -11,6 +11,7 @@ pub mod oblique;
 use crate::space::Space;
 use crate::support::parallel::filled;
 use oblique::{NodeConditions, ObliqueCondition};
+use std::sync::Arc;
 
 /// Marks an unconstrained degree of freedom in `place`.
 const FREE: u32 = u32::MAX;
@@ -22,7 +23,7 @@ pub struct Constraints {
     /// The number of degrees of freedom.
     unknowns: usize,
     /// For each degree of freedom, its index in `dofs`, or [`FREE`]; empty without constraints.
-    place: Vec<u32>,
+    place: Arc<Vec<u32>>,
     /// Constrained degrees of freedom, in the order of their first constraint.
     dofs: Vec<u32>,
     values: Vec<f64>,
@@ -52,7 +53,7 @@ impl Constraints {
         Self {
             components: space.components(),
             unknowns: space.n_dofs(),
-            place: Vec::new(),
+            place: Arc::default(),
             dofs: Vec::new(),
             values: Vec::new(),
             oblique: Vec::new(),
@@ -147,11 +148,11 @@ impl Constraints {
     /// Constrains one degree of freedom.
     fn set(&mut self, dof: usize, value: f64) {
         if self.place.is_empty() {
-            self.place = filled(self.unknowns, FREE);
+            self.place = Arc::new(filled(self.unknowns, FREE));
         }
         match self.place[dof] {
             FREE => {
-                self.place[dof] = self.dofs.len() as u32;
+                Arc::make_mut(&mut self.place)[dof] = self.dofs.len() as u32;
                 self.dofs.push(dof as u32);
                 self.values.push(value);
             }

@@ -115,7 +115,10 @@ impl Space {
     /// freedom that it references.
     pub(crate) fn resolve_back(&self, cell: usize, components: usize, values: &mut [f64]) {
         let word = self.hanging.as_ref().map_or(0, |words| words[cell]);
-        if let Some(interpolation) = HangingInterpolation::new(self.element).filter(|_| word != 0) {
+        if word == 0 {
+            return;
+        }
+        if let Some(interpolation) = HangingInterpolation::new(self.element) {
             interpolation.resolve(word, components, values, true);
         }
     }

@@ -3,11 +3,12 @@
 mod layout;
 
 use super::Topology;
-use super::partition::Partition;
+use super::partition::{Chunk, Partition};
 use crate::support::parallel::*;
 use kernels_gen::element::Lagrange;
 pub use layout::NodeLayout;
 use std::ops::Range;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Returns the nodes of all cells, vertices first, and their number.
 pub(crate) fn nodes_of_cells(topology: &Topology, element: Lagrange) -> (Vec<u32>, usize) {
@@ -52,57 +53,120 @@ pub struct FirstNodes {
     pub new_nodes: Vec<Range<usize>>,
 }
 
+/// First nodes of the entities of one dimension, while chunks number them.
+struct EntityNumbering<'a> {
+    topology: &'a Topology,
+    dim: usize,
+    /// Nodes of an entity.
+    nodes: usize,
+    /// First chunk of each entity, in execution order; reset once its number is final.
+    chunk_of: Vec<AtomicU32>,
+    starts: Vec<AtomicU32>,
+}
+
+impl<'a> EntityNumbering<'a> {
+    fn new(topology: &'a Topology, dim: usize, nodes: usize) -> Self {
+        let unset = || filled_atomics(if nodes > 0 { topology.count(dim) } else { 0 }, u32::MAX);
+        Self { topology, dim, nodes, chunk_of: unset(), starts: unset() }
+    }
+
+    /// Returns the entities of a cell that have nodes.
+    fn of_cell(&self, cell: usize) -> &[u32] {
+        if self.nodes > 0 { self.topology.of_cell(self.dim, cell) } else { &[] }
+    }
+
+    /// Enters a chunk as the first of its entities.
+    fn touch(&self, chunk: u32, cells: Range<usize>) {
+        for &entity in cells.flat_map(|cell| self.of_cell(cell)) {
+            let of = &self.chunk_of[entity as usize];
+            // A load is cheaper, and most entities have their first chunk already.
+            if of.load(Relaxed) > chunk {
+                of.fetch_min(chunk, Relaxed);
+            }
+        }
+    }
+
+    /// Numbers the entities of a cell that its chunk touches first, relative to the chunk.
+    fn number(&self, chunk: u32, cell: usize, next: &mut u32) {
+        for &entity in self.of_cell(cell) {
+            let start = &self.starts[entity as usize];
+            if self.chunk_of[entity as usize].load(Relaxed) == chunk
+                && start.load(Relaxed) == u32::MAX
+            {
+                start.store(*next, Relaxed);
+                *next += self.nodes as u32;
+            }
+        }
+    }
+
+    /// Adds the first node of a chunk to its entities.
+    fn shift(&self, chunk: u32, cells: Range<usize>, first: u32) {
+        for &entity in cells.flat_map(|cell| self.of_cell(cell)) {
+            let of = &self.chunk_of[entity as usize];
+            if of.load(Relaxed) == chunk {
+                of.store(u32::MAX, Relaxed);
+                self.starts[entity as usize].fetch_add(first, Relaxed);
+            }
+        }
+    }
+
+    fn finish(self) -> Vec<u32> {
+        self.starts.into_par_iter().map(AtomicU32::into_inner).collect()
+    }
+}
+
 impl FirstNodes {
-    /// Numbers by first touch.
+    /// Numbers by first touch: chunks in execution order, their cells in order, vertices, edges, faces and inner nodes of
+    /// a cell. Chunks are numbered in parallel: each entity gets its first chunk, then a number in it, then the chunk's
+    /// first node.
     pub fn new(
         topology: &Topology,
         partition: &Partition,
         layout: &NodeLayout,
         n_nodes: usize,
     ) -> Self {
-        let dim = topology.cell().dim();
-        let unset = |n: usize, d: usize| vec![u32::MAX; if layout.nodes_of(d) > 0 { n } else { 0 }];
-        let mut starts = Self {
-            vertices: unset(topology.n_vertices(), 0),
-            edges: unset(topology.edges().len(), 1),
-            faces: unset(if dim == 3 { topology.faces().len() } else { 0 }, 2),
-            cells: unset(topology.n_cells(), dim),
-            new_nodes: Vec::with_capacity(partition.chunks().len()),
-        };
-        let mut next = 0;
-        let visit = |entities: &mut [u32], of_cell: &[u32], count: usize, next: &mut u32| {
-            for &entity in of_cell {
-                let start = &mut entities[entity as usize];
-                if *start == u32::MAX {
-                    *start = *next;
-                    *next += count as u32;
-                }
-            }
-        };
-        for chunk in partition.chunks() {
-            let begin = next as usize;
+        let (dim, n_cells) = (topology.cell().dim(), topology.n_cells());
+        let numbering = |dim| EntityNumbering::new(topology, dim, layout.nodes_of(dim));
+        let all: Vec<EntityNumbering<'_>> = (0..dim).map(numbering).collect();
+        let chunks = || partition.chunks().par_iter().zip(0..u32::MAX);
+        chunks().each(|(chunk, number)| {
+            all.iter().for_each(|own| own.touch(number, chunk.cells.clone()));
+        });
+        let inner = layout.nodes_of(dim) as u32;
+        let cells = filled_atomics(if inner > 0 { n_cells } else { 0 }, u32::MAX);
+        let number = |(chunk, number): (&Chunk, u32)| {
+            let mut next = 0;
             for cell in chunk.cells.clone() {
-                if layout.nodes_of(0) > 0 {
-                    let of_cell = topology.vertices(cell);
-                    visit(&mut starts.vertices, of_cell, layout.nodes_of(0), &mut next);
-                }
-                if layout.nodes_of(1) > 0 {
-                    let of_cell = topology.edges().of_cell(cell);
-                    visit(&mut starts.edges, of_cell, layout.nodes_of(1), &mut next);
-                }
-                if dim == 3 && layout.nodes_of(2) > 0 {
-                    let of_cell = topology.faces().of_cell(cell);
-                    visit(&mut starts.faces, of_cell, layout.nodes_of(2), &mut next);
-                }
-                if layout.nodes_of(dim) > 0 {
-                    starts.cells[cell] = next;
-                    next += layout.nodes_of(dim) as u32;
+                all.iter().for_each(|own| own.number(number, cell, &mut next));
+                if inner > 0 {
+                    cells[cell].store(next, Relaxed);
+                    next += inner;
                 }
             }
-            starts.new_nodes.push(begin..next as usize);
-        }
-        assert_eq!(next as usize, n_nodes, "every entity should belong to a cell");
-        starts
+            next
+        };
+        let counts: Vec<u32> = chunks().map(number).listed();
+        let mut next = 0;
+        let range = |count: u32| {
+            let first = next;
+            next += count as usize;
+            first..next
+        };
+        let new_nodes: Vec<Range<usize>> = counts.into_iter().map(range).collect();
+        assert_eq!(next, n_nodes, "every entity should belong to a cell");
+        chunks().each(|(chunk, number)| {
+            let first = new_nodes[number as usize].start as u32;
+            all.iter().for_each(|own| own.shift(number, chunk.cells.clone(), first));
+            let inside = if inner > 0 { chunk.cells.clone() } else { 0..0 };
+            inside.for_each(|cell| {
+                cells[cell].fetch_add(first, Relaxed);
+            });
+        });
+        let mut all = all.into_iter().map(EntityNumbering::finish);
+        let mut own = || all.next().unwrap_or_default();
+        let (vertices, edges, faces) = (own(), own(), own());
+        let cells = cells.into_par_iter().map(AtomicU32::into_inner).collect();
+        Self { vertices, edges, faces, cells, new_nodes }
     }
 
     /// Returns the first node of a cell's local entity.
@@ -132,21 +196,6 @@ impl FirstNodes {
             }
         });
         nodes
-    }
-
-    /// Returns the first nodes of all entities of all cells, in lexicographic order.
-    pub fn runs(&self, topology: &Topology, layout: &NodeLayout) -> Vec<u32> {
-        let Some(entities) = layout.lexicographic_entities() else { return Vec::new() };
-        let n = entities.len();
-        let mut runs = vec![0u32; topology.n_cells() * n];
-        runs.par_chunks_mut(n).enumerate().with_min_len(256).each(|(cell, runs)| {
-            for (run, &(dim, local)) in runs.iter_mut().zip(entities) {
-                if layout.nodes_of(dim) > 0 {
-                    *run = self.of(topology, cell, dim, local);
-                }
-            }
-        });
-        runs
     }
 }
 

@@ -52,6 +52,12 @@ macro_rules! vector_operations {
                     { y = a * x + b * y; }
                 }
                 {
+                    /// Sets self_i = x_i·w_i.
+                    product_of: [write self y] by;
+                    write [] update [] read [x, w]
+                    { y = x * w; }
+                }
+                {
                     /// Sets self_i = self_i·x_i.
                     multiply: [update self y] by;
                     write [] update [] read [x]

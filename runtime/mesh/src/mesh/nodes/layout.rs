@@ -83,6 +83,15 @@ impl NodeLayout {
         self.lexicographic.as_deref()
     }
 
+    /// Returns the first local node of each of these entities, or `None` without nodes; empty if nodes are not grouped so.
+    pub fn first_nodes_of_entities(&self) -> Vec<Option<u32>> {
+        let first = |&(dim, local): &(usize, usize)| {
+            let entity = self.entities.iter().find(|own| (own.dim, own.local) == (dim, local));
+            entity.and_then(|entity| entity.nodes.first().copied())
+        };
+        self.lexicographic.iter().flatten().map(first).collect()
+    }
+
     /// Returns for each facet of the cell the local nodes on it and on its boundary, ascending.
     pub fn facet_nodes(&self, cell: Cell) -> Vec<Vec<u32>> {
         let on = |facet: &[usize]| {

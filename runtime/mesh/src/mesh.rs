@@ -325,7 +325,17 @@ impl Mesh {
 
     /// Adds a tag to all boundary facets whose vertices satisfy `holds`. Returns their number.
     pub fn tag_boundary(&mut self, tag: &str, holds: impl Fn(&[[f64; 3]]) -> bool) -> usize {
-        let mut found: Vec<Facet> = self.boundary();
+        self.tag_facets(tag, &self.boundary(), holds)
+    }
+
+    /// Adds a tag to those of some facets whose vertices satisfy `holds`. Returns their number.
+    pub(crate) fn tag_facets(
+        &mut self,
+        tag: &str,
+        facets: &[Facet],
+        holds: impl Fn(&[[f64; 3]]) -> bool,
+    ) -> usize {
+        let mut found = facets.to_vec();
         found.retain(|facet| {
             let own = self.facet_vertices(*facet).into_iter();
             let vertices: Vec<[f64; 3]> = own.map(|v| self.points[v as usize]).collect();

@@ -142,6 +142,16 @@ impl FieldLayout {
     }
 }
 
+/// Nodes that are numbered together.
+struct NumberingTurn {
+    /// Their first number.
+    first: usize,
+    /// Local nodes, ascending.
+    locals: Vec<usize>,
+    /// True if each node belongs to one cell.
+    of_one_cell: bool,
+}
+
 /// Placement of the degrees of freedom of a vector.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VectorLayout {
@@ -206,7 +216,12 @@ impl VectorLayout {
     /// `together`, and so on. With 1, threads of neighbouring cells access adjacent nodes; with the nodes of a line in
     /// the first direction, threads of neighbouring lines do.
     pub fn in_strips(self, space: &Space, together: usize) -> Self {
-        self.numbered(space, together, &[(0, &|_| true)])
+        let all = (0..space.nodes_per_cell()).collect();
+        self.numbered(
+            space,
+            together,
+            &[NumberingTurn { first: 0, locals: all, of_one_cell: false }],
+        )
     }
 
     /// Like [`in_strips`](Self::in_strips), with the interior nodes of cells after all others. Kernels store interior
@@ -214,7 +229,8 @@ impl VectorLayout {
     pub fn in_separate_strips(self, space: &Space, together: usize) -> Self {
         let element = space.element();
         let dim = element.cell().dim();
-        let inside: Vec<bool> = element.nodes().iter().map(|node| node.dim == dim).collect();
+        let (inside, border): (Vec<usize>, Vec<usize>) =
+            (0..space.nodes_per_cell()).partition(|&local| element.nodes()[local].dim == dim);
         let own = element.entity_count(dim);
         let cells = space.nodes().len() / space.nodes_per_cell();
         // The padding of the last tile comes before them, so that it is cleared with the others.
@@ -222,40 +238,53 @@ impl VectorLayout {
         let spare =
             if tiled { space.n_nodes().next_multiple_of(TILE) - space.n_nodes() } else { 0 };
         let on_borders = space.n_nodes() - cells * own + spare;
-        let turns: [(usize, &(dyn Fn(usize) -> bool + Sync)); 2] =
-            [(0, &|local| !inside[local]), (on_borders, &|local| inside[local])];
+        let turns = [
+            NumberingTurn { first: 0, locals: border, of_one_cell: false },
+            NumberingTurn { first: on_borders, locals: inside, of_one_cell: true },
+        ];
         let mut layout = self.numbered(space, together, &turns);
         layout.parts.iter_mut().for_each(|part| part.on_borders = Some(on_borders));
         layout
     }
 
-    /// Numbers nodes by first touch, strip by strip. Each turn has a first number and selects local nodes. Strips are
-    /// processed in parallel: each node gets its first strip, then a number in it, then the strip's offset.
-    fn numbered(
-        mut self,
-        space: &Space,
-        together: usize,
-        turns: &[(usize, &(dyn Fn(usize) -> bool + Sync))],
-    ) -> Self {
+    /// Numbers nodes by first touch, strip by strip. Strips are processed in parallel: each node gets its first strip,
+    /// then a number in it, then the strip's offset. Nodes of one cell have a known number at once.
+    fn numbered(mut self, space: &Space, together: usize, turns: &[NumberingTurn]) -> Self {
         let (nodes, together) = (space.nodes_per_cell(), together.max(1));
         let strips = || space.nodes().par_chunks(STRIP * nodes).zip(0..u32::MAX);
-        let unset = || filled_atomics(space.n_nodes(), u32::MAX);
-        let (strip_of, numbers) = (unset(), unset());
-        strips().each(|(cells, strip)| {
-            for of in cells.iter().map(|&node| &strip_of[node as usize]) {
-                // A load is cheaper, and most nodes have their first strip already.
-                if of.load(Relaxed) > strip {
-                    of.fetch_min(strip, Relaxed);
-                }
+        let numbers = filled_atomics(space.n_nodes(), u32::MAX);
+        let strip_of = filled_atomics(space.n_nodes(), u32::MAX);
+        for NumberingTurn { first, locals, of_one_cell } in turns {
+            let lines = || locals.chunk_by(|a, b| a / together == b / together);
+            if *of_one_cell {
+                strips().each(|(strip_nodes, strip)| {
+                    let mut next = (first + strip as usize * STRIP * locals.len()) as u32;
+                    for line in lines() {
+                        for cell in strip_nodes.chunks(nodes) {
+                            for &local in line {
+                                numbers[cell[local] as usize].store(next, Relaxed);
+                                next += 1;
+                            }
+                        }
+                    }
+                });
+                continue;
             }
-        });
-        for &(first, chosen) in turns {
+            strips().each(|(strip_nodes, strip)| {
+                for cell in strip_nodes.chunks(nodes) {
+                    for of in locals.iter().map(|&local| &strip_of[cell[local] as usize]) {
+                        // A load is cheaper, and most nodes have their first strip already.
+                        if of.load(Relaxed) > strip {
+                            of.fetch_min(strip, Relaxed);
+                        }
+                    }
+                }
+            });
             let count = |(strip_nodes, strip): (&[u32], u32)| {
                 let mut next = 0;
-                for first in (0..nodes).step_by(together) {
-                    let line = first..(first + together).min(nodes);
+                for line in lines() {
                     for cell in strip_nodes.chunks(nodes) {
-                        for local in line.clone().filter(|&local| chosen(local)) {
+                        for &local in line {
                             let node = cell[local] as usize;
                             let number = &numbers[node];
                             // Only this strip writes its nodes.
@@ -271,7 +300,7 @@ impl VectorLayout {
                 next
             };
             let counts: Vec<u32> = strips().map(count).listed();
-            let starts = counts.iter().scan(first as u32, |next, &count| {
+            let starts = counts.iter().scan(*first as u32, |next, &count| {
                 let own = *next;
                 *next += count;
                 Some(own)
@@ -279,7 +308,7 @@ impl VectorLayout {
             let starts: Vec<u32> = starts.collect();
             strips().each(|(strip_nodes, strip)| {
                 for cell in strip_nodes.chunks(nodes) {
-                    for local in (0..nodes).filter(|&local| chosen(local)) {
+                    for &local in locals {
                         let of = &strip_of[cell[local] as usize];
                         // Numbered nodes leave their strip.
                         if of.load(Relaxed) == strip {

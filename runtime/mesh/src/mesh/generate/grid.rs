@@ -15,6 +15,10 @@ use crate::mesh::source_order::{DataRows, NOWHERE};
 use crate::mesh::{
     Cell, CellOrdering, EntityCounts, Mesh, MeshData, MeshError, SourceOrder, counts, order,
 };
+use crate::support::parallel::*;
+
+/// Minimum number of points or cells per task.
+const GRAIN: usize = 1 << 12;
 
 /// The largest number of cells per direction.
 const MOST: usize = 1 << 20;
@@ -102,7 +106,7 @@ impl Grid {
     fn mesh(&self, cell: Cell) -> Result<Mesh, MeshError> {
         self.check(cell)?;
         self.counts(cell).check_room()?;
-        let points = plain(self.dim, self.cells, 1.0).into_iter().map(|q| self.point(q)).collect();
+        let points = points(self.dim, self.cells, |at| self.point(at));
         let nodes = nodes(self.cells, cell);
         let parts = MeshData { points, nodes, ..MeshData::default() };
         let positive = JacobianSign::Positive;
@@ -166,7 +170,8 @@ impl Grid {
     fn coarse(&self, cell: Cell, times: usize) -> Result<Mesh, MeshError> {
         let mut cells = self.cells;
         cells[..self.dim].iter_mut().for_each(|n| *n >>= times);
-        let points = plain(self.dim, cells, (1u64 << times) as f64);
+        let step = (1u64 << times) as f64;
+        let points = points(self.dim, cells, |at| at.map(|x| x * step));
         let nodes = along_curve(cell, &points, &nodes(cells, cell));
         let parts = MeshData { points, nodes, ..MeshData::default() };
         assemble(
@@ -180,42 +185,46 @@ impl Grid {
     }
 
     fn tag(&self, mesh: &mut Mesh) {
+        let boundary = mesh.boundary();
         for axis in 0..self.dim {
             for (side, wall) in [self.from[axis], self.to[axis]].into_iter().enumerate() {
                 let tag = format!("{}{side}", ["x", "y", "z"][axis]);
-                mesh.tag_boundary(&tag, |facet| facet.iter().all(|point| point[axis] == wall));
+                mesh.tag_facets(&tag, &boundary, |facet| {
+                    facet.iter().all(|point| point[axis] == wall)
+                });
             }
         }
     }
 }
 
-/// Returns the points of a grid with spacing `step` in the computational domain, x fastest.
-fn plain(dim: usize, cells: [usize; 3], step: f64) -> Vec<[f64; 3]> {
+/// Returns the points of a grid, x fastest, mapped from the lattice.
+fn points(
+    dim: usize,
+    cells: [usize; 3],
+    map: impl Fn([f64; 3]) -> [f64; 3] + Sync + Send,
+) -> Vec<[f64; 3]> {
     let n = [0, 1, 2].map(|a| if a < dim { cells[a] + 1 } else { 1 });
-    let mut points = Vec::with_capacity(n[0] * n[1] * n[2]);
-    for k in 0..n[2] {
-        for j in 0..n[1] {
-            for i in 0..n[0] {
-                points.push([i, j, k].map(|at| at as f64 * step));
-            }
-        }
-    }
-    points
+    let place = |at: usize| [at % n[0], at / n[0] % n[1], at / (n[0] * n[1])];
+    let all = (0..n.iter().product()).into_par_iter().with_min_len(GRAIN);
+    all.map(|at| map(place(at).map(|x| x as f64))).collect()
 }
 
 /// Returns the vertices of the cells in brick order; points are numbered x fastest.
 fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
     let dim = cell.dim();
     let tensor = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
-    let mut nodes = Vec::with_capacity(cells.iter().product::<usize>() * tensor.vertex_count());
+    let each = tensor.vertex_count();
+    let mut nodes = vec![0; cells.iter().product::<usize>() * each];
     let stride = [1, cells[0] + 1, (cells[0] + 1) * (cells[1] + 1)];
-    for place in order::brick_order(cells) {
+    let offset = |vertex: usize| (0..dim).map(|a| (vertex >> a & 1) * stride[a]).sum::<usize>();
+    let offsets: Vec<usize> = (0..each).map(offset).collect();
+    let places = order::brick_order(cells);
+    let cells = nodes.par_chunks_mut(each).zip(places.par_iter()).with_min_len(GRAIN);
+    cells.each(|(nodes, place)| {
         let first: usize = (0..3).map(|a| place[a] as usize * stride[a]).sum();
-        for vertex in 0..tensor.vertex_count() {
-            let offset: usize = (0..dim).map(|a| (vertex >> a & 1) * stride[a]).sum();
-            nodes.push((first + offset) as u32);
-        }
-    }
+        let own = nodes.iter_mut().zip(&offsets);
+        own.for_each(|(node, offset)| *node = (first + offset) as u32);
+    });
     if cell.is_tensor() { nodes } else { simplices::split(tensor, &nodes) }
 }
 

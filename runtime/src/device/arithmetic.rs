@@ -45,14 +45,15 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Prefix of all names: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// The names of the template's kernels, without prefix.
-const NAMES: [&str; 25] = [
+const NAMES: [&str; 26] = [
     "ramp",
     "flip_signs",
     "narrow",
     "widen",
     "move",
     "fill_at",
-    "begin",
+    "set_aside",
+    "put_back",
     "put_at",
     "get_at",
     "take_at",

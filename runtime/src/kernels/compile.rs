@@ -16,7 +16,7 @@ use crate::kernels::representation::Representation;
 use crate::space::discretisation::Discretisation;
 use crate::support::timers::KernelBuildGuard;
 use fem_dsl::point::PointForm;
-use kernels_gen::abi::{Indices, KernelAbi, Precision};
+use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{Language, SourceFile};
@@ -192,7 +192,6 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
         affine: on.mesh.is_affine(),
         order: on.mesh.order(),
         runs: on.fields.iter().all(|field| field.space.runs().is_some()),
-        constrained: on.fields.iter().any(|field| !field.constraints.is_empty()),
         periodic: on.mesh.is_periodic(),
         hanging: on.mesh.hanging().is_some(),
     }
@@ -210,7 +209,7 @@ pub fn compile(
     let start = Instant::now();
     let ExecutableKernels { plans, source, module, origin, interpreted } =
         make(form, elements, facts, tasks, target)?;
-    let kernels = purposes(form, elements, &plans, &source, facts);
+    let kernels = purposes(form, elements, &plans, &source);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
     Ok(CompiledKernels { plans, source, origin, module, interpreted, kernels, seconds })
@@ -222,18 +221,13 @@ fn purposes(
     elements: &Elements,
     plans: &[Plan],
     source: &SourceFile,
-    facts: &MeshFacts,
 ) -> Vec<CellKernel> {
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
-        class: match (plan.indices, facts.constrained || facts.hanging) {
-            _ if !form.integrals[plan.integral].region.is_of_cells() => {
-                CellClass::Facets(plan.integral)
-            }
-            _ if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
-            (Indices::Dofs, _) => CellClass::Cells(CellSubset::Constrained, plan.integral),
-            (_, true) => CellClass::Cells(CellSubset::Free, plan.integral),
-            (_, false) => CellClass::Cells(CellSubset::All, plan.integral),
+        class: match form.integrals[plan.integral].region.is_of_cells() {
+            false => CellClass::Facets(plan.integral),
+            true if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
+            true => CellClass::Cells(CellSubset::Regular, plan.integral),
         },
         name: abi.name.clone(),
         geometry: plan.geometry,
@@ -310,7 +304,7 @@ pub fn compile_for_device(
         }
     };
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
-    let purposes = purposes(form, elements, &plans, &source, facts);
+    let purposes = purposes(form, elements, &plans, &source);
     let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
     Ok(DeviceKernels { device, precision, plans, source, origin, seconds, module, purposes })
 }

@@ -8,7 +8,7 @@
 //!
 //! A coarse function is single-valued where cells meet, so that any adjacent cell may own a fine degree of freedom. The
 //! owner is the first such cell, on the lowest rank that can evaluate it ([`owners`]). Constrained fine DoFs have no
-//! owner, and constrained coarse DoFs read 0.
+//! owner; coarse corrections are 0 in constrained DoFs.
 
 mod owners;
 
@@ -319,7 +319,7 @@ impl KernelTransfer {
         self.operator.vector()
     }
 
-    /// Computes fine += P coarse.
+    /// Computes fine += P coarse for a coarse vector that is 0 in constrained DoFs.
     ///
     /// # Errors
     ///

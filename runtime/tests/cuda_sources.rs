@@ -139,7 +139,7 @@ fn large_tables_leave_the_memory_of_constants() {
         let image = image.unwrap_or_else(|error| panic!("{strategy}: {error}"));
         assert!(image.starts_with(b"\x7fELF"), "{strategy}");
         let handed: usize = source.kernels.iter().map(|abi| 8 * abi.tables.len()).sum();
-        assert_eq!(handed > 128 << 10, strategy == Strategy::CellPerLane, "{handed} bytes");
+        assert_eq!(handed > 64 << 10, strategy == Strategy::CellPerLane, "{handed} bytes");
     }
 }
 
@@ -273,7 +273,7 @@ fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
     };
     let all = source(FORMS[0], 2, &[Task::Residual, Task::Action, Task::Diagonal]);
     let parts = all.parts();
-    assert!(parts.len() >= 6, "{} parts", parts.len());
+    assert_eq!(parts.len(), 3);
     let (images, cached) = compile_parts(&jit, &parts, "sm_90").expect("images");
     assert!(!cached);
     for (part, image) in parts.iter().zip(&images) {

@@ -51,6 +51,7 @@ pub(super) fn solve_steady(
     let mut clock = Clock::start();
     let setting_up = doing("numbering the degrees of freedom");
     let (context, plan) = Context::planned(problem, mesh, platform)?;
+    let _prefetch = problem.eigen.is_none().then(|| context.prefetch(&plan));
     if problem.eigen.is_none() {
         check_fixed(context.form(), &context.on, &context.parameters)?;
     }

@@ -139,9 +139,10 @@ impl EntrySelection {
         arithmetic.same("set_aside", &[saved], self.len())?;
         let (cleared, count) = (cleared.min(self.len), self.len());
         let sizes = [cleared, count].map(|size| KernelArgument::Size(size as u64));
-        let others = [KernelArgument::Array(&self.dofs), sizes[0], sizes[1]];
+        let [saved, dofs] = [saved, &self.dofs].map(KernelArgument::Array);
         // x and y have `len` entries, which contain all listed ones; `saved` has one for each of the list.
-        arithmetic.run_first("set_aside", cleared.max(count), &[x, saved, y], &others)
+        let others = [saved, dofs, sizes[0], sizes[1]];
+        arithmetic.run_first("set_aside", cleared.max(count), &[x, y], &others)
     }
 
     /// Sets x_i and y_i to the saved values for these entries.

@@ -171,6 +171,48 @@ fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
     form.ok_or_else(|| PlanError::Unsupported("no form of transfers".to_owned()).into())
 }
 
+/// Tasks of transfer kernels.
+pub(super) const TRANSFERS: [Task; 2] = [Task::Prolong, Task::Restrict];
+
+/// Returns the form and the elements of the kernels that evaluate a coarse element at the points of a rule.
+pub(super) fn transfer_kernels(
+    element: Lagrange,
+    components: usize,
+    rule: Rule,
+) -> Result<(PointForm, Elements), RunError> {
+    let form = field_of(components, element.cell().dim())?;
+    let elements = Elements {
+        cell: element.cell(),
+        degree: element.degree(),
+        rule,
+        fields: vec![element],
+        components: vec![components],
+        aux: Vec::new(),
+        notes: Vec::new(),
+        lost: None,
+    };
+    Ok((form, elements))
+}
+
+/// Returns the rule of the nodes of a finer element on the same mesh.
+pub(super) fn rule_of_degrees(finer: Lagrange) -> Rule {
+    match finer.line() {
+        Some(line) => Rule::Tensor { cell: finer.cell(), line },
+        None => Rule::Nodes(finer),
+    }
+}
+
+/// Returns the rule of the nodes of a cell's children.
+pub(super) fn rule_of_children(finer: Lagrange) -> Result<Rule, RunError> {
+    Ok(match finer.line() {
+        Some(_) => {
+            let line = LinePoints::Halves(finer.degree() + 1);
+            Rule::Tensor { cell: finer.cell(), line }
+        }
+        None => Rule::Nodes(twice(finer)?),
+    })
+}
+
 impl KernelTransfer {
     /// Builds the transfer from a space to one of higher degree on the same mesh, for the only field.
     ///
@@ -209,11 +251,7 @@ impl KernelTransfer {
         other: &Field,
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
-        let element = other.space.element();
-        let rule = match element.line() {
-            Some(line) => Rule::Tensor { cell: element.cell(), line },
-            None => Rule::Nodes(element),
-        };
+        let rule = rule_of_degrees(other.space.element());
         let mut nodes = other.space.nodes().to_vec();
         // The node of a hanging entity belongs to the parent's neighbour, which owns it.
         if let Some(hangs) = other.space.hanging_nodes() {
@@ -238,14 +276,7 @@ impl KernelTransfer {
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
-        let element = other.space.element();
-        let rule = match element.line() {
-            Some(_) => {
-                let line = LinePoints::Halves(element.degree() + 1);
-                Rule::Tensor { cell: element.cell(), line }
-            }
-            None => Rule::Nodes(twice(element)?),
-        };
+        let rule = rule_of_children(other.space.element())?;
         let nodes = joined(coarser, &other.space, &rule.points());
         Self::new(coarse, own, (other, &nodes), rule, place)
     }
@@ -258,7 +289,7 @@ impl KernelTransfer {
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let components = own.space.components();
-        let form = field_of(components, coarse.mesh.dim())?;
+        let (form, elements) = transfer_kernels(own.space.element(), components, rule)?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
         let periodic = coarse.mesh.is_periodic();
         let (mut nodes, mut naming) = (Cow::Borrowed(nodes), None);
@@ -277,17 +308,6 @@ impl KernelTransfer {
             }
         };
         let targets = TransferTargets { unknowns, of_cell: points * components, len };
-        let element: Lagrange = own.space.element();
-        let elements = Elements {
-            cell: element.cell(),
-            degree: element.degree(),
-            rule,
-            fields: vec![element],
-            components: vec![components],
-            aux: Vec::new(),
-            notes: Vec::new(),
-            lost: None,
-        };
         let on = Discretisation {
             mesh: Arc::clone(&coarse.mesh),
             partition: coarse.partition.clone(),
@@ -298,14 +318,13 @@ impl KernelTransfer {
             affine: Arc::default(),
             targets: Some(Arc::new(targets)),
         };
-        let tasks = [Task::Prolong, Task::Restrict];
         let TransferEnvironment { platform, table_cache, .. } = place;
         let (operator, _) = compile_for(
             &form,
             &elements,
             &Arc::new(on),
             &[0.0],
-            &tasks,
+            &TRANSFERS,
             platform,
             table_cache.clone(),
         )?;

@@ -367,7 +367,7 @@ fn tables(abi: &KernelAbi) -> String {
     text
 }
 
-/// Returns the plans for a straight-edged mesh without constrained DoFs.
+/// Returns the plans for a straight-edged mesh.
 fn plans(
     form: &PointForm,
     elements: &Elements,
@@ -379,7 +379,6 @@ fn plans(
         affine: !tensor,
         order: 1,
         runs: tensor,
-        constrained: false,
         periodic: false,
         hanging: emission.hanging,
     };

@@ -69,22 +69,14 @@ pub fn plans(
     Ok(all)
 }
 
-/// Returns all possible properties of a mesh of this order. The kernels of a mesh without constrained DoFs are a subset
-/// of those of a mesh with them.
+/// Returns all possible properties of a mesh of this order.
 fn facts(cell: Cell, order: usize) -> impl Iterator<Item = MeshFacts> {
     let straight_simplex = !cell.is_tensor() && order == 1;
     let affine = if straight_simplex { vec![true] } else { vec![true, false] };
     let runs = if cell.is_tensor() { vec![true, false] } else { vec![false] };
     affine.into_iter().flat_map(move |affine| {
         runs.clone().into_iter().flat_map(move |runs| {
-            let facts = MeshFacts {
-                affine,
-                order,
-                runs,
-                constrained: true,
-                periodic: false,
-                hanging: false,
-            };
+            let facts = MeshFacts { affine, order, runs, periodic: false, hanging: false };
             [facts, MeshFacts { periodic: true, ..facts }]
         })
     })
@@ -119,14 +111,13 @@ mod tests {
             let hashes: BTreeSet<u64> = made.iter().map(|(_, abi)| abi.hash).collect();
             assert_eq!(hashes.len(), made.len(), "each once");
             let elements = elements(&form, cell, degree, order, None).expect("supported");
-            for bits in 0..16 {
-                let [affine, runs, constrained, periodic] = [1, 2, 4, 8].map(|bit| bits & bit != 0);
+            for bits in 0..8 {
+                let [affine, runs, periodic] = [1, 2, 4].map(|bit| bits & bit != 0);
                 let straight = !cell.is_tensor() && order == 1;
                 if (straight && !affine) || (runs && !cell.is_tensor()) {
                     continue;
                 }
-                let facts =
-                    MeshFacts { affine, order, runs, constrained, periodic, hanging: false };
+                let facts = MeshFacts { affine, order, runs, periodic, hanging: false };
                 let overrides = PlanOverrides::default();
                 let plans =
                     choose(&form, &elements, &facts, &TASKS, isa, Precision::F64, &overrides);

@@ -29,8 +29,6 @@ pub struct MeshFacts {
     pub order: usize,
     /// True if every cell sees its entities in their own orientation, so that DoFs come in runs.
     pub runs: bool,
-    /// True if some cells have constrained DoFs.
-    pub constrained: bool,
     /// True if periodic identification makes nodes differ from mesh vertices.
     pub periodic: bool,
     /// True if some cells have hanging nodes.
@@ -40,8 +38,8 @@ pub struct MeshFacts {
 /// A mesh of straight-edged cells of arbitrary shape, without boundary conditions.
 impl Default for MeshFacts {
     fn default() -> Self {
-        let [affine, runs, constrained, periodic, hanging] = [false; 5];
-        Self { affine, order: 1, runs, constrained, periodic, hanging }
+        let [affine, runs, periodic, hanging] = [false; 4];
+        Self { affine, order: 1, runs, periodic, hanging }
     }
 }
 
@@ -92,8 +90,8 @@ pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
     }
 }
 
-/// Returns the plans of the kernels for `tasks`. Those for cells without constrained DoFs come first; then, if there
-/// are any, those for the other cells and for cells with hanging nodes.
+/// Returns the plans of the kernels for `tasks`. Those for cells without hanging nodes come first; then, if there are
+/// any, those for cells with them.
 pub fn choose(
     form: &PointForm,
     elements: &Elements,
@@ -197,9 +195,6 @@ fn of_region(
         plans.push(Plan { geometry: own, ..base(Task::Metric) });
     }
     let hanging = facts.hanging.then(|| with_hanging_nodes(&plans, own));
-    if facts.constrained {
-        plans.extend(by_unknowns(&plans, own));
-    }
     plans.extend(hanging.into_iter().flatten());
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         lanes: base(task).lanes,
@@ -209,8 +204,7 @@ fn of_region(
     Ok(plans)
 }
 
-/// Returns the plans of the facet integrals. Facets are few, so the plan is fixed: the nodes of their cells are read,
-/// and if any DoF is constrained all are addressed individually.
+/// Returns the plans of the facet integrals. Facets are few, so the plan is fixed: the nodes of their cells are read.
 fn over_facets(
     form: &PointForm,
     facts: &MeshFacts,
@@ -235,7 +229,7 @@ fn over_facets(
                 }
                 Task::Linearise | Task::Metric | Task::Prolong | Task::Restrict => false,
             };
-            let indices = if facts.constrained { Indices::Dofs } else { Indices::Nodes };
+            let indices = Indices::Nodes;
             let geometry = Geometry::Nodes(facts.order);
             if wanted {
                 let hanging = facts.hanging;
@@ -277,29 +271,20 @@ fn corners(
         .then_some(corners)
 }
 
-/// Returns the plans for cells with constrained DoFs, which are addressed individually. No node index is available for
-/// the corners.
-fn by_unknowns(plans: &[Plan], own: Geometry) -> Vec<Plan> {
-    // A flux writes to no DoF, and reads constrained ones like all others.
-    plans.iter().filter(|plan| plan.task != Task::Flux).map(|plan| dof_by_dof(plan, own)).collect()
-}
-
-fn dof_by_dof(plan: &Plan, own: Geometry) -> Plan {
-    let geometry = if plan.geometry == Geometry::Corners { own } else { plan.geometry };
-    Plan { indices: Indices::Dofs, geometry, ..plan.clone() }
-}
-
-/// Returns the plans for cells with hanging nodes, whose DoFs are addressed individually.
+/// Returns the plans for cells with hanging nodes, whose DoFs are addressed individually. No node index is available
+/// for the corners.
 fn with_hanging_nodes(plans: &[Plan], own: Geometry) -> Vec<Plan> {
-    let hanging = |plan: Plan| Plan {
+    let hanging = |plan: &Plan| Plan {
+        indices: Indices::Dofs,
+        geometry: if plan.geometry == Geometry::Corners { own } else { plan.geometry },
         hanging: true,
         edges: false,
         block: 1,
         scatter: if plan.scatter == Scatter::Block { Scatter::Atomic } else { plan.scatter },
         slots: Vec::new(),
-        ..plan
+        ..plan.clone()
     };
-    plans.iter().map(|plan| hanging(dof_by_dof(plan, own))).collect()
+    plans.iter().map(hanging).collect()
 }
 
 /// Returns the candidate of least predicted time, the first on a tie. `share` is the fraction of the machine's widest

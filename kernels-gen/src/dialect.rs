@@ -100,6 +100,27 @@ impl SourceFile {
         kernels.map(part).collect()
     }
 
+    /// Separates the kernels that `later` selects by their position; `None` if there are none on either side, or the
+    /// kernels cannot be separated.
+    pub fn separate(&self, later: impl Fn(usize) -> bool) -> Option<[Self; 2]> {
+        let parts = self.parts();
+        let (now, later): (Vec<usize>, Vec<usize>) = (0..parts.len()).partition(|&at| !later(at));
+        let apart = parts.len() == self.kernels.len() && !now.is_empty() && !later.is_empty();
+        apart.then(|| [now, later].map(|group| self.group(&parts, &group)))
+    }
+
+    /// Returns the source of a group of its [parts](Self::parts).
+    fn group(&self, parts: &[Self], group: &[usize]) -> Self {
+        let first = self.starts.first().copied().unwrap_or(self.text.len());
+        let mut source = parts[group[0]].clone();
+        for &number in &group[1..] {
+            source.starts.push(source.text.len());
+            source.text.push_str(&parts[number].text[first..]);
+            source.kernels.extend(parts[number].kernels.iter().cloned());
+        }
+        source
+    }
+
     /// Distributes the kernels over at most `count` sources of similar length. Each has at least `least` bytes of
     /// kernels if there are several. Returns the whole if the kernels cannot be separated.
     pub fn distribute(&self, count: usize, least: usize) -> Vec<Self> {
@@ -120,16 +141,7 @@ impl SourceFile {
         }
         groups.iter_mut().for_each(|(_, group)| group.sort_unstable());
         groups.sort_unstable_by_key(|(_, group)| group[0]);
-        let whole = |(_, group): (usize, Vec<usize>)| {
-            let mut source = parts[group[0]].clone();
-            for &number in &group[1..] {
-                source.starts.push(source.text.len());
-                source.text.push_str(&parts[number].text[first..]);
-                source.kernels.extend(parts[number].kernels.iter().cloned());
-            }
-            source
-        };
-        groups.into_iter().map(whole).collect()
+        groups.into_iter().map(|(_, group)| self.group(&parts, &group)).collect()
     }
 }
 
@@ -181,6 +193,12 @@ impl GeneratedSource {
         self.file.text = format!("mod {name} {{\n{}}}\n", self.file.text);
         self.file.starts.clear();
         self
+    }
+
+    /// Separates some of its kernels, like [`SourceFile::separate`].
+    pub fn separate(&self, later: impl Fn(usize) -> bool) -> Option<[Self; 2]> {
+        let files = self.file.separate(later)?;
+        Some(files.map(|file| Self { file, isa: self.isa }))
     }
 
     /// Distributes its kernels over several sources, like [`SourceFile::distribute`].

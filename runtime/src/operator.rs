@@ -242,8 +242,7 @@ impl Operator {
     ) -> Result<Self, BuildError> {
         let table_cache = table_cache.suiting(&on.mesh, precision, None);
         let engine = Box::new(host::HostEngine::new(&on, Arc::clone(&module), precision)?);
-        let abi =
-            |kernel: &CellKernel| Ok((kernel.clone(), module.kernel(&kernel.name)?.abi().clone()));
+        let abi = |kernel: &CellKernel| Ok((kernel.clone(), module.abi(&kernel.name)?.clone()));
         let kernels = kernels.iter().map(abi).collect::<Result<_, LaunchError>>()?;
         let own = Self::new(engine, on, kernels, precision, params, symmetric, table_cache)?;
         Ok(Self { module: Some(module), ..own })

@@ -63,8 +63,7 @@ fn kernels_compile_for_every_cell_precision_and_task() {
                 let affine = !cell.is_tensor();
                 // Those of vectors take a minute.
                 let hanging = cell.is_tensor() && number == 2 && degree < 4;
-                let facts =
-                    MeshFacts { affine, constrained: true, hanging, ..MeshFacts::default() };
+                let facts = MeshFacts { affine, hanging, ..MeshFacts::default() };
                 let precision = if number == 1 { Precision::F32 } else { Precision::F64 };
                 let wishes = PlanOverrides::default();
                 let plans =
@@ -85,7 +84,7 @@ fn kernels_compile_for_every_cell_precision_and_task() {
             }
         }
     }
-    assert!(kernels >= 100 && lines >= 12, "{kernels} kernels, {lines} with a thread a line");
+    assert!(kernels >= 60 && lines >= 6, "{kernels} kernels, {lines} with a thread a line");
 }
 
 /// Compiles storage, scatter and products of element matrices, and the assembly of rows.
@@ -107,7 +106,7 @@ fn element_matrices_compile() {
         let form = program.expect("a form").point_form("f", cell.dim()).expect("a form");
         let elements = elements(&form, cell, degree, 1, None).expect("elements");
         let (affine, hanging) = (!cell.is_tensor(), cell == Cell::Quadrilateral);
-        let facts = MeshFacts { affine, constrained: true, hanging, ..MeshFacts::default() };
+        let facts = MeshFacts { affine, hanging, ..MeshFacts::default() };
         let scatter = if degree == 1 { Scatter::Atomic } else { Scatter::Owner };
         let wishes = PlanOverrides { matrix: Some(scatter), ..PlanOverrides::default() };
         let plans = choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
@@ -125,7 +124,7 @@ fn large_tables_leave_the_memory_of_constants() {
     if !nvrtc() {
         return;
     }
-    let facts = MeshFacts { affine: true, constrained: true, ..MeshFacts::default() };
+    let facts = MeshFacts { affine: true, ..MeshFacts::default() };
     let transposition = Strategy::ThreadTransposition { blocks: 1, batches: 1 };
     for (number, strategy) in [(0, Strategy::CellPerLane), (1, transposition)] {
         let (program, _) = compile_form(&Source::new("form.wf", FORMS[number]));
@@ -140,7 +139,7 @@ fn large_tables_leave_the_memory_of_constants() {
         let image = image.unwrap_or_else(|error| panic!("{strategy}: {error}"));
         assert!(image.starts_with(b"\x7fELF"), "{strategy}");
         let handed: usize = source.kernels.iter().map(|abi| 8 * abi.tables.len()).sum();
-        assert_eq!(handed > 128 << 10, strategy == Strategy::CellPerLane, "{handed} bytes");
+        assert_eq!(handed > 64 << 10, strategy == Strategy::CellPerLane, "{handed} bytes");
     }
 }
 
@@ -267,14 +266,14 @@ fn kernels_of_a_source_are_compiled_and_kept_one_by_one() {
         let (program, _) = compile_form(&Source::new("form.wf", text));
         let form = program.expect("a form").point_form("f", 2).expect("a form");
         let elements = elements(&form, Cell::Quadrilateral, degree, 1, None).expect("elements");
-        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
+        let facts = MeshFacts::default();
         let (precision, wishes) = (Precision::F64, PlanOverrides::default());
         let plans = choose_for_threads(&form, &elements, &facts, tasks, precision, &wishes);
         generate_for_threads(&form, &elements, &plans.expect("plans"), &CUDA).expect("a source")
     };
     let all = source(FORMS[0], 2, &[Task::Residual, Task::Action, Task::Diagonal]);
     let parts = all.parts();
-    assert!(parts.len() >= 6, "{} parts", parts.len());
+    assert_eq!(parts.len(), 3);
     let (images, cached) = compile_parts(&jit, &parts, "sm_90").expect("images");
     assert!(!cached);
     for (part, image) in parts.iter().zip(&images) {

@@ -99,7 +99,7 @@ fn whatever_names_a_form_takes_its_rust_compiles() {
     let isas = if cfg!(target_arch = "x86_64") { &Isa::ALL[1..] } else { &[Isa::Portable] };
     for (form, &isa) in forms().iter().zip(isas.iter().cycle()) {
         let elements = elements(form, Cell::Quadrilateral, 1, 1, None).expect("elements");
-        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
+        let facts = MeshFacts::default();
         let plans = choose(
             form,
             &elements,
@@ -133,7 +133,7 @@ fn for_threads<'a>(
     let mut sources: Vec<GeneratedSource> = Vec::new();
     for form in forms {
         let elements = elements(form, Cell::Quadrilateral, 1, 1, None).expect("elements");
-        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
+        let facts = MeshFacts::default();
         let (tasks, wishes) = ([Task::Residual], PlanOverrides::default());
         let plans = choose_for_threads(form, &elements, &facts, &tasks, Precision::F64, &wishes);
         let source =

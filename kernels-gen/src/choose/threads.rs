@@ -3,8 +3,8 @@
 use super::slots::summing;
 use super::tuning::{HOPPER, LineSizes, Sizes};
 use super::{
-    MeshFacts, PlanOverrides, action_candidates, by_unknowns, cheapest, corners, over_facets,
-    own_geometry, region_by_region, transposed, with_hanging_nodes,
+    MeshFacts, PlanOverrides, action_candidates, cheapest, corners, over_facets, own_geometry,
+    region_by_region, transposed, with_hanging_nodes,
 };
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
@@ -18,8 +18,8 @@ use crate::strategy::check;
 use fem_dsl::point::PointForm;
 
 /// Returns the plans of the kernels for `tasks` on a GPU, and of those that store their input. Plans for cells without
-/// constrained DoFs come first, then, if there are any, those for the others. Everything is computed on the fly, except
-/// for the action on curved tensor cells, which the predicted times decide.
+/// hanging nodes come first, then, if there are any, those for cells with them. Everything is computed on the fly,
+/// except for the action on curved tensor cells, which the predicted times decide.
 pub fn choose_for_threads(
     form: &PointForm,
     elements: &Elements,
@@ -227,9 +227,6 @@ fn of_region(
         }
     }
     let hanging = facts.hanging.then(|| selection.with_hanging_nodes(&plans));
-    if facts.constrained {
-        plans.extend(by_unknowns(&plans, own_geometry));
-    }
     plans.extend(hanging.into_iter().flatten());
     // Data stored for other kernels than these has its own batches.
     let separate = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
@@ -376,7 +373,7 @@ mod tests {
     /// of degree 2.
     #[test]
     fn several_fields_have_lines_where_one_has() {
-        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
+        let facts = MeshFacts::default();
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         for (text, degrees) in [
             (
@@ -400,7 +397,7 @@ mod tests {
                     &PlanOverrides::default(),
                 );
                 let plans = plans.expect("plans");
-                assert_eq!(plans.len(), 6, "{plans:?}");
+                assert_eq!(plans.len(), 3, "{plans:?}");
                 for plan in plans {
                     let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
                     let (rows, many) = (form.rows(), elements.rule.count() * form.rows() > 128);
@@ -417,7 +414,7 @@ mod tests {
 
     #[test]
     fn hanging_cells_keep_the_strategy_of_free_ones() {
-        let facts = MeshFacts { constrained: true, hanging: true, ..MeshFacts::default() };
+        let facts = MeshFacts { hanging: true, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         for (text, dim) in FORMS.iter().flat_map(|text| [(text, 2), (text, 3)]) {
             for degree in [1, 2, 4, 7] {
@@ -454,7 +451,7 @@ mod tests {
 
     #[test]
     fn simplices_sum_batch_by_batch() {
-        let facts = MeshFacts { constrained: true, ..MeshFacts::default() };
+        let facts = MeshFacts::default();
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let forms = [(FORMS[1], 2, 4), (FORMS[1], 3, 3), (FORMS[2], 2, 4), (FORMS[2], 3, 2)];
         for (text, dim, most) in forms {
@@ -564,7 +561,7 @@ mod tests {
 
     #[test]
     fn stored_data_of_curved_cells_has_the_batches_of_its_readers() {
-        let facts = MeshFacts { order: 2, constrained: true, ..MeshFacts::default() };
+        let facts = MeshFacts { order: 2, ..MeshFacts::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let mut stored = 0;
         for (text, degree) in

@@ -78,11 +78,7 @@ fn the_parts_of_a_product_add_up() {
             hanging.map(|share| share.count()).sum::<usize>(),
             Census::of(&mesh).constrained
         );
-        let lists: [&[CellSubset]; 3] = [
-            &[CellSubset::Free, CellSubset::All],
-            &[CellSubset::Constrained],
-            &[CellSubset::Hanging],
-        ];
+        let lists: [&[CellSubset]; 2] = [&[CellSubset::Regular], &[CellSubset::Hanging]];
         let constraints = &product.discretisation().fields[0].constraints;
         let free = (0..constraints.n_free() + constraints.len())
             .filter(|&unknown| !constraints.is_constrained(unknown));

@@ -46,7 +46,7 @@ const TEXT: &str = include_str!("arithmetic/kernels.c.txt");
 /// Prefix of all names: OpenCL has a `dot` of its own.
 const PREFIX: &str = "vector_";
 /// The names of the template's kernels, without prefix.
-const NAMES: [&str; 27] = [
+const NAMES: [&str; 28] = [
     "ramp",
     "flip_signs",
     "randomise",
@@ -55,7 +55,8 @@ const NAMES: [&str; 27] = [
     "widen",
     "move",
     "fill_at",
-    "begin",
+    "set_aside",
+    "put_back",
     "put_at",
     "get_at",
     "take_at",

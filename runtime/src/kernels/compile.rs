@@ -4,6 +4,7 @@
 //! compilation. Without a compiler, the same kernels are interpreted: slower, with equal results.
 
 mod ahead_of_time;
+pub(crate) mod prefetch;
 mod spills;
 pub mod tuning;
 
@@ -16,15 +17,16 @@ use crate::kernels::representation::Representation;
 use crate::space::discretisation::Discretisation;
 use crate::support::timers::KernelBuildGuard;
 use fem_dsl::point::PointForm;
-use kernels_gen::abi::{Indices, KernelAbi, Precision};
+use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use kernels_gen::dialect::rust::Isa;
-use kernels_gen::dialect::{Language, SourceFile};
+use kernels_gen::dialect::{GeneratedSource, Language, SourceFile};
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
 use spills::SpillAttempts;
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use std::time::Instant;
@@ -192,7 +194,6 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
         affine: on.mesh.is_affine(),
         order: on.mesh.order(),
         runs: on.fields.iter().all(|field| field.space.runs().is_some()),
-        constrained: on.fields.iter().any(|field| !field.constraints.is_empty()),
         periodic: on.mesh.is_periodic(),
         hanging: on.mesh.hanging().is_some(),
     }
@@ -206,11 +207,22 @@ pub fn compile(
     tasks: &[Task],
     target: &Target,
 ) -> Result<CompiledKernels, CompileError> {
+    compile_deferring(form, elements, facts, (tasks, &[]), target)
+}
+
+/// The same; kernels of the `deferred` ones among the tasks are compiled when one of them is needed first.
+pub(crate) fn compile_deferring(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    (tasks, deferred): (&[Task], &[Task]),
+    target: &Target,
+) -> Result<CompiledKernels, CompileError> {
     let _making = KernelBuildGuard::begin();
     let start = Instant::now();
     let ExecutableKernels { plans, source, module, origin, interpreted } =
-        make(form, elements, facts, tasks, target)?;
-    let kernels = purposes(form, elements, &plans, &source, facts);
+        make(form, elements, facts, (tasks, deferred), target)?;
+    let kernels = purposes(form, elements, &plans, &source);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
     Ok(CompiledKernels { plans, source, origin, module, interpreted, kernels, seconds })
@@ -222,18 +234,13 @@ fn purposes(
     elements: &Elements,
     plans: &[Plan],
     source: &SourceFile,
-    facts: &MeshFacts,
 ) -> Vec<CellKernel> {
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
-        class: match (plan.indices, facts.constrained || facts.hanging) {
-            _ if !form.integrals[plan.integral].region.is_of_cells() => {
-                CellClass::Facets(plan.integral)
-            }
-            _ if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
-            (Indices::Dofs, _) => CellClass::Cells(CellSubset::Constrained, plan.integral),
-            (_, true) => CellClass::Cells(CellSubset::Free, plan.integral),
-            (_, false) => CellClass::Cells(CellSubset::All, plan.integral),
+        class: match form.integrals[plan.integral].region.is_of_cells() {
+            false => CellClass::Facets(plan.integral),
+            true if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
+            true => CellClass::Cells(CellSubset::Regular, plan.integral),
         },
         name: abi.name.clone(),
         geometry: plan.geometry,
@@ -310,7 +317,7 @@ pub fn compile_for_device(
         }
     };
     let origin = if cached { Origin::Cache } else { Origin::Compiler };
-    let purposes = purposes(form, elements, &plans, &source, facts);
+    let purposes = purposes(form, elements, &plans, &source);
     let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
     Ok(DeviceKernels { device, precision, plans, source, origin, seconds, module, purposes })
 }
@@ -328,7 +335,7 @@ fn make(
     form: &PointForm,
     elements: &Elements,
     facts: &MeshFacts,
-    tasks: &[Task],
+    (tasks, deferred): (&[Task], &[Task]),
     target: &Target,
 ) -> Result<ExecutableKernels, CompileError> {
     let Target { isa, precision, mut wishes, .. } = *target;
@@ -350,7 +357,7 @@ fn make(
     }
     let mut interpreted = target.interpreted();
     if interpreted.is_none() {
-        let made = make_compiled(form, elements, facts, tasks, target, &wishes);
+        let made = make_compiled(form, elements, facts, (tasks, deferred), target);
         match made {
             // A compiler that does not respond, or whose output is unusable.
             Err(CompileError::Jit(JitError::Compiler(error)))
@@ -399,22 +406,57 @@ fn make_compiled(
     form: &PointForm,
     elements: &Elements,
     facts: &MeshFacts,
+    (tasks, deferred): (&[Task], &[Task]),
+    target: &Target,
+) -> Result<ExecutableKernels, CompileError> {
+    let (plans, source) = planned_source(form, elements, facts, tasks, target)?;
+    let options = jit::JitOptions::new(form.name.as_str());
+    let is_deferred = |at: usize| deferred.contains(&plans[at].task);
+    let (now, later) = match source.separate(is_deferred) {
+        Some([now, later]) => (Cow::Owned(now), Some(later)),
+        None => (Cow::Borrowed(&source), None),
+    };
+    let (mut module, cached) = Jit::global().load(&now, &options)?;
+    if let Some(later) = later {
+        let plans: Vec<Plan> =
+            plans.iter().filter(|plan| deferred.contains(&plan.task)).cloned().collect();
+        let (form, elements, execution) = (form.clone(), elements.clone(), target.execution);
+        module.defer(later.kernels.clone(), move || {
+            let _making = KernelBuildGuard::begin();
+            match Jit::global().load(&later, &options) {
+                Ok((module, _)) => Ok(module),
+                Err(JitError::Compiler(error)) if execution == Execution::Automatic => {
+                    warn_once(&InterpretationReason::NoCompiler(error).to_string());
+                    let kernels = interpret(&form, &elements, &plans);
+                    Ok(Module::interpreted(kernels.map_err(|error| error.to_string())?))
+                }
+                Err(error) => Err(error.to_string()),
+            }
+        });
+    }
+    let origin = if cached { Origin::Cache } else { Origin::Compiler };
+    Ok(ExecutableKernels { plans, source: source.into_file(), module, origin, interpreted: None })
+}
+
+/// Returns the plans of kernels for this processor, and their source.
+fn planned_source(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
     tasks: &[Task],
     target: &Target,
-    wishes: &PlanOverrides,
-) -> Result<ExecutableKernels, CompileError> {
-    let Target { isa, precision, .. } = *target;
-    let wishes = &PlanOverrides { machine: wishes.machine.or_else(tuning::measured), ..*wishes };
+) -> Result<(Vec<Plan>, GeneratedSource), PlanError> {
+    let Target { isa, precision, mut wishes, .. } = *target;
+    // The CPU operator always colours chunks of cells.
+    wishes.scatter = None;
+    wishes.machine = wishes.machine.or_else(tuning::measured);
     let plans = tuning::planned(
         (form, elements, facts),
         tasks,
         (precision, &named()),
-        wishes,
+        &wishes,
         |tasks, wishes| choose(form, elements, facts, tasks, isa, precision, wishes),
     )?;
     let source = generate(form, elements, &plans, isa)?;
-    let (module, cached) =
-        Jit::global().load(&source, &jit::JitOptions::new(form.name.as_str()))?;
-    let origin = if cached { Origin::Cache } else { Origin::Compiler };
-    Ok(ExecutableKernels { plans, source: source.into_file(), module, origin, interpreted: None })
+    Ok((plans, source))
 }

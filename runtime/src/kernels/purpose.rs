@@ -15,14 +15,10 @@ pub enum CellClass {
 /// Subset of the cells of an integral.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum CellSubset {
-    /// Cells without constrained degrees of freedom.
-    Free,
-    /// Cells with constrained degrees of freedom, with indirect addressing.
-    Constrained,
-    /// Cells with hanging nodes, also with indirect addressing.
+    /// Cells without hanging nodes.
+    Regular,
+    /// Cells with hanging nodes, whose degrees of freedom are addressed individually.
     Hanging,
-    /// All cells: the kernel replaces the first two of its task and integral; there are no hanging nodes.
-    All,
 }
 
 impl CellClass {
@@ -40,9 +36,10 @@ impl CellClass {
 }
 
 impl CellSubset {
-    /// Returns whether a cell belongs to the subset; `parts` gives one of the first three for each cell.
-    pub(crate) fn has(self, cell: usize, parts: &[CellSubset]) -> bool {
-        self == Self::All || self == parts[cell]
+    /// Returns whether a cell belongs to the subset; `words` are the hanging-node words of a mesh that has some.
+    pub(crate) fn has(self, cell: usize, words: Option<&[u32]>) -> bool {
+        let hangs = words.is_some_and(|words| words[cell] != 0);
+        hangs == (self == Self::Hanging)
     }
 }
 

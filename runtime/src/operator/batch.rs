@@ -2,8 +2,7 @@
 //!
 //! [`Batches`] contain the selected cells of a [`Partition`], chunk by chunk in execution order, in groups of W. The
 //! last group of a chunk (or of jointly numbered chunks) is padded by repeating its last cell. Every table is
-//! `[batch][entry][lane]`. Cells with constrained degrees of freedom form separate batches ([`Batches::split`]), as
-//! they are addressed by degree of freedom. Colours can replace chunks ([`Batches::coloured`]), and a batch can end
+//! `[batch][entry][lane]`. Colours can replace chunks ([`Batches::coloured`]), and a batch can end
 //! early if its cells' nodes exceed the available slots ([`Batches::in_slots`]). A lane can also be a facet of a cell
 //! ([`Batches::of_facets`]): the nodes then have the order of the rotated cell.
 
@@ -165,21 +164,6 @@ impl Batches {
         if let Some(&last) = self.locals.last() {
             self.locals.resize(end, last);
         }
-    }
-
-    /// Creates separate batches of cells without and with constrained degrees of freedom, from spaces with their
-    /// constraints.
-    pub fn split(
-        partition: &Partition,
-        lanes: usize,
-        fields: &[(&Space, &Constraints)],
-    ) -> (Self, Self) {
-        let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.len()).sum();
-        let constrained = constrained_cells(n_cells, fields);
-        (
-            Self::new(partition, lanes, |cell| !constrained[cell]),
-            Self::new(partition, lanes, |cell| constrained[cell]),
-        )
     }
 
     /// Returns the number of cells per batch, W.
@@ -413,16 +397,6 @@ impl IndexRows<'_> {
 /// Returns the index of a degree of freedom in index arrays.
 fn dof(constraints: &Constraints, dof: usize) -> u32 {
     if constraints.is_constrained(dof) { CONSTRAINED } else { dof as u32 }
-}
-
-/// Returns the mask of cells with a constrained degree of freedom.
-pub fn constrained_cells(n_cells: usize, fields: &[(&Space, &Constraints)]) -> Vec<bool> {
-    let touched = |cell: usize| {
-        fields.iter().any(|(space, constraints)| {
-            !constraints.is_empty() && constraints.touch(space.cell_nodes(cell))
-        })
-    };
-    (0..n_cells).into_par_iter().with_min_len(1024).map(touched).listed()
 }
 
 /// Creates a box of cells for tests, with a number of cells along each direction.

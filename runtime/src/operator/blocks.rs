@@ -57,7 +57,7 @@ pub(super) struct PassInputs<'a> {
 pub(super) struct KernelBlocks {
     pub(super) on: Arc<Discretisation>,
     pub(super) precision: Precision,
-    /// In summation order: cells without constrained degrees of freedom, other cells, facets.
+    /// In summation order: cells without hanging nodes, other cells, facets.
     pub(super) works: Vec<AssignedKernel>,
     pub(super) blocks: Vec<CellBlock>,
     /// Kernels of [`Task::Flux`], which process ranges of cells ([`super::fluxes`]); their blocks are empty.
@@ -117,9 +117,8 @@ pub(super) fn in_chunks(
     on: &Discretisation,
     partition: &Partition,
     (class, lanes, slots): (CellClass, usize, &[Slots]),
-    parts: &[CellSubset],
 ) -> Result<Batches, BuildError> {
-    let keep = kept(on, class, parts);
+    let keep = kept(on, class);
     Ok(match class {
         CellClass::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
         CellClass::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
@@ -132,11 +131,7 @@ pub(super) fn in_chunks(
 }
 
 /// Returns the predicate of the cells of a class.
-pub(super) fn kept<'a>(
-    on: &Discretisation,
-    class: CellClass,
-    parts: &'a [CellSubset],
-) -> impl Fn(usize) -> bool + use<'a> {
+pub(super) fn kept(on: &Discretisation, class: CellClass) -> impl Fn(usize) -> bool + use<'_> {
     let (part, region) = match class {
         CellClass::Cells(part, integral) => (Some(part), on.cells_of(integral)),
         CellClass::Facets(_) => (None, None),
@@ -146,8 +141,9 @@ pub(super) fn kept<'a>(
         cells.iter().for_each(|&cell| inside[cell as usize] = true);
         inside
     });
+    let words = on.mesh.hanging();
     move |cell| {
-        part.is_some_and(|part| part.has(cell, parts))
+        part.is_some_and(|part| part.has(cell, words))
             && inside.as_ref().is_none_or(|inside| inside[cell])
     }
 }
@@ -233,6 +229,12 @@ impl<'a> KernelPass<'a> {
     pub(super) fn runs(self) -> impl Iterator<Item = KernelRun<'a>> {
         let works = self.blocks.works_of(self.task).filter(move |work| self.takes(work));
         works.map(move |work| self.blocks.run(work, self.inputs))
+    }
+
+    /// Replaces the direction.
+    pub(super) fn along(self, direction: &'a Vector) -> Self {
+        let inputs = PassInputs { direction: Some(direction), ..self.inputs };
+        Self { inputs, ..self }
     }
 
     /// Restricts the pass to the cells of some parts.

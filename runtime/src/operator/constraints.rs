@@ -7,6 +7,10 @@
 //! u = C u + g           affine constraints of dependent degrees of freedom: [`affine`]
 //! ```
 //!
+//! Kernels gather a direction from all degrees of freedom of a cell and add to all its rows. A pass therefore takes
+//! directions as 0 in degrees of freedom with essential conditions, whatever they contain ([`HostConstraints::freed`],
+//! [`DeviceConstraints::begin`]), and sets the rows of these degrees of freedom afterwards ([`ConstrainedRows`]).
+//!
 //! | verb | vector | computes |
 //! | --- | --- | --- |
 //! | impose | state | essential and oblique values |

@@ -1,8 +1,9 @@
 //! Device engine: tables are built on the host, uploaded once, and stay in device memory.
 //!
 //! ```text
-//! y = 0, or x in the rows of constrained DoFs (action); skipped inside cells if kernels store there
-//! batches without, then with constrained DoFs, which add to all other rows; then facets
+//! y = 0, skipped inside cells if kernels store there; x is set aside in constrained DoFs, and 0 there (action)
+//! cells without, then with hanging nodes, then facets
+//! rows of constrained DoFs: x, which is put back (action), 0 (residual), 1 (diagonal)
 //! ```
 //!
 //! takes three launches, or two without conditions, and no host transfer. This holds for atomic summation. With
@@ -18,7 +19,7 @@ use super::constraints::{ConstrainedRows, DeviceConstraints, VectorConstraints};
 use super::engine::Engine;
 use super::memory::{DeviceMemory, Memory, MemoryArray, device_array, device_array_mut};
 use super::table_cache::TableCache;
-use super::{BuildError, CellClass, CellSubset};
+use super::{BuildError, CellClass};
 use crate::algebra::vector::Vector;
 use crate::device::cpu::Schedule;
 use crate::device::{
@@ -159,8 +160,8 @@ impl DeviceEngine {
         })
     }
 
-    /// Adds the contributions of all kernels of a pass. Kernels of different parts run concurrently, since the smaller
-    /// ones would not fill a device. Facets follow, as they add to stored values.
+    /// Adds the contributions of all kernels of a pass. Kernels for cells with and without hanging nodes run
+    /// concurrently, since the smaller ones would not fill a device. Facets follow, as they add to stored values.
     fn add_all(
         &self,
         pass: KernelPass<'_>,
@@ -278,15 +279,14 @@ impl Engine for DeviceEngine {
         &self,
         on: &Discretisation,
         (class, lanes, slots): (CellClass, usize, &[Slots]),
-        parts: &[CellSubset],
     ) -> Result<Batches, BuildError> {
-        let keep = kept(on, class, parts);
+        let keep = kept(on, class);
         Ok(match (class, self.coloured) {
             (CellClass::Facets(integral), true) => {
                 Batches::facets_coloured(&on.mesh, lanes, on.facets_of(integral))
             }
             (_, true) => Batches::coloured(&on.mesh, lanes, keep),
-            (_, false) => in_chunks(on, &self.partition, (class, lanes, slots), parts)?,
+            (_, false) => in_chunks(on, &self.partition, (class, lanes, slots))?,
         })
     }
 
@@ -312,12 +312,12 @@ impl Engine for DeviceEngine {
         self.arithmetic().check()?;
         let shared = y.shared_entries().cloned();
         let y = device_array_mut(y)?;
-        self.constraints.begin(rows, y, self.added(pass))?;
+        self.constraints.begin(pass.inputs.direction, y, self.added(pass))?;
         match shared {
             Some(shared) => self.add_in_common(pass, y, &shared)?,
             None => self.add_all(pass, y, CellSelection::All)?,
         }
-        Ok(self.constraints.complete(rows, y)?)
+        Ok(self.constraints.complete(rows, pass.inputs.direction, y)?)
     }
 
     fn prolong(&self, pass: KernelPass<'_>, fine: &mut Vector) -> Result<(), OperatorError> {

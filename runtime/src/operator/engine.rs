@@ -7,7 +7,7 @@
 use super::blocks::{AssignedKernel, CellBlock, KernelBlocks, KernelPass, KernelRun};
 use super::constraints::{ConstrainedRows, VectorConstraints};
 use super::memory::{Memory, MemoryArray};
-use super::{BuildError, CellClass, CellSubset};
+use super::{BuildError, CellClass};
 use crate::algebra::vector::Vector;
 use crate::device::cpu::Schedule;
 use crate::operator::batch::Batches;
@@ -27,12 +27,11 @@ pub(super) trait Engine: Send + Sync {
     fn constraints_mut(&mut self) -> &mut dyn VectorConstraints;
 
     /// Returns the batches of a class of cells or facets, with `lanes` each and slots for the nodes of each field if
-    /// there are any; `parts` is the part of each cell.
+    /// there are any.
     fn batches(
         &self,
         on: &Discretisation,
         class: (CellClass, usize, &[Slots]),
-        parts: &[CellSubset],
     ) -> Result<Batches, BuildError>;
 
     /// Prepares the engine for all kernels and tables before the first pass.

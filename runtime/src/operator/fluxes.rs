@@ -6,7 +6,7 @@
 
 use super::blocks::{AssignedKernel, kept};
 use super::memory::MemoryArray;
-use super::{BuildError, CellClass, CellSubset, Operator};
+use super::{BuildError, CellClass, Operator};
 use crate::algebra::vector::Vector;
 use crate::operator::batch::Batches;
 use crate::support::parallel::*;
@@ -85,16 +85,9 @@ impl Operator {
     ) -> Result<(), E> {
         self.fits(state).map_err(BuildError::from)?;
         let on = &*self.blocks.on;
-        let words = on.mesh.hanging();
-        let hanging = |cell: usize| words.is_some_and(|words| words[cell] != 0);
         let works = self.blocks.fluxes().iter();
         let of_cells = works.filter_map(|work| match work.kernel.class {
-            CellClass::Cells(part, integral) => {
-                let inside = kept(on, CellClass::Cells(CellSubset::All, integral), &[]);
-                let own =
-                    move |cell| hanging(cell) == (part == CellSubset::Hanging) && inside(cell);
-                Some((work, integral, own))
-            }
+            class @ CellClass::Cells(_, integral) => Some((work, integral, kept(on, class))),
             CellClass::Facets(_) => None,
         });
         let of_cells: Vec<_> = of_cells.collect();

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! for each chunk, after its earlier neighbours:  y = 0 in the DoFs it touches first
-//!                                                batches without, then with constrained DoFs, then facets
+//!                                                batches without, then with hanging nodes, then facets
 //! then, in the rows of constrained DoFs:         y = x (action), 0 (residual), 1 (diagonal)
 //! ```
 //!
@@ -228,17 +228,16 @@ impl Engine for HostEngine {
         &self,
         on: &Discretisation,
         class: (CellClass, usize, &[Slots]),
-        parts: &[CellSubset],
     ) -> Result<Batches, BuildError> {
         // A SIMD batch does the work that any of its lanes needs: sort by hanging class. Device threads lose more
         // without neighbours.
         if let ((CellClass::Cells(CellSubset::Hanging, _), lanes, _), Some(words)) =
             (class, on.mesh.hanging())
         {
-            let (keep, key) = (kept(on, class.0, parts), |cell: usize| hanging::class(words[cell]));
+            let (keep, key) = (kept(on, class.0), |cell: usize| hanging::class(words[cell]));
             return Ok(Batches::sorted(&on.partition, lanes, keep, key));
         }
-        in_chunks(on, &on.partition, class, parts)
+        in_chunks(on, &on.partition, class)
     }
 
     /// Proves that concurrent chunks add to different degrees of freedom.
@@ -290,6 +289,8 @@ impl Engine for HostEngine {
         rows: ConstrainedRows<'_>,
         y: &mut Vector,
     ) -> Result<(), OperatorError> {
+        let free = pass.inputs.direction.and_then(|x| self.constraints.freed(x));
+        let pass = free.as_ref().map_or(pass, |free| pass.along(free));
         match self.memory.0 {
             Precision::F64 => self.sum_of::<f64>(pass, rows, y),
             Precision::F32 => self.sum_of::<f32>(pass, rows, y),

@@ -1,52 +1,22 @@
 //! Preparation of an operator's [`KernelBlocks`] by its engine: batches, tables, and data that kernels store.
 
-use super::batch::{Batches, constrained_cells};
+use super::batch::Batches;
 use super::blocks::{AssignedKernel, CellBlock, KernelBlocks, KernelRun, NodalEntries, PassInputs};
 use super::engine::Engine;
 use super::memory::{Memory, MemoryArray};
 use super::table_cache::{TableCache, TableKey};
 use super::tables::{self, TableKind};
-use super::{BuildError, CellClass, CellKernel, CellSubset};
+use super::{BuildError, CellClass, CellKernel};
 use crate::algebra::vector::{Precision, Vector};
 use crate::device::{DeviceError, VectorLayout};
 use crate::solve::OperatorError;
 use crate::space::discretisation::{AuxValues, Discretisation};
-use crate::support::parallel::*;
 use crate::support::timers::in_step;
 use kernels_gen::abi::{self, KernelAbi, Role};
 use kernels_gen::plan::Task;
 use std::collections::BTreeSet;
 use std::collections::btree_map::{BTreeMap, Entry};
 use std::sync::Arc;
-
-/// Returns the part of each cell.
-fn parts_of_cells(on: &Discretisation) -> Vec<CellSubset> {
-    let constrained = constrained_cells(on.mesh.n_cells(), &on.constrained());
-    let free =
-        |constrained: bool| if constrained { CellSubset::Constrained } else { CellSubset::Free };
-    match on.mesh.hanging() {
-        None => constrained.into_iter().map(free).collect(),
-        Some(words) => {
-            let part = |(&word, constrained)| match word {
-                0 => free(constrained),
-                _ => CellSubset::Hanging,
-            };
-            words.par_iter().zip(constrained).map(part).listed()
-        }
-    }
-}
-
-/// Returns whether kernels add contributions of several cells to one degree of freedom, so that the order of cells
-/// matters.
-fn shares(on: &Discretisation, kernels: &[(CellKernel, KernelAbi)]) -> bool {
-    let shared = |role: Role| match role {
-        Role::Result(field) | Role::CellResult(field) => {
-            on.fields.get(field).is_none_or(|field| field.space.element().is_continuous())
-        }
-        _ => false,
-    };
-    kernels.iter().any(|(_, abi)| abi.arguments.iter().any(|argument| shared(argument.role)))
-}
 
 /// Uploads the nodal auxiliary data.
 fn at_nodes(
@@ -73,9 +43,6 @@ impl KernelBlocks {
         params: &[f64],
         mut table_cache: TableCache,
     ) -> Result<Self, BuildError> {
-        let parts: Arc<[CellSubset]> = in_step("classes of cells", || parts_of_cells(&on)).into();
-        table_cache.keep_parts(&parts);
-        let parted = !parts.contains(&CellSubset::Constrained) && !shares(&on, &kernels);
         let memory = engine.memory();
         let (params, aux) = (memory.reals(params)?, at_nodes(memory, &on.aux, &mut table_cache)?);
         let mut all = Self {
@@ -90,11 +57,6 @@ impl KernelBlocks {
             table_cache,
             made: 0,
         };
-        let of_all = kernels.iter().filter_map(|(kernel, _)| match kernel.class {
-            CellClass::Cells(CellSubset::All, integral) => Some((kernel.task, integral)),
-            _ => None,
-        });
-        let of_all: Vec<(Task, usize)> = of_all.collect();
         for (number, (kernel, abi)) in kernels.into_iter().enumerate() {
             if abi.precision != precision {
                 let precision = crate::algebra::vector::name(precision);
@@ -107,20 +69,8 @@ impl KernelBlocks {
                 all.fluxes.push(AssignedKernel { kernel, abi, number, block });
                 continue;
             }
-            if let CellClass::Cells(CellSubset::Free | CellSubset::Constrained, integral) =
-                kernel.class
-                && of_all.contains(&(kernel.task, integral))
-            {
-                continue;
-            }
-            let own = || (vec![kernel.class], Arc::clone(&parts));
-            let known = all.table_cache.parted(kernel.class).filter(|_| parted);
-            let (classes, parts) = known.unwrap_or_else(own);
-            for class in classes {
-                let block = all.block_of(engine, class, &abi, &parts)?;
-                let (kernel, abi) = (kernel.clone(), abi.clone());
-                all.works.push(AssignedKernel { kernel, abi, number, block });
-            }
+            let block = all.block_of(engine, kernel.class, &abi)?;
+            all.works.push(AssignedKernel { kernel, abi, number, block });
         }
         all.works.sort_by_key(|work| work.kernel.class);
         (0..all.works.len()).try_for_each(|work| all.make_tables(memory, work))?;
@@ -134,7 +84,6 @@ impl KernelBlocks {
         engine: &dyn Engine,
         class: CellClass,
         abi: &KernelAbi,
-        parts: &[CellSubset],
     ) -> Result<usize, BuildError> {
         // Facet kernels do not combine the facets of a batch.
         let slots = if class.is_of_facets() { &[][..] } else { &abi.slots };
@@ -144,8 +93,7 @@ impl KernelBlocks {
         if let Some(known) = self.blocks.iter().position(same) {
             return Ok(known);
         }
-        let batches =
-            in_step("batches", || engine.batches(&self.on, (class, abi.lanes, slots), parts))?;
+        let batches = in_step("batches", || engine.batches(&self.on, (class, abi.lanes, slots)))?;
         let cells = match class {
             CellClass::Facets(_) => 0,
             _ => batches.active().iter().map(|&active| active as usize).sum(),

@@ -6,7 +6,6 @@
 
 use super::memory::MemoryArray;
 use super::tables::TableKind;
-use super::{CellClass, CellSubset};
 use crate::algebra::vector::Precision;
 use crate::device::{self, Arithmetic, Device, DeviceError, VectorLayout};
 use crate::mesh::Mesh;
@@ -26,8 +25,6 @@ pub struct TableCache {
     pub(super) partition: Option<Arc<Partition>>,
     /// Device layout of each space.
     places: Vec<(Arc<Space>, device::FieldLayout)>,
-    /// Part of each cell in the first operator.
-    parts: Option<Arc<[CellSubset]>>,
     /// Nodal data arrays, by identity of their values.
     data: Vec<(Arc<Vec<f64>>, Arc<MemoryArray>)>,
     /// Vector arithmetic of the first operator on a device.
@@ -204,26 +201,6 @@ impl TableCache {
         let made = Arithmetic::with_layout(Arc::clone(device), precision, layout.clone())?;
         self.arithmetic.get_or_insert_with(|| Arc::clone(&made));
         Ok(made)
-    }
-
-    /// Stores the part of each cell.
-    pub(super) fn keep_parts(&mut self, parts: &Arc<[CellSubset]>) {
-        self.parts.get_or_insert_with(|| Arc::clone(parts));
-    }
-
-    /// Returns the classes that together contain the cells of one class, as split for the first operator, and the
-    /// parts; `None` if that had no conditions. Sums over cells must not depend on their order.
-    pub(super) fn parted(&self, class: CellClass) -> Option<(Vec<CellClass>, Arc<[CellSubset]>)> {
-        let parts = self.parts.as_ref().filter(|parts| parts.contains(&CellSubset::Constrained))?;
-        match class {
-            CellClass::Cells(CellSubset::All | CellSubset::Free, integral) => {
-                let classes = [CellSubset::Free, CellSubset::Constrained]
-                    .map(|part| CellClass::Cells(part, integral));
-                Some((classes.into(), Arc::clone(parts)))
-            }
-            CellClass::Cells(CellSubset::Constrained | CellSubset::Hanging, _)
-            | CellClass::Facets(_) => None,
-        }
     }
 
     /// Returns an array with nodal data, created if there is none.

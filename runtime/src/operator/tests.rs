@@ -13,8 +13,7 @@ use kernels_gen::plan::{Geometry, Target};
 const C: usize = 2;
 const N: usize = 9;
 
-const FREE: CellClass = CellClass::Cells(CellSubset::Free, 0);
-const CONSTRAINED: CellClass = CellClass::Cells(CellSubset::Constrained, 0);
+const CELLS: CellClass = CellClass::Cells(CellSubset::Regular, 0);
 
 /// Creates a distorted grid of n × n squares.
 fn grid(n: usize) -> Mesh {
@@ -79,16 +78,12 @@ fn expected(on: &Discretisation, params: &[f64], x: &[f64], f: impl Fn(f64) -> f
     y
 }
 
-/// Returns the source of one class: its lanes, addressing of degrees of freedom, and kernels.
-fn source(real: &str, class: &str, lanes: usize, dofs: bool) -> String {
-    let index = if dofs {
-        "map.add((b * 18 + i * 2 + c) * W + l).read()"
-    } else {
-        "2 * map.add((b * 9 + i) * W + l).read() + c as u32"
-    };
+/// Returns the source of the kernels.
+fn source(real: &str, lanes: usize) -> String {
+    let index = "2 * map.add((b * 9 + i) * W + l).read() + c as u32";
     format!(
         r#"
-mod {class} {{
+mod cells {{
     type R = {real};
     const W: usize = {lanes};
     unsafe fn spread(begin: usize, end: usize, map: *const u32, active: *const u32, y: *mut R,
@@ -98,11 +93,11 @@ mod {class} {{
             for i in 0..9 {{ sum += read(b, l, i * 2 + c); }}
             for i in 0..9 {{
                 let dof = {index};
-                if dof != u32::MAX {{ *y.add(dof as usize) += factor(b, l) * (sum + read(b, l, i * 2 + c)); }}
+                *y.add(dof as usize) += factor(b, l) * (sum + read(b, l, i * 2 + c));
             }}
         }} }} }} }}
     }}
-    #[unsafe(no_mangle)] pub unsafe extern "C" fn metric_{class}(begin: usize, end: usize, a: *const *const u8) {{
+    #[unsafe(no_mangle)] pub unsafe extern "C" fn metric_cells(begin: usize, end: usize, a: *const *const u8) {{
         unsafe {{
             let (geometry, h, stored) = (*a as *const R, *a.add(1) as *const R, *a.add(2) as *mut R);
             for b in begin..end {{ for l in 0..W {{
@@ -122,16 +117,16 @@ mod {class} {{
             }}
         }}
     }}
-    #[unsafe(no_mangle)] pub unsafe extern "C" fn residual_{class}(begin: usize, end: usize, a: *const *const u8) {{
+    #[unsafe(no_mangle)] pub unsafe extern "C" fn residual_cells(begin: usize, end: usize, a: *const *const u8) {{
         unsafe {{
-            let (u, nodes, map, active, y) = (*a.add(6) as *const R, *a.add(7) as *const u32, *a.add(8) as *const u32, *a.add(9) as *const u32, *a.add(10) as *mut R);
+            let (u, map, active, y) = (*a.add(6) as *const R, *a.add(7) as *const u32, *a.add(8) as *const u32, *a.add(9) as *mut R);
             spread(begin, end, map, active, y, |b, l, d| {{
-                let x = u.add(nodes.add((b * 9 + d / 2) * W + l).read() as usize * 2 + d % 2).read();
+                let x = u.add(map.add((b * 9 + d / 2) * W + l).read() as usize * 2 + d % 2).read();
                 x * x
             }}, mixed(a));
         }}
     }}
-    #[unsafe(no_mangle)] pub unsafe extern "C" fn linearise_{class}(begin: usize, end: usize, a: *const *const u8) {{
+    #[unsafe(no_mangle)] pub unsafe extern "C" fn linearise_cells(begin: usize, end: usize, a: *const *const u8) {{
         unsafe {{
             let (u, nodes, stored) = (*a as *const R, *a.add(1) as *const u32, *a.add(2) as *mut R);
             for b in begin..end {{ for d in 0..18 {{ for l in 0..W {{
@@ -140,14 +135,13 @@ mod {class} {{
             }} }} }}
         }}
     }}
-    #[unsafe(no_mangle)] pub unsafe extern "C" fn action_{class}(begin: usize, end: usize, a: *const *const u8) {{
+    #[unsafe(no_mangle)] pub unsafe extern "C" fn action_cells(begin: usize, end: usize, a: *const *const u8) {{
         unsafe {{
             let (x, map, active, y, stored) = (*a.add(6) as *const R, *a.add(7) as *const u32, *a.add(8) as *const u32, *a.add(9) as *mut R, *a.add(10) as *const R);
             spread(begin, end, map, active, y, |b, l, d| {{
                 let (i, c) = (d / 2, d % 2);
                 let dof = {index};
-                let own = if dof == u32::MAX {{ 0.0 }} else {{ x.add(dof as usize).read() }};
-                stored.add((b * 18 + d) * W + l).read() * own
+                stored.add((b * 18 + d) * W + l).read() * x.add(dof as usize).read()
             }}, mixed(a));
         }}
     }}
@@ -156,18 +150,9 @@ mod {class} {{
     )
 }
 
-/// Kernels of one class, as described by the generator.
-fn kernels(
-    class: CellClass,
-    lanes: usize,
-    precision: Precision,
-) -> (Vec<KernelAbi>, Vec<CellKernel>) {
-    let word = if class == FREE { "free" } else { "constrained" };
-    let indices = if class == FREE { Indices::Nodes } else { Indices::Dofs };
-    let entries = if class == FREE { N } else { N * C };
-    let field = Owner::Field(0);
-    let nodes = (Role::Map(field, Indices::Nodes), N);
-    let map = (Role::Map(field, indices), entries);
+/// The kernels, as described by the generator.
+fn kernels(lanes: usize, precision: Precision) -> (Vec<KernelAbi>, Vec<CellKernel>) {
+    let map = (Role::Map(Owner::Field(0), Indices::Nodes), N);
     let mixed = [
         (Role::Params, 0),
         (Role::Geometry, 1),
@@ -187,9 +172,9 @@ fn kernels(
         (
             Task::Residual,
             Geometry::Stored,
-            list(&[(Role::State(0), 0), nodes, map, active, (Role::Result(0), 0)]),
+            list(&[(Role::State(0), 0), map, active, (Role::Result(0), 0)]),
         ),
-        (Task::Linearise, Geometry::Vertices, vec![(Role::State(0), 0), nodes, (Role::Stored, 18)]),
+        (Task::Linearise, Geometry::Vertices, vec![(Role::State(0), 0), map, (Role::Stored, 18)]),
         (
             Task::Action,
             Geometry::Stored,
@@ -199,7 +184,7 @@ fn kernels(
     let mut abis = Vec::new();
     let mut uses = Vec::new();
     for (task, geometry, arguments) in described {
-        let name = format!("{}_{word}", task.word());
+        let name = format!("{}_cells", task.word());
         let stores = matches!(task, Task::Metric | Task::Linearise);
         let argument = |(role, numbers): (Role, usize)| abi::Argument {
             role,
@@ -216,9 +201,9 @@ fn kernels(
         let reaches = last(Role::Result(0)).zip(last(map.0)).map(|(array, map)| IndirectAccess {
             map,
             array,
-            scale: if indices == Indices::Nodes { C } else { 1 },
-            last: if indices == Indices::Nodes { C as i64 - 1 } else { 0 },
-            masked: indices == Indices::Dofs,
+            scale: C,
+            last: C as i64 - 1,
+            masked: false,
             part: None,
         });
         let reaches = reaches.into_iter().collect();
@@ -230,7 +215,7 @@ fn kernels(
         });
         uses.push(CellKernel {
             task,
-            class,
+            class: CELLS,
             name,
             geometry,
             target: Target::Vectors,
@@ -244,13 +229,10 @@ const PARAMS: [f64; 2] = [0.0, 0.75];
 
 fn operator(n: usize, precision: Precision) -> Operator {
     let real = crate::algebra::vector::name(precision);
-    let text = source(real, "free", 4, false) + &source(real, "constrained", 2, true);
+    let text = source(real, 4);
     let options = jit::JitOptions { name: "operator_test".into(), ..jit::JitOptions::default() };
     let library = jit::compile(&text, &options).expect("the kernels compile");
-    let (mut abis, mut uses) = kernels(FREE, 4, precision);
-    let (more_abis, more_uses) = kernels(CONSTRAINED, 2, precision);
-    abis.extend(more_abis);
-    uses.extend(more_uses);
+    let (abis, uses) = kernels(4, precision);
     let module = Module::new(library, &abis).expect("the kernels are there");
     Operator::on_host(
         Arc::new(discretisation(n)),

@@ -14,7 +14,8 @@ use kernels_gen::plan::Task;
 use std::sync::Arc;
 
 impl Operator {
-    /// Computes fine += P coarse; `naming` synchronises interface degrees of freedom if their owner is not the lowest
+    /// Computes fine += P coarse for a coarse vector that is 0 in constrained degrees of freedom, as corrections are.
+    /// `naming` synchronises interface degrees of freedom if their owner is not the lowest
     /// rank.
     ///
     /// # Errors

@@ -10,16 +10,18 @@ use super::platform::Platform;
 use super::{DataError, RunError};
 use crate::algebra::vector::{Precision, root_of_squares};
 use crate::device::jit::Jit;
-use crate::kernels::compile::{Execution, Target};
+use crate::kernels::compile::prefetch::KernelRequest;
+use crate::kernels::compile::{Execution, Target, facts};
 use crate::operator::TableCache;
 use crate::operator::functional::{self, measuring_rule, rule_of_data};
+use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::measures;
-use fem_dsl::point::Integral;
+use fem_dsl::point::{Integral, PointForm};
 use fem_dsl::problem::{Expression, Problem};
 use kernels_gen::choose::PlanOverrides;
 use kernels_gen::element::{LinePoints, Rule};
-use kernels_gen::plan::Elements;
+use kernels_gen::plan::{Elements, Task};
 
 /// Number of quadrature points from which compiled kernels are faster than the interpreter.
 const MANY: usize = 1_000_000;
@@ -38,10 +40,34 @@ impl<'a> IntegrationBackend<'a> {
         Self { platform, many: MANY }
     }
 
+    /// Returns the kernels that evaluate errors and the energy of a solution.
+    pub(super) fn requests(
+        &self,
+        problem: &Problem,
+        on: &Discretisation,
+        elements: &Elements,
+    ) -> Vec<KernelRequest> {
+        let known = (!problem.exact.is_empty()).then(|| {
+            (measures::errors(&problem.form, &problem.exact), measuring_rule(on, elements.rule))
+        });
+        let energy = energy_of(&problem.form, problem).and_then(|_| {
+            Some((measures::energy(&problem.form)?, rule_of_data(on, elements.rule)))
+        });
+        let request = |(form, rule): (PointForm, Rule)| {
+            let target =
+                self.kernels(on, rule).filter(|platform| platform.device.is_none())?.target;
+            let elements = Elements::new(&form, elements.cell, elements.degree, rule).ok()?;
+            let (tasks, deferred) = (vec![Task::Residual], Vec::new());
+            let (facts, needs_deferred) = (facts(on), false);
+            Some(KernelRequest { form, elements, facts, tasks, deferred, needs_deferred, target })
+        };
+        known.into_iter().chain(energy).filter_map(request).collect()
+    }
+
     /// Returns the platform of compiled kernels for a rule; `None` selects the interpreter.
-    fn kernels(&self, of: EvaluationState<'_>, rule: Rule) -> Option<Platform> {
+    fn kernels(&self, on: &Discretisation, rule: Rule) -> Option<Platform> {
         let target = self.platform.target;
-        let few = of.on.mesh.cells_in_all() * rule.count() < self.many;
+        let few = on.mesh.cells_in_all() * rule.count() < self.many;
         if few || target.execution == Execution::Interpreted {
             return None;
         }
@@ -80,14 +106,17 @@ pub(super) fn assess(
             return Err(DataError::ExactNotFinite { field, value }.into());
         }
     }
-    let energy = match form.integrals.as_slice() {
-        // The form of a stage contains terms of its time derivative.
-        [integral] if integral.symmetric && problem.stepping.is_none() => {
-            Some(energy(integral, of, means, table_cache)?)
-        }
-        _ => None,
-    };
+    let integral = energy_of(form, problem);
+    let energy = integral.map(|own| energy(own, of, means, table_cache)).transpose()?;
     Ok((known, energy))
+}
+
+/// Returns the integral of a form that has an energy; that of a stage contains terms of its time derivative.
+fn energy_of<'f>(form: &'f PointForm, problem: &Problem) -> Option<&'f Integral> {
+    match form.integrals.as_slice() {
+        [integral] if integral.symmetric && problem.stepping.is_none() => Some(integral),
+        _ => None,
+    }
 }
 
 /// Computes the errors against known solutions.
@@ -102,7 +131,7 @@ fn errors(
         return Ok(Vec::new());
     }
     let rule = measuring_rule(on, of.elements.rule);
-    if let Some(platform) = means.kernels(of, rule) {
+    if let Some(platform) = means.kernels(of.on, rule) {
         match errors_by_kernels(known, of, SharedResources { platform: &platform, table_cache }) {
             Ok(found) => return Ok(found),
             Err(error) => tracing::debug!("errors are interpreted: {error}"),
@@ -148,7 +177,7 @@ fn energy(
 ) -> Result<f64, RunError> {
     let EvaluationState { on, u, elements, parameters, .. } = of;
     let rule = rule_of_data(on, elements.rule);
-    if let Some(platform) = means.kernels(of, rule) {
+    if let Some(platform) = means.kernels(of.on, rule) {
         match energy_by_kernels(integral, of, SharedResources { platform: &platform, table_cache })
         {
             Ok(found) => return Ok(found),

@@ -3,7 +3,10 @@
 use super::RunError;
 use super::platform::Platform;
 use crate::device::Backend;
-use crate::kernels::compile::{InterpretationReason, Origin, compile, compile_for_device, facts};
+use crate::kernels::compile::prefetch::KernelRequest;
+use crate::kernels::compile::{
+    InterpretationReason, Origin, Target, compile_deferring, compile_for_device, facts,
+};
 use crate::operator::{Operator, TableCache};
 use crate::space::discretisation::Discretisation;
 use crate::support::timers::{in_step, step};
@@ -51,13 +54,74 @@ pub fn compile_operator(
     params: &[f64],
     platform: &Platform,
 ) -> Result<(Operator, Kernels), RunError> {
-    let how = platform.target.representation.unwrap_or_default();
+    let tasks = operator_tasks(&platform.target);
+    compile_represented(form, elements, on, params, &tasks, platform)
+}
+
+/// Returns the tasks of an operator's kernels.
+fn operator_tasks(target: &Target) -> Vec<Task> {
     let others = TASKS.into_iter().filter(|&task| task != Task::Action);
-    let tasks: Vec<Task> = others.chain(how.tasks().iter().copied()).collect();
+    others.chain(target.representation.unwrap_or_default().tasks().iter().copied()).collect()
+}
+
+/// Tasks of an operator whose kernels are compiled when they are needed first.
+pub(super) const DEFERRED: &[Task] = &[Task::Diagonal];
+
+/// Returns the kernels of [`compile_operator`] on the host, with the diagonal if it is needed.
+pub(super) fn operator_request(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    target: &Target,
+    needs_diagonal: bool,
+) -> KernelRequest {
+    let target = target.representing(target.representation.unwrap_or_default());
+    KernelRequest {
+        form: form.clone(),
+        elements: elements.clone(),
+        facts: facts(on),
+        tasks: operator_tasks(&target),
+        deferred: DEFERRED.to_vec(),
+        needs_deferred: needs_diagonal,
+        target,
+    }
+}
+
+/// Returns the tasks of [`compile_products`].
+pub(super) fn product_tasks(target: &Target) -> Vec<Task> {
+    let products = target.representation.unwrap_or_default().tasks();
+    [products, DEFERRED].concat()
+}
+
+/// Compiles kernels for products with the Jacobian, and its diagonal when it is needed.
+///
+/// # Errors
+///
+/// As for [`compile_operator`].
+pub(super) fn compile_products(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    platform: &Platform,
+) -> Result<Operator, RunError> {
+    let tasks = product_tasks(&platform.target);
+    compile_represented(form, elements, on, params, &tasks, platform).map(|(operator, _)| operator)
+}
+
+fn compile_represented(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    tasks: &[Task],
+    platform: &Platform,
+) -> Result<(Operator, Kernels), RunError> {
+    let how = platform.target.representation.unwrap_or_default();
     let platform = platform.with_target(platform.target.representing(how));
-    let table_cache = TableCache::default();
+    let (tasks, table_cache) = ((tasks, DEFERRED), TableCache::default());
     let (mut operator, kernels) =
-        compile_for(form, elements, on, params, &tasks, &platform, table_cache)?;
+        compile_deferring_for(form, elements, on, params, tasks, &platform, table_cache)?;
     operator.represent(how)?;
     Ok((operator, kernels))
 }
@@ -72,11 +136,25 @@ pub(super) fn compile_for(
     platform: &Platform,
     table_cache: TableCache,
 ) -> Result<(Operator, Kernels), RunError> {
+    compile_deferring_for(form, elements, on, params, (tasks, &[]), platform, table_cache)
+}
+
+fn compile_deferring_for(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Arc<Discretisation>,
+    params: &[f64],
+    (tasks, deferred): (&[Task], &[Task]),
+    platform: &Platform,
+    table_cache: TableCache,
+) -> Result<(Operator, Kernels), RunError> {
     let Platform { target, device } = platform;
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
     let Some(device) = device.clone() else {
-        let compiled = in_step("kernels", || compile(form, elements, &facts, tasks, target))?;
+        let compiled = in_step("kernels", || {
+            compile_deferring(form, elements, &facts, (tasks, deferred), target)
+        })?;
         let (module, purposes) = (compiled.module.clone(), &compiled.kernels);
         let filling = step("tables");
         let operator = Operator::on_host_with(

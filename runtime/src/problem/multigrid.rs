@@ -10,6 +10,7 @@
 
 mod blocks;
 mod coarse_solver;
+mod kernels;
 pub mod matrices;
 mod redundant_factors;
 mod redundant_levels;
@@ -97,6 +98,9 @@ pub struct HierarchyInput<'a> {
     pub settings: &'a HierarchySettings,
 }
 
+/// Tasks of a level's kernels.
+const SMOOTHED: [Task; 2] = [Task::Action, Task::Diagonal];
+
 impl LevelOperator for Operator {
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
         Self::set_params(self, params)
@@ -172,9 +176,9 @@ impl HierarchyInput<'_> {
         table_cache: TableCache,
     ) -> Result<UnlinkedLevel, RunError> {
         let platform = self.platform.with_target(self.target());
-        let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
+        let params = &self.parameters.values;
         let (operator, _) =
-            compile_for(self.form, &elements, &on, params, &tasks, &platform, table_cache)?;
+            compile_for(self.form, &elements, &on, params, &SMOOTHED, &platform, table_cache)?;
         Ok(UnlinkedLevel { operator, on, elements })
     }
 

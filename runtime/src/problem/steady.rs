@@ -49,6 +49,7 @@ pub(super) fn solve_steady(
     let setting_up = doing("numbering the degrees of freedom");
     let set_up = step("set-up");
     let (context, plan) = Context::planned(problem, mesh, platform)?;
+    let _prefetch = problem.eigen.is_none().then(|| context.prefetch(&plan));
     if problem.eigen.is_none() {
         check_fixed(context.form(), &context.on, &context.parameters)?;
     }

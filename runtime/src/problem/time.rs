@@ -163,6 +163,7 @@ pub(super) fn march(
     let s = [1.0 / first, 1.0 / (first * first)];
     parameters_at(form, &mut context.parameters, stepping.from, s);
     let context = &context;
+    let _prefetch = context.prefetch(&plan);
     check_fixed(form, &context.on, &context.parameters)?;
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);

@@ -184,13 +184,4 @@ impl Constraints {
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (usize, f64)> {
         self.dofs.iter().map(|&dof| dof as usize).zip(self.values.iter().copied())
     }
-
-    /// Returns whether any degree of freedom of some nodes is constrained.
-    pub fn touch(&self, nodes: &[u32]) -> bool {
-        nodes.iter().any(|&node| {
-            let start = node as usize * self.components;
-            let own = self.place.get(start..start + self.components);
-            own.unwrap_or_default().iter().any(|&place| place != FREE)
-        })
-    }
 }

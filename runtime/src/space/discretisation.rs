@@ -295,11 +295,6 @@ impl Discretisation {
         Space::of_data(&self.mesh, &self.partition, element, components)
     }
 
-    /// Returns the space and the conditions of each field.
-    pub fn constrained(&self) -> Vec<(&Space, &Constraints)> {
-        self.fields.iter().map(|field| (&*field.space, &field.constraints)).collect()
-    }
-
     /// Returns the number of degrees of freedom of all fields.
     pub fn n_dofs(&self) -> usize {
         self.fields.iter().map(|field| field.space.n_dofs()).sum()

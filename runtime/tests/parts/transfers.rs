@@ -102,10 +102,12 @@ impl Levels {
     }
 
     /// Checks y · P x = x · Pᵀ y and returns y + P x, Pᵀ y and the injected state y. The finer space has `y`, the
-    /// coarser `x`.
+    /// coarser `x`, with 0 in constrained degrees of freedom.
     fn found(&self, y: &[f64], x: &[f64]) -> [Vec<f64>; 3] {
         let (fine, mut coarse) = (self.vector(y), self.path.between.vector());
-        coarse.set(x);
+        let mut x = x.to_vec();
+        self.on[1].conditions().for_each(|(dof, _)| x[dof] = 0.0);
+        coarse.set(&x);
         let (mut sum, mut prolonged) = (fine.clone(), fine.like());
         let (mut restricted, mut state) = (coarse.like(), coarse.like());
         self.path.prolong(&coarse, &mut sum).expect("P");

@@ -8,12 +8,8 @@ use crate::device::{Array, DeviceError, KernelArgument};
 pub struct EntrySelection {
     dofs: Array,
     values: Array,
-    /// A bit per vector entry, for [`EntrySelection::begin`].
-    mask: Option<Array>,
     /// The length of vectors.
     len: usize,
-    /// An upper bound of all entries.
-    end: usize,
 }
 
 impl EntrySelection {
@@ -29,31 +25,20 @@ impl EntrySelection {
     ) -> Result<Self, DeviceError> {
         let (dofs, values): (Vec<u32>, Vec<f64>) =
             entries.map(|(dof, value)| (dof as u32, value)).unzip();
-        let end = dofs.iter().max().map_or(0, |&last| last as usize + 1);
-        let mut mask = vec![0_u32; len.div_ceil(32)];
-        for &dof in &dofs {
-            let word = mask.get_mut(dof as usize / 32).filter(|_| (dof as usize) < len);
-            let word = word.ok_or(DeviceError::Mismatch { operation: "list entries" })?;
-            *word |= 1 << (dof % 32);
-        }
-        let device = &arithmetic.device;
-        let (mask, values) = (device.upload(&mask)?, arithmetic.upload(&values)?);
-        Ok(Self { dofs: device.upload(&dofs)?, values, mask: Some(mask), len, end })
+        Ok(Self { values: arithmetic.upload(&values)?, ..Self::listed(arithmetic, len, &dofs)? })
     }
 
-    /// Uploads the entries of vectors of length `len`, without values and without support for
-    /// [`EntrySelection::begin`]: 4 bytes each.
+    /// Uploads the entries of vectors of length `len`, without values: 4 bytes each.
     ///
     /// # Errors
     ///
     /// Those of [`EntrySelection::new`].
     pub fn listed(arithmetic: &Arithmetic, len: usize, which: &[u32]) -> Result<Self, DeviceError> {
-        let end = which.iter().max().map_or(0, |&last| last as usize + 1);
-        if end > len {
+        if which.iter().any(|&dof| dof as usize >= len) {
             return Err(DeviceError::Mismatch { operation: "list entries" });
         }
         let dofs = arithmetic.device.upload(which)?;
-        Ok(Self { dofs, values: arithmetic.upload(&[])?, mask: None, len, end })
+        Ok(Self { dofs, values: arithmetic.upload(&[])?, len })
     }
 
     /// Replaces the values.
@@ -66,6 +51,11 @@ impl EntrySelection {
             return Err(DeviceError::Mismatch { operation: "set conditions" });
         }
         if values.is_empty() { Ok(()) } else { arithmetic.overwrite(&mut self.values, 0, values) }
+    }
+
+    /// Returns the number of entries.
+    pub fn len(&self) -> usize {
+        self.dofs.len()
     }
 
     /// Returns whether the list is empty.
@@ -136,27 +126,33 @@ impl EntrySelection {
         self.run(arithmetic, "put_at", Some(&self.values), y, &[])
     }
 
-    /// Returns an upper bound of all entries.
-    pub fn end(&self) -> usize {
-        self.end
-    }
-
-    /// Sets y_i = x_i for these entries and 0 for all others, among the first `n`.
-    pub fn begin(
+    /// Sets y_i = 0 in the first `cleared` entries, and x_i = 0 for these entries, whose values `saved` receives. The
+    /// device restores x by [`EntrySelection::put_back`] before it runs anything else that reads x.
+    pub fn set_aside(
         &self,
         arithmetic: &Arithmetic,
-        x: &Array,
+        (x, saved): (&Array, &Array),
         y: &mut Array,
-        n: usize,
+        cleared: usize,
     ) -> Result<(), DeviceError> {
-        arithmetic.same("begin", &[x, y], self.len)?;
-        if self.is_empty() {
-            return arithmetic.clear(y, n);
-        }
-        let Some(mask) = &self.mask else {
-            return Err(DeviceError::Mismatch { operation: "begin" });
-        };
-        // The mask has a bit for each of the `len` entries with which x and y were compared above.
-        arithmetic.run_first("begin", n.min(self.len), &[x, y], &[KernelArgument::Array(mask)])
+        arithmetic.same("set_aside", &[x, y], self.len)?;
+        arithmetic.same("set_aside", &[saved], self.len())?;
+        let (cleared, count) = (cleared.min(self.len), self.len());
+        let sizes = [cleared, count].map(|size| KernelArgument::Size(size as u64));
+        let [saved, dofs] = [saved, &self.dofs].map(KernelArgument::Array);
+        // x and y have `len` entries, which contain all listed ones; `saved` has one for each of the list.
+        let others = [saved, dofs, sizes[0], sizes[1]];
+        arithmetic.run_first("set_aside", cleared.max(count), &[x, y], &others)
+    }
+
+    /// Sets x_i and y_i to the saved values for these entries.
+    pub fn put_back(
+        &self,
+        arithmetic: &Arithmetic,
+        (x, saved): (&Array, &Array),
+        y: &mut Array,
+    ) -> Result<(), DeviceError> {
+        arithmetic.same("put_back", &[x], self.len)?;
+        self.run(arithmetic, "put_back", Some(saved), y, &[KernelArgument::Array(x)])
     }
 }

@@ -10,6 +10,14 @@ pub enum LaunchError {
     /// A kernel that the module does not contain.
     #[error("the module holds no kernel named `{0}`")]
     UnknownKernel(String),
+    /// A deferred kernel that could not be compiled.
+    #[error("the kernel `{kernel}` could not be compiled: {reason}")]
+    NotCompiled {
+        /// The kernel.
+        kernel: String,
+        /// The reason.
+        reason: String,
+    },
     /// A wrong number of arguments.
     #[error("the kernel `{kernel}` takes {expected} arguments, not {found}")]
     WrongCount {

@@ -11,7 +11,9 @@
 //! code or another interface, so that launches can rely on interfaces.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::ops::Range;
+use std::sync::OnceLock;
 
 use crate::support::parallel::*;
 use kernels_gen::abi::KernelAbi;
@@ -52,6 +54,7 @@ enum KernelCode<'m> {
 pub struct Module {
     compiled: BTreeMap<String, (KernelEntry, KernelAbi)>,
     interpreted: BTreeMap<String, InterpretedKernel>,
+    deferred: Vec<DeferredKernels>,
     // Owners of the code that `compiled` points to, unless it is part of the program.
     code: Vec<Library>,
 }
@@ -59,13 +62,15 @@ pub struct Module {
 impl Module {
     /// Creates a module without kernels.
     pub(crate) fn empty() -> Self {
-        Self { compiled: BTreeMap::new(), interpreted: BTreeMap::new(), code: Vec::new() }
+        let (compiled, interpreted) = (BTreeMap::new(), BTreeMap::new());
+        Self { compiled, interpreted, deferred: Vec::new(), code: Vec::new() }
     }
 
     /// Adds the kernels of another module.
     pub(crate) fn join(&mut self, other: Self) {
         self.compiled.extend(other.compiled);
         self.interpreted.extend(other.interpreted);
+        self.deferred.extend(other.deferred);
         self.code.extend(other.code);
     }
 
@@ -82,7 +87,7 @@ impl Module {
         for abi in kernels {
             found.insert(abi.name.clone(), (library.entry(&abi.name)?, abi.clone()));
         }
-        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: vec![library] })
+        Ok(Self { compiled: found, code: vec![library], ..Self::empty() })
     }
 
     /// Finds `kernels` among those compiled into the program. The interfaces must be those of `kernels-gen` for these
@@ -100,13 +105,23 @@ impl Module {
             let entry = linked.iter().find_map(|linked| linked.entry(abi.hash)).ok_or(abi)?;
             found.insert(abi.name.clone(), (entry, abi.clone()));
         }
-        Ok(Self { compiled: found, interpreted: BTreeMap::new(), code: Vec::new() })
+        Ok(Self { compiled: found, ..Self::empty() })
     }
 
     /// Creates a module of interpreted kernels.
     pub fn interpreted(kernels: Vec<InterpretedKernel>) -> Self {
         let named = kernels.into_iter().map(|kernel| (kernel.abi().name.clone(), kernel));
-        Self { compiled: BTreeMap::new(), interpreted: named.collect(), code: Vec::new() }
+        Self { interpreted: named.collect(), ..Self::empty() }
+    }
+
+    /// Adds kernels that `make` compiles when one of them is needed first.
+    pub(crate) fn defer(
+        &mut self,
+        abis: Vec<KernelAbi>,
+        make: impl Fn() -> Result<Self, String> + Send + Sync + 'static,
+    ) {
+        let (make, made) = (Box::new(make), OnceLock::new());
+        self.deferred.push(DeferredKernels { abis, make, made });
     }
 
     /// Returns whether the kernels are interpreted.
@@ -114,14 +129,37 @@ impl Module {
         !self.interpreted.is_empty()
     }
 
-    /// Finds a kernel by name.
+    /// Returns the interface of a kernel, also of a deferred one, which is not compiled for it.
     ///
     /// # Errors
     ///
     /// [`LaunchError::UnknownKernel`] if the module does not contain it.
+    pub fn abi(&self, name: &str) -> Result<&KernelAbi, LaunchError> {
+        let mut deferred = self.deferred.iter().flat_map(|later| &later.abis);
+        match deferred.find(|abi| abi.name == name) {
+            Some(abi) => Ok(abi),
+            None => Ok(self.kernel(name)?.abi()),
+        }
+    }
+
+    /// Finds a kernel by name; compiles it if it is deferred.
+    ///
+    /// # Errors
+    ///
+    /// [`LaunchError::UnknownKernel`] if the module does not contain it; [`LaunchError::NotCompiled`].
     pub fn kernel(&self, name: &str) -> Result<Kernel<'_>, LaunchError> {
         if let Some((entry, abi)) = self.compiled.get(name) {
             return Ok(Kernel { code: KernelCode::Compiled(*entry), abi });
+        }
+        let of = |later: &&DeferredKernels| later.abis.iter().any(|abi| abi.name == name);
+        if let Some(later) = self.deferred.iter().find(of) {
+            return match later.made.get_or_init(&later.make) {
+                Ok(module) => module.kernel(name),
+                Err(reason) => {
+                    let (kernel, reason) = (name.to_owned(), reason.clone());
+                    Err(LaunchError::NotCompiled { kernel, reason })
+                }
+            };
         }
         let found = self.interpreted.get(name);
         let kernel = found.ok_or_else(|| LaunchError::UnknownKernel(name.to_owned()))?;
@@ -141,6 +179,20 @@ impl Module {
         arguments: impl Into<Vec<Argument<'a>>>,
     ) -> Result<(), LaunchError> {
         self.kernel(name)?.bind(arguments)?.run(begin..end)
+    }
+}
+
+/// Kernels that are compiled when one of them is needed first.
+struct DeferredKernels {
+    abis: Vec<KernelAbi>,
+    make: Box<dyn Fn() -> Result<Module, String> + Send + Sync>,
+    made: OnceLock<Result<Module, String>>,
+}
+
+impl fmt::Debug for DeferredKernels {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<&str> = self.abis.iter().map(|abi| abi.name.as_str()).collect();
+        f.debug_tuple("DeferredKernels").field(&names).finish()
     }
 }
 

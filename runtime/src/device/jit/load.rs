@@ -78,15 +78,26 @@ impl Jit {
         if let Some(isa) = isa.filter(|isa| !isa.runs_on(self.machine.simd.isa())) {
             return Err(JitError::OtherProcessor { isa });
         }
-        let jobs = thread::available_parallelism().map_or(1, usize::from);
-        let parts = source.distribute(jobs, LEAST);
         let (mut module, mut cached) = (Module::empty(), true);
-        for part in self.load_all(&parts, options) {
+        for part in self.load_all(&Self::parts(source), options) {
             let (part, known) = part?;
             module.join(part);
             cached &= known;
         }
         Ok((module, cached))
+    }
+
+    /// Distributes kernels over modules, which are compiled in parallel.
+    pub(crate) fn parts(source: &GeneratedSource) -> Vec<GeneratedSource> {
+        let jobs = thread::available_parallelism().map_or(1, usize::from);
+        source.distribute(jobs, LEAST)
+    }
+
+    /// Compiles one of the [parts](Self::parts) into the cache. Errors occur again in [`Jit::load`].
+    pub(crate) fn prepare(&self, part: &GeneratedSource, options: &JitOptions) {
+        if let Err(error) = self.compile(&part.text, options) {
+            tracing::debug!("{} is not compiled in advance: {error}", options.name);
+        }
     }
 
     /// Compiles sources in parallel, each with its own compiler process.

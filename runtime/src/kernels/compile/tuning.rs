@@ -34,8 +34,6 @@ fn key(
     precision: Precision,
     machine: &str,
 ) -> String {
-    // Constraints affect only an index, not the choice.
-    let facts = MeshFacts { constrained: false, ..*facts };
     let text = format!("{form:?} {elements:?} {facts:?} {task:?} {precision:?} {machine}");
     blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
 }

@@ -18,8 +18,8 @@ pub(in crate::operator) struct DeviceConstraints {
     len: usize,
     /// Degrees of freedom with essential conditions, and their values.
     essential: EntrySelection,
-    /// Those of them whose rows this process sets; `None` if it sets all.
-    own_rows: Option<EntrySelection>,
+    /// Their entries of a direction, during a pass.
+    saved: Array,
     oblique: DeviceCombinations,
     /// Affine constraints, if there are any.
     affine: Option<DeviceRows>,
@@ -55,49 +55,54 @@ impl DeviceConstraints {
         let layout = arithmetic.layout();
         let len = layout.len(on.n_dofs());
         let placed = |(dof, value): (usize, f64)| (layout.place(dof), value);
-        let own_rows = on.sharing().map(|sharing| {
-            let own = on.conditions().filter(|(dof, _)| !sharing.is_of_others(*dof));
-            EntrySelection::new(arithmetic, len, own.map(placed))
-        });
+        let essential = EntrySelection::new(arithmetic, len, on.conditions().map(placed))?;
         let oblique = oblique::combinations(on, |dof| layout.place(dof));
         Ok(Self {
             len,
-            essential: EntrySelection::new(arithmetic, len, on.conditions().map(placed))?,
-            own_rows: own_rows.transpose()?,
+            saved: arithmetic.zeros(essential.len())?,
+            essential,
             oblique: DeviceCombinations::new(arithmetic, len, &oblique)?,
             affine: None,
             arithmetic: Arc::clone(arithmetic),
         })
     }
 
-    /// Sets the first `added` entries of a result before its kernels add to them.
+    /// Prepares a pass: sets the first `added` entries of the result to 0, and a direction in constrained degrees of
+    /// freedom.
     pub(in crate::operator) fn begin(
         &self,
-        rows: ConstrainedRows<'_>,
+        direction: Option<&Vector>,
         y: &mut Array,
         added: Option<usize>,
     ) -> Result<(), DeviceError> {
-        let added = added.map_or(y.len(), |added| added.max(self.essential.end()));
-        match rows {
-            // Rows of several processes are summed.
-            ConstrainedRows::Identity(x) => {
-                let own = self.own_rows.as_ref().unwrap_or(&self.essential);
-                own.begin(&self.arithmetic, device_array(x)?, y, added)
+        let added = added.unwrap_or(y.len());
+        match direction.filter(|_| !self.essential.is_empty()) {
+            Some(x) => {
+                let x = (device_array(x)?, &self.saved);
+                self.essential.set_aside(&self.arithmetic, x, y, added)
             }
             // By a kernel: the driver's fill may take twice as long (NVIDIA's OpenCL).
-            ConstrainedRows::Zero | ConstrainedRows::One => self.arithmetic.clear(y, added),
+            None => self.arithmetic.clear(y, added),
         }
     }
 
-    /// Sets the rows of essential conditions of a result after its kernels.
+    /// Completes a pass: sets the rows of essential conditions, and restores the direction. A direction other than that
+    /// of identity rows is a work vector, which is not restored.
     pub(in crate::operator) fn complete(
         &self,
         rows: ConstrainedRows<'_>,
+        direction: Option<&Vector>,
         y: &mut Array,
     ) -> Result<(), DeviceError> {
+        let (on, own) = (&self.arithmetic, &self.essential);
         match rows {
-            ConstrainedRows::One => self.essential.fill(&self.arithmetic, y, 1.0),
-            ConstrainedRows::Zero | ConstrainedRows::Identity(_) => Ok(()),
+            ConstrainedRows::Zero => own.fill(on, y, 0.0),
+            ConstrainedRows::One => own.fill(on, y, 1.0),
+            ConstrainedRows::Identity(x) => {
+                let same = direction.is_some_and(|direction| std::ptr::eq(direction, x));
+                let x = device_array(x)?;
+                if same { own.put_back(on, (x, &self.saved), y) } else { own.copy(on, x, y) }
+            }
         }
     }
 }

@@ -7,11 +7,12 @@ use crate::algebra::vector::{Precision, Real, Vector};
 use crate::device::DeviceError;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::discretisation::Discretisation;
+use std::ops::Range;
 
 /// Constraints of host vectors.
 pub(in crate::operator) struct HostConstraints {
-    /// Degrees of freedom with essential conditions.
-    dofs: Vec<usize>,
+    /// Degrees of freedom with essential conditions, in runs.
+    dofs: Vec<Range<usize>>,
     /// Their values.
     values: Vec<f64>,
     oblique: ObliqueConditions,
@@ -22,7 +23,14 @@ pub(in crate::operator) struct HostConstraints {
 impl HostConstraints {
     /// Creates the constraints of a discretisation, without affine ones.
     pub(in crate::operator) fn new(on: &Discretisation) -> Self {
-        let (dofs, values) = on.conditions().unzip();
+        let (mut dofs, mut values) = (Vec::<Range<usize>>::new(), Vec::new());
+        for (dof, value) in on.conditions() {
+            match dofs.last_mut() {
+                Some(run) if run.end == dof => run.end += 1,
+                _ => dofs.push(dof..dof + 1),
+            }
+            values.push(value);
+        }
         let oblique = ObliqueConditions(oblique::combinations(on, |dof| dof));
         Self { dofs, values, oblique, affine: None }
     }
@@ -33,7 +41,27 @@ impl HostConstraints {
         rows: ConstrainedRows<'_>,
         y: &mut [T],
     ) -> Result<(), DeviceError> {
-        set_rows(self.dofs.iter().copied(), rows, y)
+        set_rows(self.dofs.iter().cloned(), rows, y)
+    }
+
+    /// Returns a copy of a direction with 0 in the constrained degrees of freedom; `None` if it is 0 there, as
+    /// residuals, corrections and what Krylov methods form of them are.
+    pub(in crate::operator) fn freed(&self, x: &Vector) -> Option<Vector> {
+        let zero = match x.precision() {
+            Precision::F64 => self.is_zero::<f64>(x),
+            Precision::F32 => self.is_zero::<f32>(x),
+        };
+        (!zero).then(|| {
+            let mut free = x.clone();
+            self.dofs.iter().cloned().flatten().for_each(|dof| free.set_entry(dof, 0.0));
+            free
+        })
+    }
+
+    fn is_zero<T: Real>(&self, x: &Vector) -> bool {
+        let zero = T::from_f64(0.0);
+        let is_zero = |run: &Range<usize>, x: &[T]| x[run.clone()].iter().all(|x| *x == zero);
+        x.entries::<T>().is_none_or(|x| self.dofs.iter().all(|run| is_zero(run, x)))
     }
 
     fn distribute_in<T: Real>(&self, u: &mut Vector) -> Result<(), DeviceError> {
@@ -59,7 +87,8 @@ impl HostConstraints {
                 PassResult::Residual | PassResult::Functional => ConstrainedRows::Zero,
                 PassResult::Action { x, .. } => ConstrainedRows::Identity(x),
             };
-            set_rows(own.dependent.iter().map(|&dof| dof as usize), rows, y)?;
+            let dependent = own.dependent.iter().map(|&dof| dof as usize);
+            set_rows(dependent.map(|dof| dof..dof + 1), rows, y)?;
         }
         match of {
             PassResult::Residual => self.oblique.project(y, false),
@@ -74,16 +103,16 @@ impl HostConstraints {
 
 /// Sets some rows of a vector.
 fn set_rows<T: Real>(
-    dofs: impl Iterator<Item = usize>,
+    dofs: impl Iterator<Item = Range<usize>>,
     rows: ConstrainedRows<'_>,
     y: &mut [T],
 ) -> Result<(), DeviceError> {
     match rows {
-        ConstrainedRows::Zero => dofs.for_each(|i| y[i] = T::from_f64(0.0)),
-        ConstrainedRows::One => dofs.for_each(|i| y[i] = T::from_f64(1.0)),
+        ConstrainedRows::Zero => dofs.for_each(|run| y[run].fill(T::from_f64(0.0))),
+        ConstrainedRows::One => dofs.for_each(|run| y[run].fill(T::from_f64(1.0))),
         ConstrainedRows::Identity(x) => {
             let x = entries::<T>(x)?;
-            dofs.for_each(|i| y[i] = x[i]);
+            dofs.for_each(|run| y[run.clone()].copy_from_slice(&x[run]));
         }
     }
     Ok(())
@@ -119,7 +148,8 @@ impl VectorConstraints for HostConstraints {
     }
 
     fn impose(&self, u: &mut Vector) -> Result<(), DeviceError> {
-        self.dofs.iter().zip(&self.values).for_each(|(&dof, &value)| u.set_entry(dof, value));
+        let dofs = self.dofs.iter().cloned().flatten();
+        dofs.zip(&self.values).for_each(|(dof, &value)| u.set_entry(dof, value));
         match u.precision() {
             Precision::F64 => self.oblique.project(entries_mut::<f64>(u)?, true),
             Precision::F32 => self.oblique.project(entries_mut::<f32>(u)?, true),

@@ -1,7 +1,7 @@
 //! Coarse-grid solver: factors of the coarsest matrix, or smoothed aggregation if it is large.
 
 use super::super::RunError;
-use super::super::kernels::compile_operator;
+use super::super::kernels::compile_products;
 use super::super::plan::{INVERTED, LevelSettings, most_factorised};
 use super::{HierarchyInput, matrices};
 use crate::algebra::aggregation::{self, Aggregation, constants, rigid_body_modes};
@@ -63,6 +63,27 @@ struct CycleVectors {
     z: Vector,
 }
 
+impl HierarchyInput<'_> {
+    /// Returns whether a coarsest level with `n` degrees of freedom is factorised.
+    pub(super) fn is_factorised(&self, n: usize, settings: LevelSettings) -> bool {
+        let most = most_factorised(self.platform.device.is_some(), self.is_symmetric());
+        AVAILABLE && !settings.is_algebraic && n <= most
+    }
+
+    /// Returns the target of the coarsest level's kernels.
+    pub(super) fn coarse_target(&self, factorised: bool) -> Target {
+        // For so few degrees of freedom, reading the matrix off products takes less time than compiling an
+        // element-matrix kernel.
+        let how = match factorised {
+            true => Representation::default(),
+            // On a device, assembly without a precomputed pattern is fastest.
+            false if self.platform.device.is_some() => Representation::Assembled(Assembly::Acoo),
+            false => Representation::Assembled(Assembly::fitting(false)),
+        };
+        Target { precision: Precision::F64, ..self.platform.target }.representing(how)
+    }
+}
+
 impl CoarseSolver {
     /// Builds the operator of the coarsest level.
     pub(super) fn new(
@@ -72,20 +93,11 @@ impl CoarseSolver {
         like: Vector,
         settings: LevelSettings,
     ) -> Result<Self, RunError> {
-        let most = most_factorised(of.platform.device.is_some(), of.is_symmetric());
-        let factorised = AVAILABLE && !settings.is_algebraic && on.n_dofs() <= most;
+        let factorised = of.is_factorised(on.n_dofs(), settings);
         let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
-        // For so few degrees of freedom, reading the matrix off products takes less time than compiling an
-        // element-matrix kernel.
-        let how = match factorised {
-            true => Representation::default(),
-            // On a device, assembly without a precomputed pattern is fastest.
-            false if of.platform.device.is_some() => Representation::Assembled(Assembly::Acoo),
-            false => Representation::Assembled(Assembly::fitting(false)),
-        };
-        let target = Target { precision: Precision::F64, ..of.platform.target }.representing(how);
-        let (params, platform) = (&of.parameters.values, of.platform.with_target(target));
-        let (operator, _) = compile_operator(of.form, elements, &on, params, &platform)?;
+        let (params, target) = (&of.parameters.values, of.coarse_target(factorised));
+        let platform = of.platform.with_target(target);
+        let operator = compile_products(of.form, elements, &on, params, &platform)?;
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = SymbolicAnalysis::default();
         let work = Mutex::new(CycleVectors { r: like.like(), z: like.like() });

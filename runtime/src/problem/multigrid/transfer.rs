@@ -8,7 +8,7 @@
 //!
 //! A coarse function is single-valued where cells meet, so that any adjacent cell may own a fine degree of freedom. The
 //! owner is the first such cell, on the lowest rank that can evaluate it ([`owners`]). Constrained fine DoFs have no
-//! owner, and constrained coarse DoFs read 0.
+//! owner; coarse corrections are 0 in constrained DoFs.
 
 mod owners;
 
@@ -240,6 +240,48 @@ fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
     form.ok_or_else(|| PlanError::Unsupported("no form of transfers".to_owned()).into())
 }
 
+/// Tasks of transfer kernels.
+pub(super) const TRANSFERS: [Task; 2] = [Task::Prolong, Task::Restrict];
+
+/// Returns the form and the elements of the kernels that evaluate a coarse element at the points of a rule.
+pub(super) fn transfer_kernels(
+    element: Lagrange,
+    components: usize,
+    rule: Rule,
+) -> Result<(PointForm, Elements), RunError> {
+    let form = field_of(components, element.cell().dim())?;
+    let elements = Elements {
+        cell: element.cell(),
+        degree: element.degree(),
+        rule,
+        fields: vec![element],
+        components: vec![components],
+        aux: Vec::new(),
+        notes: Vec::new(),
+        lost: None,
+    };
+    Ok((form, elements))
+}
+
+/// Returns the rule of the nodes of a finer element on the same mesh.
+pub(super) fn rule_of_degrees(finer: Lagrange) -> Rule {
+    match finer.line() {
+        Some(line) => Rule::Tensor { cell: finer.cell(), line },
+        None => Rule::Nodes(finer),
+    }
+}
+
+/// Returns the rule of the nodes of a cell's children.
+pub(super) fn rule_of_children(finer: Lagrange) -> Result<Rule, RunError> {
+    Ok(match finer.line() {
+        Some(_) => {
+            let line = LinePoints::Halves(finer.degree() + 1);
+            Rule::Tensor { cell: finer.cell(), line }
+        }
+        None => Rule::Nodes(twice(finer)?),
+    })
+}
+
 impl KernelTransfer {
     /// Builds the transfer from a space to one of higher degree on the same mesh, for the only field.
     ///
@@ -279,11 +321,7 @@ impl KernelTransfer {
         (other, partition): (&Field, &Partition),
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
-        let element = other.space.element();
-        let rule = match element.line() {
-            Some(line) => Rule::Tensor { cell: element.cell(), line },
-            None => Rule::Nodes(element),
-        };
+        let rule = rule_of_degrees(other.space.element());
         let Some(hangs) = other.space.hanging_nodes() else {
             let own_nodes = NodesAtPoints::OfSpace(partition);
             return Self::new(on, own, (other, own_nodes), rule, place);
@@ -310,14 +348,7 @@ impl KernelTransfer {
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
-        let element = other.space.element();
-        let rule = match element.line() {
-            Some(_) => {
-                let line = LinePoints::Halves(element.degree() + 1);
-                Rule::Tensor { cell: element.cell(), line }
-            }
-            None => Rule::Nodes(twice(element)?),
-        };
+        let rule = rule_of_children(other.space.element())?;
         let nodes = joined(coarser, &other.space, &rule.points());
         Self::new(coarse, own, (other, NodesAtPoints::Listed(nodes)), rule, place)
     }
@@ -330,7 +361,7 @@ impl KernelTransfer {
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
         let components = own.space.components();
-        let form = field_of(components, coarse.mesh.dim())?;
+        let (form, elements) = transfer_kernels(own.space.element(), components, rule)?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
         let (mut nodes, mut naming) = (nodes, None);
         if let Some(cut) = coarse.mesh.cut() {
@@ -357,17 +388,6 @@ impl KernelTransfer {
         let len = layout.as_ref().map_or(dofs, |layout| layout.len(dofs));
         let owned = OwnedDofs { field: other.clone(), layout, points, periodic, owners };
         let targets = TransferTargets { rows: Arc::new(owned), of_cell: points * components, len };
-        let element: Lagrange = own.space.element();
-        let elements = Elements {
-            cell: element.cell(),
-            degree: element.degree(),
-            rule,
-            fields: vec![element],
-            components: vec![components],
-            aux: Vec::new(),
-            notes: Vec::new(),
-            lost: None,
-        };
         let on = Discretisation {
             mesh: Arc::clone(&coarse.mesh),
             partition: coarse.partition.clone(),
@@ -378,14 +398,13 @@ impl KernelTransfer {
             affine: Arc::default(),
             targets: Some(Arc::new(targets)),
         };
-        let tasks = [Task::Prolong, Task::Restrict];
         let TransferEnvironment { platform, table_cache, .. } = place;
         let (operator, _) = compile_for(
             &form,
             &elements,
             &Arc::new(on),
             &[0.0],
-            &tasks,
+            &TRANSFERS,
             platform,
             table_cache.clone(),
         )?;
@@ -399,7 +418,7 @@ impl KernelTransfer {
         self.operator.vector()
     }
 
-    /// Computes fine += P coarse.
+    /// Computes fine += P coarse for a coarse vector that is 0 in constrained DoFs.
     ///
     /// # Errors
     ///

@@ -305,10 +305,7 @@ fn costs(product: &mut Product) -> Result<Costs, Failure> {
         let own = shares.iter().filter(|share| share.is_of(parts));
         Ok((own.map(|share| share.count()).sum(), product.seconds_of(parts)?))
     };
-    Ok(Costs {
-        free: cost(&[CellSubset::Free, CellSubset::All])?,
-        hanging: cost(&[CellSubset::Hanging])?,
-    })
+    Ok(Costs { free: cost(&[CellSubset::Regular])?, hanging: cost(&[CellSubset::Hanging])? })
 }
 
 fn value(row: &Row, device: Option<&Arc<dyn Device>>) -> Value {

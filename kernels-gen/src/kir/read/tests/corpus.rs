@@ -65,7 +65,7 @@ fn form(text: &str, dim: usize) -> PointForm {
 fn plans(form: &PointForm, elements: &Elements) -> Vec<Plan> {
     let tensor = elements.cell.is_tensor();
     let plain = MeshFacts { affine: !tensor, ..MeshFacts::default() };
-    let rich = MeshFacts { runs: tensor, constrained: true, hanging: tensor, ..plain };
+    let rich = MeshFacts { runs: tensor, hanging: tensor, ..plain };
     let strategies = [
         Strategy::CellPerLane,
         Strategy::ThreadPerLine { cells: 2 },

@@ -15,7 +15,7 @@ use crate::algebra::vector::Vector;
 use crate::estimate::adapt::AdaptiveMesh;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::solve::{Continue, NonlinearSystem, Progress};
+use crate::solve::{Continue, Progress};
 use crate::space::discretisation::Discretisation;
 use crate::support::progress::doing;
 use crate::support::timers::{in_step, step};
@@ -91,9 +91,8 @@ pub(super) fn solve_steady(
     // Frees the memory of the levels.
     operator.precondition_by(None);
     let mut r = u.like();
-    operator.residual(&u, &mut r)?;
-    let residual = r.norm();
     let throughput = in_step("throughput", || throughput(&operator, &u, &mut r))?;
+    let residual = r.norm();
     let entries = in_step("download", || u.to_vec());
     operator.finish()?;
     notes.extend(report.notes.iter().cloned());

@@ -367,7 +367,6 @@ impl<'a> March<'a> {
         let (mut r, u) = (state.u.like(), &state.u);
         staged.quiet(state)?;
         staged.operator.precondition_by(None);
-        staged.operator.residual(u, &mut r)?;
         solution.residual = staged.last_residual();
         solution.throughput = throughput(staged.operator, u, &mut r)?;
         staged.operator.finish()?;

@@ -125,7 +125,11 @@ impl FieldLayout {
 
     /// Returns the array entry of a degree of freedom of the field.
     pub fn place(&self, unknown: usize) -> usize {
-        let (node, component) = (unknown / self.components, unknown % self.components);
+        self.place_at(unknown / self.components, unknown % self.components)
+    }
+
+    /// Returns the array entry of a component at a node.
+    pub(crate) fn place_at(&self, node: usize, component: usize) -> usize {
         let number = self.number(node);
         self.first
             + if self.tiled {

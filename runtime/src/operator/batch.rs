@@ -223,41 +223,43 @@ impl Batches {
         each: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
     ) -> Buffer<T> {
-        self.rows(element.count() * each, self.row_of_nodes(element, each, row))
-    }
-
-    /// Returns a function that writes the row of a lane for [`Batches::rows`], in the node order of its rotated cell.
-    fn row_of_nodes<T: PlainNumber>(
-        &self,
-        element: Lagrange,
-        each: usize,
-        row: impl Fn(usize, &mut [T]) + Sync,
-    ) -> impl Fn(usize, &mut [T]) + Sync {
-        let turns = if self.locals.is_empty() { Vec::new() } else { self.turns(element) };
-        move |lane, buffer: &mut [T]| {
-            let Some(&local) = self.locals.get(lane) else {
-                return row(self.cells[lane] as usize, buffer);
-            };
-            let mut own = vec![T::default(); buffer.len()];
+        let entries = element.count() * each;
+        if self.locals.is_empty() {
+            return self.table(entries, row);
+        }
+        let turns = self.turns(element);
+        self.rows(entries, |lane, buffer| {
+            let mut own = vec![T::default(); entries];
             row(self.cells[lane] as usize, &mut own);
-            for (to, &node) in buffer.chunks_mut(each).zip(&turns[local as usize]) {
+            let turn = &turns[self.locals[lane] as usize];
+            for (to, &node) in buffer.chunks_mut(each).zip(turn) {
                 to.copy_from_slice(&own[node * each..][..each]);
             }
-        }
+        })
     }
 
-    /// Returns the rows of the nodes of each cell, renumbered by `number`.
+    /// Returns the rows of the nodes of each cell, renumbered by `number`; `places` are their places in a row.
     pub(super) fn node_rows<'a>(
         &'a self,
         space: &'a Space,
+        places: Vec<usize>,
         number: impl Fn(u32) -> u32 + Sync + 'a,
     ) -> IndexRows<'a> {
-        let row = move |cell: usize, row: &mut [u32]| {
-            let nodes = row.iter_mut().zip(space.cell_nodes(cell));
-            nodes.for_each(|(entry, &node)| *entry = number(node));
+        let turns = if self.locals.is_empty() { Vec::new() } else { self.turns(space.element()) };
+        let row = move |lane: usize, row: &mut [u32]| {
+            let own = space.cell_nodes(self.cells[lane] as usize);
+            match self.locals.get(lane) {
+                None => {
+                    let nodes = places.iter().zip(own);
+                    nodes.for_each(|(&place, &node)| row[place] = number(node));
+                }
+                Some(&local) => {
+                    let nodes = places.iter().zip(&turns[local as usize]);
+                    nodes.for_each(|(&place, &node)| row[place] = number(own[node]));
+                }
+            }
         };
-        let row = Box::new(self.row_of_nodes(space.element(), 1, row));
-        IndexRows { batches: self, entries: space.nodes_per_cell(), row }
+        IndexRows { batches: self, entries: space.nodes_per_cell(), row: Box::new(row) }
     }
 
     /// Returns rows of `entries` indices per cell, written by `row`.

@@ -213,8 +213,8 @@ pub(super) fn make(
         TableKind::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
-            let (n, each) = (space.element().degree() + 1, extent / space.nodes_per_cell());
-            let turned = by_lines(&map, n, each, (on.mesh.dim(), axis));
+            let places = places_by_lines(space.element().degree() + 1, on.mesh.dim(), axis);
+            let turned = by_places(&map, &places, extent / places.len());
             HostTable::indices(turned, extent, batches.lanes())
         }
         TableKind::Slots(field, indices) => {
@@ -304,18 +304,34 @@ pub(super) fn rows_of<'a>(
     Ok(match key {
         TableKind::Map(owner, Indices::Nodes | Indices::Tiles) => {
             let (space, _) = space_of(owner, on)?;
-            // Field nodes have device numbers, nodes of auxiliary data do not.
-            Some(match owner {
-                Owner::Field(field) => {
-                    let number = number(field, layout);
-                    batches.node_rows(space, move |node| number(node) as u32)
-                }
-                Owner::Aux(_) => batches.node_rows(space, |node| node),
-            })
+            let places = (0..space.nodes_per_cell()).collect();
+            Some(node_rows(owner, (space, places), batches, layout))
+        }
+        TableKind::Lines(owner, Indices::Nodes | Indices::Tiles, axis) => {
+            let (space, _) = space_of(owner, on)?;
+            let places = places_by_lines(space.element().degree() + 1, on.mesh.dim(), axis);
+            Some(node_rows(owner, (space, places), batches, layout))
         }
         TableKind::Targets => Some(targets(extent, on, batches)?),
         _ => None,
     })
+}
+
+/// Returns the rows of the nodes of a space, at places in a row.
+fn node_rows<'a>(
+    owner: Owner,
+    (space, places): (&'a Space, Vec<usize>),
+    batches: &'a Batches,
+    layout: &'a VectorLayout,
+) -> IndexRows<'a> {
+    // Field nodes have device numbers, nodes of auxiliary data do not.
+    match owner {
+        Owner::Field(field) => {
+            let number = number(field, layout);
+            batches.node_rows(space, places, move |node| number(node) as u32)
+        }
+        Owner::Aux(_) => batches.node_rows(space, places, |node| node),
+    }
 }
 
 /// Returns the degrees of freedom of a finer space at the points of the cells.
@@ -450,24 +466,32 @@ fn slots(
     Ok(table)
 }
 
-/// Permutes an index array to the line order of tensor cells along an axis: nodes that differ only along it are
-/// farthest apart. `n` is the number of nodes per direction, `each` the number of entries per node, one per lane.
-fn by_lines(map: &[u32], n: usize, each: usize, (dim, axis): (usize, usize)) -> Buffer<u32> {
+/// Returns the place of each node of a tensor cell in line order along an axis: nodes that differ only along it are
+/// farthest apart. `n` is the number of nodes per direction.
+fn places_by_lines(n: usize, dim: usize, axis: usize) -> Vec<usize> {
     let (nodes, inner) = (n.pow(dim as u32), n.pow(axis as u32));
-    let mut turned: Buffer<u32> = Buffer::zeroed(map.len());
+    let place = |node: usize| {
+        // Digits below the axis, of the axis, above it.
+        let (below, at, above) = (node % inner, node / inner % n, node / (inner * n));
+        at * (nodes / n) + above * inner + below
+    };
+    (0..nodes).map(place).collect()
+}
+
+/// Moves the nodes of each batch to their places; a node has `each` entries.
+fn by_places(map: &[u32], places: &[usize], each: usize) -> Buffer<u32> {
+    let mut moved: Buffer<u32> = Buffer::zeroed(map.len());
     if map.is_empty() {
-        return turned;
+        return moved;
     }
-    let cells = turned.par_chunks_mut(nodes * each).zip(map.par_chunks(nodes * each));
-    cells.with_min_len(64).each(|(turned, cell)| {
-        for (node, entries) in cell.chunks(each).enumerate() {
-            // Digits below the axis, of the axis, above it.
-            let (below, at, above) = (node % inner, node / inner % n, node / (inner * n));
-            let place = at * (nodes / n) + above * inner + below;
-            turned[place * each..][..each].copy_from_slice(entries);
+    let extent = places.len() * each;
+    let batches = moved.par_chunks_mut(extent).zip(map.par_chunks(extent));
+    batches.with_min_len(64).each(|(moved, batch)| {
+        for (&place, entries) in places.iter().zip(batch.chunks(each)) {
+            moved[place * each..][..each].copy_from_slice(entries);
         }
     });
-    turned
+    moved
 }
 
 /// Builds a table of cell values; `extent` numbers per batch.

@@ -31,8 +31,8 @@ use super::{
 };
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::solve::Continue;
+use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
 use explicit::ExplicitIntegrator;

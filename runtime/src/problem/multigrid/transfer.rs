@@ -154,6 +154,7 @@ impl TargetRows for OwnedDofs {
         };
         row.fill(NONE);
         let components = space.components();
+        let layout = layout.as_ref().map(|layout| layout.field(0));
         for (point, &node) in nodes.iter().enumerate().filter(|(_, node)| owns(**node)) {
             if *periodic && nodes[..point].contains(&node) {
                 continue;
@@ -161,7 +162,8 @@ impl TargetRows for OwnedDofs {
             for component in 0..components {
                 let unknown = node as usize * components + component;
                 if !constraints.is_constrained(unknown) {
-                    let place = layout.as_ref().map_or(unknown, |layout| layout.place(unknown));
+                    let place =
+                        layout.map_or(unknown, |own| own.place_at(node as usize, component));
                     row[component * points + point] = place as u32;
                 }
             }

@@ -143,9 +143,9 @@ fn single_precision_is_measured_in_double() {
     let of = EvaluationState::of(&context, &u);
     let platform = Target { precision: Precision::F32, ..Target::native() }.into();
     let means = IntegrationBackend { many: 0, ..IntegrationBackend::new(&platform) };
-    if let Some(found) = means.kernels(of, elements.rule) {
+    if let Some(found) = means.kernels(of.on, elements.rule) {
         assert_eq!(found.target.precision, Precision::F64);
     }
     let few = IntegrationBackend::new(&platform);
-    assert!(few.kernels(of, elements.rule).is_none());
+    assert!(few.kernels(of.on, elements.rule).is_none());
 }

@@ -28,6 +28,7 @@ mod numerical_null_space;
 mod plan;
 mod platform;
 mod preconditioner;
+mod prefetch;
 mod prepare;
 mod prescribed;
 mod reduced_integration;

@@ -92,7 +92,11 @@ impl Product {
         let flops = flops(&form, &elements, &plans, mesh)?;
         let state = operator.vector();
         let (mut x, y) = (operator.vector(), operator.vector());
-        x.set(&input(operator.discretisation().n_dofs()));
+        // As in a solve, a direction is 0 in constrained degrees of freedom.
+        let on = operator.discretisation();
+        let mut entries = input(on.n_dofs());
+        on.conditions().for_each(|(dof, _)| entries[dof] = 0.0);
+        x.set(&entries);
         operator.finish()?;
         let device = match machine {
             Machine::Processor(_) => None,

@@ -179,6 +179,12 @@ pub(crate) fn compile(source: &str, options: &JitOptions) -> Result<Library, Jit
     Jit::global().compile(source, options)
 }
 
+/// Starts to look for `rustc` on another thread: a new cache does not know it, and asking takes a tenth of a second.
+pub fn search() {
+    // Without a thread, the first compilation looks for it.
+    drop(std::thread::Builder::new().spawn(|| Jit::global().compiler().is_ok()));
+}
+
 /// Returns whether a usable `rustc` exists.
 pub fn available() -> bool {
     Jit::global().compiler().is_ok()
@@ -285,8 +291,11 @@ impl Jit {
             tracing::debug!(path = %path.display(), "found {} in the cache", options.name);
             return Ok(library.mark_cached());
         }
-        // Of several processes started together, only one compiles.
+        // Of several processes or threads that want a module, only one compiles it.
         let _turn = cache.turn(&key);
+        if let Some(error) = self.given_up.get() {
+            return Err(error.clone().into());
+        }
         if cache.is_whole(&key)
             && let Some(path) = cache.lookup(&key)
             && let Ok(library) = open(compiler, &path)
@@ -302,6 +311,11 @@ impl Jit {
         };
         match self.run(compiler, &folder, &key, source, options) {
             Ok(()) => {}
+            // Known before others have their turn.
+            Err(JitError::Compiler(error)) => {
+                let _ = self.given_up.set(error.clone());
+                return Err(error.into());
+            }
             // The cache may be on a full disk while the temporary folder is not.
             Err(error @ (JitError::NoRoom { .. } | JitError::Files { .. })) => {
                 warn_unkept(&error);

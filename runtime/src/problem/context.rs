@@ -4,16 +4,14 @@
 //! problem, mesh, platform → Context: elements, spaces, conditions, data → operator; SolvePlan
 //! ```
 
-use super::assess::IntegrationBackend;
 use super::files::FileData;
-use super::kernels::{Kernels, compile_for, compile_operator, operator_request};
+use super::kernels::{Kernels, compile_for, compile_operator};
 use super::memory::check_room;
 use super::multigrid::HierarchyInput;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
 use super::{DataError, RunError};
-use crate::kernels::compile::prefetch::Prefetch;
 use crate::mesh::Mesh;
 use crate::mesh::periodic::PeriodicError;
 use crate::operator::{Operator, TableCache};
@@ -21,7 +19,7 @@ use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use crate::support::timers::{in_step, step};
 use fem_dsl::point::PointForm;
-use fem_dsl::problem::{PreconditionerSettings, Problem, SolverSettings};
+use fem_dsl::problem::{Problem, SolverSettings};
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
@@ -147,26 +145,6 @@ impl Context {
     pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
         let target = plan.represented(&self.platform.target, &self.on);
         self.operator_on(&self.platform.with_target(target))
-    }
-
-    /// Starts to compile the kernels of a planned solve on other threads.
-    pub(super) fn prefetch(&self, plan: &SolvePlan) -> Prefetch {
-        let Platform { target, device } = &self.platform;
-        // A device compiles its own kernels; each of several processes would compile the same.
-        if device.is_some() || self.on.mesh.cut().is_some() {
-            return Prefetch::begin([]);
-        }
-        let (form, elements, on) = (self.form(), &*self.elements, &*self.on);
-        let (linear, settings) = (&plan.linear, &plan.linear.preconditioner.settings);
-        let by_diagonal = !linear.is_direct() && *settings == PreconditionerSettings::Jacobi;
-        let own = plan.represented(target, on);
-        let mut all = vec![operator_request(form, elements, on, &own, by_diagonal)];
-        if let Some(settings) = HierarchySettings::of(settings).filter(|_| !linear.is_direct()) {
-            let levels = settings.of_field(&form.fields[0].name);
-            all.extend(self.hierarchy(&settings).requests(levels).unwrap_or_default());
-        }
-        all.extend(IntegrationBackend::new(&self.platform).requests(&self.problem, on, elements));
-        Prefetch::begin(all)
     }
 
     /// The same on another machine.

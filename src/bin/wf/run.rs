@@ -19,6 +19,7 @@ use clap::Args;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use runtime::device::Device;
+use runtime::device::jit::search;
 use runtime::files::input::numbers;
 use runtime::files::output::{FileSeries, STEP, writable, write_text};
 use runtime::problem::{
@@ -165,6 +166,9 @@ pub(crate) fn execute(
     let number = processes.number_of_host();
     let device = arguments.device.open_in(&arguments.problem, &arguments.devices, number);
     let device = processes.join(device, console)?;
+    if device.is_none() && !arguments.problem.interpret && !arguments.dry_run {
+        search();
+    }
     let (mut report, common) = (Report::default(), console.take());
     for name in &names {
         let mut start = None;

@@ -111,7 +111,7 @@ fn constants_of_many_kernels_stay_within_the_budget() {
     for words in [&CUDA, &OPENCL] {
         let one = source(SCALAR, Cell::Triangle, 4, &all, words);
         assert!(one.kernels.iter().all(|abi| abi.tables.is_empty()));
-        let plans = all.repeat(4);
+        let plans = [&all[..]; 4].concat();
         let four = source(SCALAR, Cell::Triangle, 4, &plans, words);
         let (once, _) = check(&one, words, "one");
         let (constants, elsewhere) = check(&four, words, "four");

@@ -179,6 +179,11 @@ impl Cache {
         None
     }
 
+    /// Returns whether the cache has an entry for the key, intact or not.
+    pub(super) fn contains(&self, key: &CacheKey) -> bool {
+        self.entry(key).exists()
+    }
+
     /// Returns whether the cache has an intact module for the key.
     pub(super) fn is_whole(&self, key: &CacheKey) -> bool {
         let entry = self.entry(key);

@@ -95,6 +95,13 @@ impl Jit {
 
     /// Compiles one of the [parts](Self::parts) into the cache. Errors occur again in [`Jit::load`].
     pub(crate) fn prepare(&self, part: &GeneratedSource, options: &JitOptions) {
+        let known = |compiler| {
+            let key = self.key(compiler, &part.text, options);
+            self.cache.as_ref().is_ok_and(|cache| cache.contains(&key))
+        };
+        if self.compiler().is_ok_and(known) {
+            return;
+        }
         if let Err(error) = self.compile(&part.text, options) {
             tracing::debug!("{} is not compiled in advance: {error}", options.name);
         }

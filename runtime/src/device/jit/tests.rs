@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use kernels_gen::abi::{self, KernelAbi, Precision, Role};
 
@@ -303,12 +305,12 @@ fn folders_of_a_cache_that_others_could_have_written_are_refused() {
 }
 
 /// Counts the warnings that contain some text.
-struct Warnings(&'static str, std::sync::Arc<std::sync::atomic::AtomicUsize>);
+struct Warnings(&'static str, Arc<AtomicUsize>);
 
 impl tracing::field::Visit for Warnings {
     fn record_debug(&mut self, _: &tracing::field::Field, value: &dyn std::fmt::Debug) {
         if format!("{value:?}").contains(self.0) {
-            self.1.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+            self.1.fetch_add(1, Ordering::Relaxed);
         }
     }
 }
@@ -346,7 +348,7 @@ fn a_damaged_entry_is_warned_of_once() {
         [&|| fs::write(entry.join(MODULE), "a librarx").expect("written"), &|| {
             fs::remove_file(entry.join(MODULE)).expect("removed")
         }];
-    let count = std::sync::Arc::new(std::sync::atomic::AtomicUsize::new(0));
+    let count = Arc::new(AtomicUsize::new(0));
     tracing::subscriber::with_default(Warnings("is damaged", count.clone()), || {
         for damage in damages {
             // A concurrent test may have met the warning first, without a subscriber.
@@ -358,7 +360,7 @@ fn a_damaged_entry_is_warned_of_once() {
             assert!(cache.lookup(&key).is_some(), "mended");
         }
     });
-    assert_eq!(count.load(std::sync::atomic::Ordering::Relaxed), 1);
+    assert_eq!(count.load(Ordering::Relaxed), 1);
 }
 
 #[test]
@@ -441,4 +443,29 @@ fn many_threads_run_ranges_of_one_launch() {
     let refused = launch.run_disjoint(&overlapping);
     assert!(matches!(refused, Err(LaunchError::Overlapping { .. })), "{refused:?}");
     assert!(y.iter().all(|&value| value == 2.0));
+}
+
+#[test]
+fn deferred_kernels_are_compiled_at_the_first_launch_and_once() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let (jit, made) = (jit(cache.path()), Arc::new(AtomicUsize::new(0)));
+    let mut module = Module::empty();
+    let count = Arc::clone(&made);
+    module.defer(vec![axpy()], move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        let library = jit.compile(&source(2.0), &JitOptions::default());
+        Module::new(library.expect("compiles"), &[axpy()]).map_err(|error| error.to_string())
+    });
+    module.defer(vec![KernelAbi { name: "broken".into(), ..axpy() }], || Err("no disk".into()));
+    assert_eq!(module.abi("axpy").expect("an interface").arguments.len(), 2);
+    assert_eq!(made.load(Ordering::Relaxed), 0, "an interface needs no kernel");
+    let (x, mut y) = ([1.0; 2], [0.0; 2]);
+    for _ in 0..2 {
+        let arguments = [Argument::read(&x), Argument::write(&mut y)];
+        module.launch("axpy", 0, 2, arguments).expect("a launch");
+    }
+    assert_eq!((y, made.load(Ordering::Relaxed)), ([4.0; 2], 1));
+    let error = module.kernel("broken").expect_err("a reason");
+    assert_eq!(error.to_string(), "the kernel `broken` could not be compiled: no disk");
+    assert!(module.abi("broken").is_ok() && module.abi("other").is_err());
 }

@@ -55,7 +55,8 @@ struct Queue {
     modules: VecDeque<(GeneratedSource, JitOptions)>,
 }
 
-/// Threads that compile the kernels of a run. They end, and are waited for, when this value is dropped.
+/// Threads that compile the kernels of a run. When this value is dropped, they end after their current modules, and are
+/// waited for: an interrupted compiler would leave its work folder.
 pub(crate) struct Prefetch {
     queue: Arc<Mutex<Queue>>,
     workers: Vec<JoinHandle<()>>,

@@ -1,14 +1,21 @@
-//! The levels built are the predicted levels.
+//! The levels built are the predicted levels, and their kernels those that are asked for in advance.
 
 use super::CoarserLevel;
+use crate::device::jit::Jit;
 use crate::mesh::EntityCounts;
 use crate::problem::Context;
-use crate::problem::plan::HierarchySettings;
+use crate::problem::plan::{HierarchySettings, LevelSettings};
 use crate::problem::plan::{ProblemProperties, SolveResources, plan_solve, predict};
 use crate::problem::testing::problem;
 use fem_dsl::problem::{
     LinearSettings, Method, MultigridSettings, PreconditionerSettings, SolverSettings,
 };
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::SystemTime;
+use tracing::field::{Field, Visit};
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 /// Degrees of the levels of the only field on two cells, which have no useful coarser mesh.
 fn made(degree: usize) -> Vec<usize> {
@@ -52,4 +59,67 @@ fn a_dry_run_predicts_the_levels_that_are_made() {
     let all: Vec<Vec<usize>> = (1..=8).map(made).collect();
     assert_eq!(all[4], [5, 3, 2, 1]);
     assert_eq!(all[7], [8, 4, 2, 1]);
+}
+
+/// Messages of the current thread.
+#[derive(Clone, Default)]
+struct Messages(Arc<Mutex<Vec<String>>>);
+
+impl Visit for Messages {
+    fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
+        if field.name() == "message" {
+            self.0.lock().expect("messages").push(format!("{value:?}"));
+        }
+    }
+}
+
+impl Subscriber for Messages {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        event.record(&mut self.clone());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
+}
+
+#[test]
+fn kernels_of_levels_are_asked_for_in_advance() {
+    if Jit::global().compiler().is_err() || Jit::global().cache().is_err() {
+        return;
+    }
+    // No module of an earlier run has this coefficient.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).expect("a time").as_nanos();
+    let text = format!(
+        "form f {{ field u: scalar; f0[u] = -1; f1[u] = (1 + {} * u^2) * grad(u); }}
+         problem p solves f {{ mesh = box(dim: 2, cells: 64); degree = 3; dirichlet u = 0 on all;
+                               solver = newton(preconditioner: multigrid); }}",
+        (now % 1_000_000_007) as f64 * 1e-6
+    );
+    let context = problem(&text);
+    let plan = context.plan(context.problem.solver.as_ref()).expect("a plan");
+    context.prefetch(&plan).finish();
+    let messages = Messages::default();
+    tracing::subscriber::with_default(messages.clone(), || {
+        let (operator, _) = context.operator_for(&plan).expect("an operator");
+        let settings = HierarchySettings::default();
+        let levels = context.hierarchy(&settings).levels(&operator, LevelSettings::default());
+        assert!(levels.expect("kernels").is_ok());
+    });
+    let messages = messages.0.lock().expect("messages");
+    let count = |start: &str| messages.iter().filter(|text| text.starts_with(start)).count();
+    // The operator; degrees 3, 2 and 1 and two coarser meshes; four transfers of corrections and two of states.
+    assert_eq!((count("compiled "), count("found ")), (0, 1 + 5 + 6 + 1), "{messages:?}");
 }

@@ -238,6 +238,15 @@ mod tests {
         );
     }
 
+    /// The choice compares solves, not the compilation of their kernels.
+    #[test]
+    fn multigrid_is_the_default_where_it_solves_faster() {
+        let preconditioner = |cells| of(cells, 4, None, SolveResources::cores(2)).preconditioner;
+        assert_eq!(preconditioner(24.0), Some("multigrid"), "912,673 unknowns");
+        assert_eq!(preconditioner(16.0), Some("multigrid"), "274,625 unknowns");
+        assert_eq!(preconditioner(12.0), Some("jacobi"), "117,649 unknowns");
+    }
+
     /// By levels in few iterations; by the diagonal, which needs many, in few vectors.
     #[test]
     fn large_saddle_points_are_solved_by_levels_of_their_fields() {

@@ -126,7 +126,8 @@ enum ApproximationFailure {
 pub(super) struct LinearSolver {
     /// δ.
     pub(super) delta: Vector,
-    inverse: Vector,
+    /// D⁻¹, once a solve has taken it as a preconditioner.
+    inverse: Option<Vector>,
     linear: LinearOptions,
     direct: Option<DirectSolver>,
     /// D⁻¹ of the condensed degrees of freedom, for the last Jacobian.
@@ -159,7 +160,7 @@ impl LinearSolver {
     pub(super) fn new(u: &Vector, linear: LinearOptions) -> Self {
         Self {
             delta: u.like(),
-            inverse: u.like(),
+            inverse: None,
             linear,
             direct: None,
             inverse_of_local: None,
@@ -455,9 +456,24 @@ impl LinearSolver {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
+        let mut inverse = self.inverse.take().unwrap_or_else(|| self.delta.like());
+        let solved = self.with_diagonal(system, rhs, &mut inverse, settings, observe);
+        self.inverse = Some(inverse);
+        solved
+    }
+
+    /// Solves with the diagonal as preconditioner, in the vector `inverse`.
+    fn with_diagonal(
+        &mut self,
+        system: &dyn NonlinearSystem,
+        rhs: &Vector,
+        inverse: &mut Vector,
+        settings: CgSettings,
+        observe: Observer<'_>,
+    ) -> Result<Report, OperatorError> {
         let linear = self.linear;
         if linear.preconditioning != Preconditioning::None {
-            system.diagonal(&mut self.inverse)?;
+            system.diagonal(inverse)?;
         }
         self.delta.fill(0.0);
         let jacobian = system.jacobian();
@@ -467,8 +483,8 @@ impl LinearSolver {
         };
         let mut tried = None;
         if tries_cg {
-            self.inverse.invert();
-            let own = preconditioner(&self.inverse, linear);
+            inverse.invert();
+            let own = preconditioner(inverse, linear);
             let (method, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
             let delta = &mut self.delta;
             let report =
@@ -482,14 +498,14 @@ impl LinearSolver {
             self.linear.solver = InnerSolver::Gmres;
             self.delta.fill(0.0);
             if linear.preconditioning != Preconditioning::None {
-                system.diagonal(&mut self.inverse)?;
+                system.diagonal(inverse)?;
             }
             tried = Some(report);
         }
         if linear.preconditioning != Preconditioning::None {
-            positive_inverse(jacobian, &mut self.inverse)?;
+            positive_inverse(jacobian, inverse)?;
         }
-        let (delta, jacobi) = (&mut self.delta, preconditioner(&self.inverse, self.linear));
+        let (delta, jacobi) = (&mut self.delta, preconditioner(inverse, self.linear));
         let solver = match self.linear.solver {
             InnerSolver::Automatic => InnerSolver::Gmres,
             solver => solver.iterating(system.symmetric(), false),

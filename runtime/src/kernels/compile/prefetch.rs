@@ -43,7 +43,7 @@ impl KernelRequest {
             Some([now, _]) => vec![now],
             None => vec![source],
         };
-        let parts = sources.iter().flat_map(|source| Jit::parts(source));
+        let parts = sources.iter().flat_map(Jit::parts);
         parts.map(|part| (part, JitOptions::new(form.name.as_str()))).collect()
     }
 }

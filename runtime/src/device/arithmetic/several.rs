@@ -87,7 +87,7 @@ impl Arithmetic {
             // for MANY sums of the largest number of groups, and the number of vectors.
             unsafe { self.device.start(self.kernel("products")?, own, &arguments)? };
             let mut less_others = None;
-            if let Some(others) = shared.map(|shared| shared.others()).filter(|of| of.len() > 0) {
+            if let Some(others) = shared.map(|shared| shared.others()).filter(|of| !of.is_empty()) {
                 let (less, of) = (self.room()?, groups(others.len()));
                 let list = [KernelArgument::Array(others)];
                 let arguments =

@@ -9,7 +9,7 @@
 //! ```
 //!
 //! with the last step δ and the scale s_f of the field's own equations ([`FieldScales`]). The next step is smaller than
-//! δ by about the reduction of the residual. Residuals at the rounding-error level, estimated by [`noise`], are
+//! δ by about the reduction of the residual, in balanced norms if the solve was balanced. Residuals at the rounding-error level, estimated by [`noise`], are
 //! accepted. u_f in the first line contains the free DoFs only, those changed by the step: prescribed values contain no
 //! information about the unknown ones.
 //!
@@ -49,6 +49,8 @@ pub(super) struct CompletedStep<'a> {
     pub(super) u: &'a Vector,
     /// R after the step.
     pub(super) after: &'a Vector,
+    /// Ratio of the residual norms after and before the step, in the norm that the solve has reduced.
+    pub(super) reduction: f64,
 }
 
 /// Reason for rejecting a solution.
@@ -166,9 +168,8 @@ impl ConvergenceCheck {
         system: &dyn NonlinearSystem,
         step: &CompletedStep<'_>,
     ) -> Result<bool, OperatorError> {
-        let CompletedStep { before, delta, u, after } = *step;
+        let CompletedStep { delta, u, after, reduction: ratio, .. } = *step;
         let (fields, part) = (&self.scales.fields, self.rtol.sqrt());
-        let ratio = after.norm() / before.norm();
         let (steps, mut sizes) = (norms(fields, delta), norms(fields, u));
         let surely = |(step, size): (&f64, &f64)| step * ratio <= SURELY * part * size;
         if steps.iter().zip(&sizes).all(surely) {

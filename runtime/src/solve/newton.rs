@@ -289,7 +289,10 @@ fn solve_with(
         if left <= settings.atol {
             break;
         }
-        let step = CompletedStep { before: &r, delta: &direction.delta, u, after: &after };
+        // The balance is that of the solve that has just ended.
+        let reduction = direction.norm(&after) / direction.norm(&r);
+        let (before, delta) = (&r, &direction.delta);
+        let step = CompletedStep { before, delta, u, after: &after, reduction };
         let reason = in_step("convergence check", || convergence.of(system, &step))?;
         // The linear solve's residual does not apply to a system that is not affine.
         let kept = left <= claimed || left <= FAR * noise(system, u, &after)?.norm();
@@ -511,7 +514,8 @@ impl<'a> NewtonState<'a> {
         self.history.push(self.plain);
         if self.plain <= self.target {
             let (before, after) = (&self.trial_r, &self.r);
-            let step = CompletedStep { before, delta: &self.direction.delta, u, after };
+            let (delta, reduction) = (&self.direction.delta, after.norm() / before.norm());
+            let step = CompletedStep { before, delta, u, after, reduction };
             let asked = noise || self.plain <= self.settings.atol;
             self.doubtful = if asked { None } else { self.convergence.of(system, &step)? };
             if self.doubtful == Some(RejectionReason::Unsolved) {

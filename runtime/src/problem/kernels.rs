@@ -87,29 +87,18 @@ pub(super) fn operator_request(
     }
 }
 
-/// Returns the tasks of [`compile_products`].
+/// Returns the tasks of products with the Jacobian, and of its diagonal.
 pub(super) fn product_tasks(target: &Target) -> Vec<Task> {
     let products = target.representation.unwrap_or_default().tasks();
     [products, DEFERRED].concat()
 }
 
-/// Compiles kernels for products with the Jacobian, and its diagonal when it is needed.
+/// Compiles the kernels of some tasks, the deferred ones when they are needed, for the target's representation.
 ///
 /// # Errors
 ///
 /// As for [`compile_operator`].
-pub(super) fn compile_products(
-    form: &PointForm,
-    elements: &Elements,
-    on: &Arc<Discretisation>,
-    params: &[f64],
-    platform: &Platform,
-) -> Result<Operator, RunError> {
-    let tasks = product_tasks(&platform.target);
-    compile_represented(form, elements, on, params, &tasks, platform).map(|(operator, _)| operator)
-}
-
-fn compile_represented(
+pub(super) fn compile_represented(
     form: &PointForm,
     elements: &Elements,
     on: &Arc<Discretisation>,

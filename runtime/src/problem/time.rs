@@ -35,6 +35,7 @@ use crate::solve::Continue;
 use crate::solve::time::{StepResult, Stepper, TimeState, time_scheme};
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
+use crate::support::timers::{in_step, step};
 use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
@@ -154,6 +155,7 @@ pub(super) fn march(
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
     let mut clock = Clock::start();
+    let set_up = step("set-up");
     let setting_up = doing("numbering the degrees of freedom");
     stepping.scheme.check(&problem.form.rates, problem.form.fields.len())?;
     stepping.check()?;
@@ -172,6 +174,7 @@ pub(super) fn march(
     let restart = monitor.restart();
     let checkpoints = restart.is_some() || monitor.wants_checkpoints();
     let whole = checkpoints.then(|| WholeMeshMap::of(&context.on)).transpose()?;
+    drop(set_up);
     clock.end(Phase::SetUp);
     let settings = StageSettings::of(problem, plan);
     let mut staged =
@@ -183,9 +186,9 @@ pub(super) fn march(
     while march.going == Continue::Yes
         && let Some(next) = march.run.times.next(march.integrator.state().time)
     {
-        march.step(next)?;
+        in_step("time step", || march.step(next))?;
     }
-    march.finish()
+    in_step("measure", || march.finish())
 }
 
 /// Returns the initial state of a problem in time.

@@ -9,9 +9,9 @@
 //! ```
 //!
 //! with the last step δ and the scale s_f of the field's own equations ([`FieldScales`]). The next step is smaller than
-//! δ by about the reduction of the residual, in balanced norms if the solve was balanced. Residuals at the rounding-error level, estimated by [`noise`], are
-//! accepted. u_f in the first line contains the free DoFs only, those changed by the step: prescribed values contain no
-//! information about the unknown ones.
+//! δ by about the reduction of the residual, in balanced norms if the solve was balanced. Residuals at the
+//! rounding-error level, estimated by [`noise`], are accepted. u_f in the first line contains the free DoFs only, those
+//! changed by the step: prescribed values contain no information about the unknown ones.
 //!
 //! A field that tends to 0 never converges relative to itself. Its equations may be homogeneous in it: R_f(s u_f) = s^m
 //! R_f(u_f). Then only the initial state determines its size, and it is compared with its largest norm so far.

@@ -265,8 +265,13 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
             break;
         }
         if pass == PASSES {
-            // What is left is rounding error.
-            next.fill(0.0);
+            let length = next.norm();
+            if length <= first.sqrt() * epsilon(next.precision()) {
+                next.fill(0.0);
+            } else {
+                next.scale(1.0 / length);
+                column[basis.len()] = length;
+            }
         }
     }
     column.iter_mut().for_each(|entry| *entry *= unit);

@@ -318,6 +318,7 @@ impl LinearSolver {
         settings: CgSettings,
         observe: Observer<'_>,
     ) -> Result<Report, OperatorError> {
+        let _factorising = step("direct solver");
         let direct = match &mut self.direct {
             Some(direct) => direct,
             None => {
@@ -436,7 +437,6 @@ impl LinearSolver {
             approximation.start(rhs, delta)?;
         }
         let method = (solver, self.linear.restart);
-        let _iterating = step("Krylov method");
         let report = krylov(balance, method, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated
@@ -538,6 +538,7 @@ fn krylov(
         *delta = balance.of(&x);
         return Ok(report);
     }
+    let _iterating = step("Krylov method");
     let CgSettings { rtol, atol, max_iterations, strict } = settings;
     let cycles = GmresSettings { rtol, atol, max_iterations, restart, strict };
     match solver {

@@ -85,6 +85,15 @@ pub(super) fn within(range: Range<usize>, start: usize) -> Range<usize> {
     range.start - start..range.end - start
 }
 
+/// Multiplies interleaved components by weights.
+pub(super) fn weigh<T: Real>(entries: &mut [T], weights: &[f64]) {
+    let nodes = entries.par_chunks_mut(weights.len().max(1)).with_min_len(1 << 12);
+    nodes.each(|node| {
+        let own = node.iter_mut().zip(weights);
+        own.for_each(|(entry, weight)| *entry = T::from_f64(weight * (*entry).into()));
+    });
+}
+
 /// Calls `run` for the chunks of `n` entries with those of the written vectors, and adds up its sums in order.
 pub(super) fn run_chunks<T: Real, const W: usize, const S: usize>(
     n: usize,

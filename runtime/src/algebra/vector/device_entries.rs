@@ -4,10 +4,10 @@
 //! ([`Arithmetic::keep`]): sums are NaN from then on, and the next operator application returns the error.
 
 use super::Precision;
+use super::blas::weigh;
 use crate::device::{
     Arithmetic, Array, DeviceError, ElementKind, PendingSums, SharedEntries, SumValues,
 };
-use crate::support::parallel::*;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -346,15 +346,6 @@ impl DeviceEntries {
         });
         PendingProducts::new(on, sums)
     }
-}
-
-/// Multiplies interleaved components by weights.
-pub(super) fn weigh<T: super::Real>(entries: &mut [T], weights: &[f64]) {
-    let nodes = entries.par_chunks_mut(weights.len().max(1)).with_min_len(1 << 12);
-    nodes.each(|node| {
-        let own = node.iter_mut().zip(weights);
-        own.for_each(|(entry, weight)| *entry = T::from_f64(weight * (*entry).into()));
-    });
 }
 
 /// Sums, possibly still pending on a device; `None` after a failure.

@@ -132,19 +132,30 @@ impl Vector {
 }
 
 fn add_on_host<T: Real>(out: &mut Vector, a: f64, from: &[&Vector], factors: &[f64]) {
-    let (from, scale) = (slices::<T>(from), T::from_f64(a));
-    let factors: Vec<T> = factors.iter().map(|&factor| T::from_f64(factor)).collect();
+    let from = slices::<T>(from);
     let out = out.entries_mut::<T>().expect("vectors should have one precision and place");
     out.par_chunks_mut(CHUNK).enumerate().each(|(chunk, part)| {
-        match a {
-            0.0 => part.fill(T::from_f64(0.0)),
-            _ => part.iter_mut().for_each(|entry| *entry = scale * *entry),
-        }
-        for (from, &factor) in from.iter().zip(&factors) {
-            let from = &from[chunk * CHUNK..][..part.len()];
-            part.iter_mut().zip(from).for_each(|(sum, &from)| *sum = *sum + factor * from);
-        }
+        add_to_chunk((chunk, part), a, &from, factors.iter().copied());
     });
+}
+
+/// Computes the entries of a chunk of a·out + Σ_i `factors[i]` · from_i.
+fn add_to_chunk<T: Real>(
+    (chunk, part): (usize, &mut [T]),
+    a: f64,
+    from: &[&[T]],
+    factors: impl Iterator<Item = f64>,
+) {
+    if a == 0.0 {
+        part.fill(T::from_f64(0.0));
+    } else {
+        let scale = T::from_f64(a);
+        part.iter_mut().for_each(|entry| *entry = scale * *entry);
+    }
+    for (from, factor) in from.iter().zip(factors) {
+        let (from, factor) = (&from[chunk * CHUNK..][..part.len()], T::from_f64(factor));
+        part.iter_mut().zip(from).for_each(|(sum, &from)| *sum = *sum + factor * from);
+    }
 }
 
 fn combine_on_host<T: Real>(out: &mut [Vector], from: &[&Vector], factors: &[f64]) {
@@ -157,14 +168,10 @@ fn combine_on_host<T: Real>(out: &mut [Vector], from: &[&Vector], factors: &[f64
             chunk.push(part);
         }
     }
-    chunks.into_par_iter().enumerate().each(|(chunk, mut parts)| {
-        for (j, part) in parts.iter_mut().enumerate() {
-            part.fill(T::from_f64(0.0));
-            for (i, from) in from.iter().enumerate() {
-                let factor = T::from_f64(factors[i * columns + j]);
-                let from = &from[chunk * CHUNK..][..part.len()];
-                part.iter_mut().zip(from).for_each(|(sum, &from)| *sum = *sum + factor * from);
-            }
+    chunks.into_par_iter().enumerate().each(|(chunk, parts)| {
+        for (j, part) in parts.into_iter().enumerate() {
+            let own = factors.iter().skip(j).step_by(columns).copied();
+            add_to_chunk((chunk, part), 0.0, &from, own);
         }
     });
 }

@@ -1,7 +1,7 @@
 //! Coarse-grid solver: factors of the coarsest matrix, or smoothed aggregation if it is large.
 
 use super::super::RunError;
-use super::super::kernels::compile_products;
+use super::super::kernels::{compile_represented, product_tasks};
 use super::super::plan::{INVERTED, LevelSettings, most_factorised};
 use super::{HierarchyInput, matrices};
 use crate::algebra::aggregation::{self, Aggregation, constants, rigid_body_modes};
@@ -97,7 +97,8 @@ impl CoarseSolver {
         let cycles = (of.on.n_dofs() / (PART * on.n_dofs().max(1))).clamp(1, CYCLES);
         let (params, target) = (&of.parameters.values, of.coarse_target(factorised));
         let platform = of.platform.with_target(target);
-        let operator = compile_products(of.form, elements, &on, params, &platform)?;
+        let tasks = product_tasks(&platform.target);
+        let (operator, _) = compile_represented(of.form, elements, &on, params, &tasks, &platform)?;
         let (linear, symmetric) = (of.is_linear(), of.is_symmetric());
         let analysis = SymbolicAnalysis::default();
         let work = Mutex::new(CycleVectors { r: like.like(), z: like.like() });

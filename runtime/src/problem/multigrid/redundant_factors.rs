@@ -12,7 +12,7 @@
 //! rounding between processes; the lowest rank of each DoF determines its value.
 
 use super::super::RunError;
-use super::super::kernels::compile_products;
+use super::super::kernels::{compile_represented, product_tasks};
 use super::super::plan::cost::worth_matrices;
 use super::HierarchyInput;
 use crate::algebra::coupling::Coupling;
@@ -85,7 +85,9 @@ impl HierarchyInput<'_> {
             false => self.platform.target,
         };
         let platform = self.platform.with_target(target);
-        let operator = compile_products(self.form, &elements, &on, params, &platform)?;
+        let tasks = product_tasks(&platform.target);
+        let (operator, _) =
+            compile_represented(self.form, &elements, &on, params, &tasks, &platform)?;
         let missing = || OperatorError::new("the matrix is too dense for factors");
         let coupling = NonlinearSystem::coupling(&operator).ok_or_else(missing)?;
         let (analysis, state) = (SymbolicAnalysis::default(), operator.zeros());

@@ -31,6 +31,7 @@ mod counts;
 mod data_rows;
 pub mod distributed;
 mod error;
+mod first_places;
 pub mod hanging;
 pub(crate) mod key;
 pub mod measure;
@@ -116,6 +117,8 @@ enum SourceOrder {
     Native,
     /// A grid of squares or cubes.
     Grid([usize; 3]),
+    /// The mesh's own order, for the patches of a grid.
+    CoarseGrid(Box<coarsening::GridPlaces>),
     Listed(Box<SourceNumbering>),
     /// The order of a coarser mesh that was refined.
     Refined(Box<refined::RefinedMesh>),

@@ -12,8 +12,8 @@ use crate::support::parallel::*;
 use kernels_gen::abi::{TILE, in_tiles};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Cells whose nodes are numbered together: a warp.
 const STRIP: usize = 32;
@@ -324,7 +324,7 @@ impl VectorLayout {
                 }
             });
         }
-        let numbers: Vec<u32> = numbers.into_par_iter().map(AtomicU32::into_inner).collect();
+        let numbers = plain_numbers(numbers);
         let numbers = Arc::new(numbers);
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self

@@ -7,11 +7,14 @@ use super::skeleton::Skeleton;
 use super::source_order::{NOWHERE, SourceNumbering};
 use super::{
     Cell, CellOrdering, Facet, Mesh, MeshData, MeshError, SourceOrder, Topology, cell_orientation,
-    conformity, index, measure, order, seams, sides, untangle,
+    conformity, first_places, index, measure, order, seams, sides, untangle,
 };
 use crate::support::parallel::*;
 use crate::support::timers::{in_step, step};
 use std::collections::{BTreeMap, HashMap};
+
+/// Smallest number of entries per thread.
+const GRAIN: usize = 1 << 12;
 
 /// Knowledge about the conformity of the input.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -230,28 +233,28 @@ fn sort_cells(shape: &CellShape, parts: &mut MeshData) {
 /// Numbers the points by first touch, vertices before other nodes, and drops unused ones.
 /// Returns the number of vertices.
 fn number_points(shape: &CellShape, parts: &mut MeshData) -> Result<usize, MeshError> {
-    let mut number = vec![u32::MAX; parts.points.len()];
-    let mut points = Vec::with_capacity(parts.points.len());
-    let mut touch = |node: u32| {
-        let slot = &mut number[node as usize];
-        if *slot == u32::MAX {
-            *slot = points.len() as u32;
-            points.push(parts.points[node as usize]);
-        }
-        points.len()
-    };
-    let mut n_vertices = 0;
-    for nodes in parts.nodes.chunks_exact(shape.nodes) {
-        for vertex in shape.vertices(nodes) {
-            n_vertices = touch(vertex);
-        }
+    let (each, n_points) = (shape.nodes, parts.points.len());
+    let (n_cells, corners) = (parts.nodes.len() / each, shape.cell.vertex_count());
+    let vertex = |cell: usize, local| Some(shape.vertex(&parts.nodes[cell * each..], local));
+    let (mut number, firsts) = first_places::numbers(n_points, [n_cells, corners], vertex);
+    let point = |node: Option<u32>| node.map_or([0.0; 3], |node| parts.points[node as usize]);
+    let mut points = firsts.listed(1, |place, own| {
+        own[0] = point(vertex(place / corners, place % corners));
+    });
+    let n_vertices = points.len();
+    if each > corners {
+        let other = |cell: usize, local| {
+            let node = parts.nodes[cell * each + local];
+            Some(node).filter(|&node| number[node as usize] == NOWHERE)
+        };
+        let (others, firsts) = first_places::numbers(n_points, [n_cells, each], other);
+        points.append(&mut firsts.listed(1, |place, own| {
+            own[0] = point(other(place / each, place % each));
+        }));
+        let new = number.par_iter_mut().zip(&others).filter(|(_, other)| **other != NOWHERE);
+        new.for_each(|(number, other)| *number = n_vertices as u32 + other);
     }
-    for &node in &parts.nodes {
-        touch(node);
-    }
-    for node in &mut parts.nodes {
-        *node = number[*node as usize];
-    }
+    parts.nodes.par_iter_mut().with_min_len(GRAIN).each(|node| *node = number[*node as usize]);
     renumber_facets(parts, &number)?;
     let edges = parts.edges.values_mut().flatten().flatten();
     for point in edges.chain(parts.vertices.values_mut().flatten()) {
@@ -326,14 +329,12 @@ fn check_branching(
     topology: &Topology,
 ) -> Result<(), MeshError> {
     let facets = topology.facets();
-    for facet in 0..facets.len() {
-        let count = facets.n_cells(facet);
-        if count > 2 {
-            let cell = shape.name(parts, facets.first_cell(facet).0);
-            return Err(MeshError::Branching { cell, count });
-        }
-    }
-    Ok(())
+    let branching = |facet| (facets.n_cells(facet) > 2).then_some(facet);
+    let all = (0..facets.len()).into_par_iter().with_min_len(GRAIN);
+    all.first(branching).map_or(Ok(()), |facet| {
+        let cell = shape.name(parts, facets.first_cell(facet).0);
+        Err(MeshError::Branching { cell, count: facets.n_cells(facet) })
+    })
 }
 
 /// Finds the cell and local number of every tagged facet.

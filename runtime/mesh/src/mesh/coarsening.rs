@@ -22,9 +22,10 @@ mod tags;
 use super::assemble::{Conformity, assemble};
 use super::measure::JacobianSign;
 use super::periodic::PeriodicError;
-use super::{AffineMap, CellOrdering, EntityCounts, Mesh, MeshError};
+use super::{AffineMap, CellOrdering, EntityCounts, Mesh, MeshError, SourceOrder};
 use crate::support::memory::{InsufficientMemory, MemoryBudget};
 use child_position::ChildPosition;
+pub(crate) use grid::GridPlaces;
 use labels::TagLabels;
 use links::FacetLinks;
 use patches::{Patches, Refusal};
@@ -171,18 +172,23 @@ impl Mesh {
         self.check_room_to_coarsen()?;
         let labels = TagLabels::new(self);
         let at = |cell: u32| self.centre(cell as usize);
-        let patches = match Patches::of_grid(self, &labels) {
-            Some(patches) => patches,
+        let (patches, grid) = match Patches::of_grid(self, &labels) {
+            Some((patches, grid)) => (patches, Some(grid)),
             None => {
                 let links = FacetLinks::new(self, &labels);
-                Patches::find(self, &links, &labels).map_err(|refusal| match refusal {
+                let found = Patches::find(self, &links, &labels);
+                let found = found.map_err(|refusal| match refusal {
                     Refusal::Patches(cell) => CoarseningError::Patches { at: at(cell), each },
                     Refusal::Tags(cell) => CoarseningError::Tags { at: at(cell) },
-                })?
+                })?;
+                (found, None)
             }
         };
-        let mesh = self.coarse(&patches, &labels)?;
+        let mut mesh = self.coarse(&patches, &labels)?;
         let Patches { children, places } = patches;
+        if let Some(grid) = grid {
+            mesh.order_of_source = SourceOrder::CoarseGrid(Box::new(grid));
+        }
         let keys = places.iter().map(|place| u32::from(place.key()));
         let map = |key: u32| ChildPosition::of(key as u16).map(self.dim());
         Ok(CoarsenedMesh::with_maps(Arc::new(mesh), children, keys, map))

@@ -7,7 +7,9 @@ impl Mesh {
     /// Returns the rows of cell data, for each possible numbering: with and without elements of lower dimension.
     pub fn cell_rows(&self) -> Vec<DataRows> {
         match &self.order_of_source {
-            SourceOrder::Native => vec![DataRows::own(self.n_cells())],
+            SourceOrder::Native | SourceOrder::CoarseGrid(_) => {
+                vec![DataRows::own(self.n_cells())]
+            }
             SourceOrder::Grid(cells) => vec![generate::grid_rows(*cells, self.cell).0],
             SourceOrder::Refined(refined) => refined.rows(),
             SourceOrder::Listed(places) => {
@@ -28,8 +30,12 @@ impl Mesh {
     /// Returns the rows of point data at the geometry nodes; `None` if only the vertices have a known order.
     pub fn point_rows(&self) -> Option<DataRows> {
         Some(match &self.order_of_source {
-            SourceOrder::Native | SourceOrder::Refined(_) if self.order > 1 => return None,
-            SourceOrder::Native | SourceOrder::Refined(_) => DataRows::own(self.points.len()),
+            SourceOrder::Native | SourceOrder::CoarseGrid(_) | SourceOrder::Refined(_) => {
+                if self.order > 1 {
+                    return None;
+                }
+                DataRows::own(self.points.len())
+            }
             SourceOrder::Grid(cells) => generate::grid_rows(*cells, self.cell).1,
             SourceOrder::Listed(places) => {
                 DataRows { of: places.points.clone(), count: places.all_points }

@@ -111,7 +111,7 @@ impl<'a> EntityNumbering<'a> {
     }
 
     fn finish(self) -> Vec<u32> {
-        self.starts.into_par_iter().map(AtomicU32::into_inner).collect()
+        plain_numbers(self.starts)
     }
 }
 
@@ -165,7 +165,7 @@ impl FirstNodes {
         let mut all = all.into_iter().map(EntityNumbering::finish);
         let mut own = || all.next().unwrap_or_default();
         let (vertices, edges, faces) = (own(), own(), own());
-        let cells = cells.into_par_iter().map(AtomicU32::into_inner).collect();
+        let cells = plain_numbers(cells);
         Self { vertices, edges, faces, cells, new_nodes }
     }
 

@@ -237,7 +237,10 @@ impl Mesh {
     pub fn refined_from(&self) -> Option<&RefinedMesh> {
         match &self.order_of_source {
             SourceOrder::Refined(refined) => Some(refined),
-            SourceOrder::Native | SourceOrder::Grid(_) | SourceOrder::Listed(_) => None,
+            SourceOrder::Native
+            | SourceOrder::Grid(_)
+            | SourceOrder::CoarseGrid(_)
+            | SourceOrder::Listed(_) => None,
         }
     }
 

@@ -3,11 +3,15 @@
 
 use super::orient::{IDENTITY, Renumbering};
 use super::{Cell, CellName, MeshData, MeshError};
+use crate::support::parallel::*;
 use kernels_gen::element::Lagrange;
 use std::collections::HashMap;
 
 /// The highest supported order of the geometry.
 const MAX_ORDER: usize = 12;
+
+/// Smallest number of cells per thread.
+const GRAIN: usize = 1 << 12;
 
 /// Data common to all cells of a mesh.
 pub(crate) struct CellShape {
@@ -61,8 +65,19 @@ impl CellShape {
         self.vertex_nodes.iter().map(|&i| nodes[i])
     }
 
+    /// Returns a vertex of the first cell of a list of nodes.
+    pub(crate) fn vertex(&self, nodes: &[u32], local: usize) -> u32 {
+        nodes[self.vertex_nodes[local]]
+    }
+
     pub(crate) fn all_vertices(&self, nodes: &[u32]) -> Vec<u32> {
-        nodes.chunks_exact(self.nodes).flat_map(|cell| self.vertices(cell)).collect()
+        let each = self.vertex_nodes.len();
+        let mut all = vec![0; nodes.len() / self.nodes * each];
+        let cells = nodes.par_chunks_exact(self.nodes).with_min_len(GRAIN);
+        all.par_chunks_mut(each).zip(cells).each(|(own, cell)| {
+            own.iter_mut().zip(self.vertices(cell)).for_each(|(own, vertex)| *own = vertex);
+        });
+        all
     }
 
     /// Returns the mean of a cell's vertices.

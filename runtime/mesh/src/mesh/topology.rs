@@ -2,8 +2,9 @@
 //!
 //! Entities are numbered by first touch in cell order. The first cell of an entity defines its direction;
 //! [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare other cells with it. The work is linear:
-//! an entity is compared only with those that have the same smallest vertex. One thread numbers edges, one faces; they take
-//! a third of the processor time of a sort by buckets that all threads fill.
+//! an entity is compared only with those that have the same smallest vertex.
+
+mod numbering;
 
 use super::{Facet, MeshError};
 use crate::support::parallel::*;
@@ -123,57 +124,10 @@ impl Entities {
         super::index(cells.len() * locals.len(), "cell entities")?;
         Ok(match locals.first().map(|local| local.len()) {
             None => Entities::default(),
-            Some(2) => Self::number_of::<2>(locals, cells),
-            Some(3) => Self::number_of::<3>(locals, cells),
-            Some(_) => Self::number_of::<4>(locals, cells),
+            Some(2) => numbering::number::<2>(locals, cells),
+            Some(3) => numbering::number::<3>(locals, cells),
+            Some(_) => numbering::number::<4>(locals, cells),
         })
-    }
-
-    /// Numbers entities of K vertices. Those with one smallest vertex are a list, newest first. Entities that a full list
-    /// does not take are in the list of their largest vertex.
-    fn number_of<const K: usize>(locals: &[&[usize]], cells: CellVertices<'_>) -> Entities {
-        let n_places = cells.len() * locals.len();
-        // Half of the places of facets are new, and fewer of other edges.
-        let capacity = n_places / if K == 2 { 3 } else { 2 };
-        let mut own = Entities::with(locals.len(), K);
-        own.of_cell.reserve_exact(n_places);
-        own.vertices.reserve(capacity * K);
-        own.cells.reserve(capacity);
-        own.first.reserve(capacity);
-        let (mut by_smallest, mut by_largest) = (vec![NONE; cells.n_vertices], Vec::new());
-        // Vertices and next entity.
-        let mut lists: Vec<([u32; K], u32)> = Vec::with_capacity(capacity);
-        for cell in 0..cells.len() {
-            let vertices = cells.of(cell);
-            for local in locals {
-                let mut here = [0; K];
-                here.iter_mut().zip(*local).for_each(|(vertex, &v)| *vertex = vertices[v]);
-                let key = ascending(here);
-                let find = |newest: u32| {
-                    let (mut entity, mut passed) = (newest, 0);
-                    while entity != NONE && lists[entity as usize].0 != key {
-                        (entity, passed) = (lists[entity as usize].1, passed + 1);
-                    }
-                    (entity, passed)
-                };
-                let mut newest = &mut by_smallest[key[0] as usize];
-                let (mut entity, passed) = find(*newest);
-                if entity == NONE && passed == FULL {
-                    by_largest.resize(cells.n_vertices, NONE);
-                    newest = &mut by_largest[key[K - 1] as usize];
-                    entity = find(*newest).0;
-                }
-                if entity == NONE {
-                    entity = lists.len() as u32;
-                    lists.push((key, *newest));
-                    *newest = entity;
-                    own.push(entity, Some(here.into_iter()));
-                } else {
-                    own.push(entity, None::<std::iter::Empty<u32>>);
-                }
-            }
-        }
-        own
     }
 }
 
@@ -225,22 +179,6 @@ impl<'a> CellVertices<'a> {
     fn of(&self, cell: usize) -> &'a [u32] {
         &self.vertices[cell * self.per_cell..(cell + 1) * self.per_cell]
     }
-}
-
-/// Marks the end of a list.
-const NONE: u32 = u32::MAX;
-
-/// Length of a full list.
-const FULL: usize = 64;
-
-/// Sorts a few numbers.
-fn ascending<const K: usize>(mut key: [u32; K]) -> [u32; K] {
-    for end in (1..K).rev() {
-        for i in 0..end {
-            (key[i], key[i + 1]) = (key[i].min(key[i + 1]), key[i].max(key[i + 1]));
-        }
-    }
-    key
 }
 
 /// Equivalence class of an entity: its first member, and the index of each vertex in that member's order.
@@ -521,7 +459,7 @@ mod tests {
     #[test]
     fn entities_at_a_vertex_of_many_cells_are_found() {
         // A fan around vertex 0, and around the last vertex.
-        let n = 40 * FULL;
+        let n = 40 * numbering::FULL;
         for centre in [0, n] {
             let rim = |i: usize| (i % n + usize::from(centre == 0)) as u32;
             let cells = (0..n).flat_map(|i| [centre as u32, rim(i), rim(i + 1)]).collect();

@@ -74,10 +74,24 @@ pub fn filled<T: Copy + Default + Send + Sync>(n: usize, value: T) -> Vec<T> {
     all
 }
 
+/// Returns a copy, written by all threads.
+pub fn copied<T: Copy + Default + Send + Sync>(all: &[T]) -> Vec<T> {
+    let mut copy = vec![T::default(); all.len()];
+    copy.par_chunks_mut(NUMBERS)
+        .zip(all.par_chunks(NUMBERS))
+        .each(|(to, from)| to.copy_from_slice(from));
+    copy
+}
+
 /// Returns `n` equal numbers that several threads may change, written by all threads.
 pub fn filled_atomics(n: usize, value: u32) -> Vec<AtomicU32> {
     let all = (0..n).into_par_iter().with_min_len(NUMBERS);
     all.map(|_| AtomicU32::new(value)).collect()
+}
+
+/// Returns the numbers once no other thread changes them. They stay where they are, which other threads could not do.
+pub fn plain_numbers(all: Vec<AtomicU32>) -> Vec<u32> {
+    all.into_iter().map(AtomicU32::into_inner).collect()
 }
 
 /// Processing of a part's items, and combination of two adjacent parts.
@@ -214,6 +228,7 @@ fn fork(left: &mut (dyn FnMut() + Send), right: &mut (dyn FnMut() + Send)) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::Ordering::Relaxed;
 
     fn with_threads(threads: usize, test: impl Fn() + Send + Sync) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
@@ -243,9 +258,15 @@ mod tests {
         with_threads(3, || {
             let n = 3 * NUMBERS + 1;
             assert_eq!(filled(n, u32::MAX), vec![u32::MAX; n]);
-            let all: Vec<u32> =
-                filled_atomics(n, 7).into_iter().map(AtomicU32::into_inner).collect();
-            assert_eq!(all, vec![7; n]);
+            let numbers: Vec<usize> = (0..n).collect();
+            assert_eq!(copied(&numbers), numbers);
+            for value in [0, 7] {
+                let all = filled_atomics(n, value);
+                all[n - 1].store(3, Relaxed);
+                let mut numbers = plain_numbers(all);
+                assert_eq!(numbers.pop(), Some(3));
+                assert_eq!(numbers, vec![value; n - 1]);
+            }
         });
     }
 

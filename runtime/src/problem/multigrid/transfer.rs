@@ -35,7 +35,7 @@ use kernels_gen::plan::{Elements, PlanError, Task};
 use owners::NodeOwners;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::Ordering;
 
 /// Marks an absent degree of freedom.
 const NONE: u32 = u32::MAX;
@@ -127,7 +127,7 @@ impl NodesOfCells {
                 first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
             }
         });
-        let first = first.into_iter().map(AtomicU32::into_inner).collect();
+        let first = plain_numbers(first);
         Self::Listed { nodes, first }
     }
 }

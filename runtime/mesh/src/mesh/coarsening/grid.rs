@@ -7,52 +7,92 @@
 use super::child_position::ChildPosition;
 use super::labels::TagLabels;
 use super::patches::Patches;
+use crate::mesh::first_places::FirstPlaceRanks;
 use crate::mesh::{Mesh, SourceOrder, order};
+use crate::support::parallel::*;
+use std::borrow::Cow;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Smallest number of cells per thread.
+const GRAIN: usize = 1 << 10;
+
+/// Places of the cells of a grid.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct GridPlaces {
+    /// The number of cells in each direction.
+    cells: [usize; 3],
+    /// The place of each cell.
+    of: Vec<[u32; 3]>,
+}
+
+impl GridPlaces {
+    /// Returns the places of a grid, or of the patches of one.
+    fn of_mesh(mesh: &Mesh) -> Option<Cow<'_, Self>> {
+        match &mesh.order_of_source {
+            SourceOrder::Grid(cells) => {
+                let of = order::brick_order(*cells);
+                Some(Cow::Owned(Self { cells: *cells, of }))
+            }
+            SourceOrder::CoarseGrid(places) => Some(Cow::Borrowed(places)),
+            SourceOrder::Native | SourceOrder::Listed(_) | SourceOrder::Refined(_) => None,
+        }
+    }
+
+    /// Returns the index of a place: x fastest, then y, then z.
+    fn index(&self, [i, j, k]: [u32; 3]) -> usize {
+        (k as usize * self.cells[1] + j as usize) * self.cells[0] + i as usize
+    }
+}
 
 impl Patches {
-    /// Returns the patches that the search finds in a grid with even numbers of cells; `None` for other meshes, and
-    /// where tags end inside of a patch or cells have some.
-    pub(super) fn of_grid(mesh: &Mesh, labels: &TagLabels) -> Option<Self> {
-        let SourceOrder::Grid(cells) = mesh.order_of_source else { return None };
+    /// Returns the patches that the search finds in a grid with even numbers of cells, and their places; `None` for other
+    /// meshes, and where tags end inside of a patch or cells have some.
+    pub(super) fn of_grid(mesh: &Mesh, labels: &TagLabels) -> Option<(Self, GridPlaces)> {
+        let grid = GridPlaces::of_mesh(mesh)?;
         let (dim, each) = (mesh.dim(), 1 << mesh.dim());
-        let even = cells[..dim].iter().all(|n| n % 2 == 0);
+        let even = grid.cells[..dim].iter().all(|n| n % 2 == 0);
         if !mesh.cell().is_tensor() || !even || labels.has_cells() {
             return None;
         }
-        let order = order::brick_order(cells);
-        let index =
-            |[i, j, k]: [u32; 3]| (k as usize * cells[1] + j as usize) * cells[0] + i as usize;
-        let mut cell_at = vec![0; order.len()];
-        (0u32..).zip(&order).for_each(|(cell, &place)| cell_at[index(place)] = cell);
+        let n_cells = grid.of.len();
+        let cell_at = filled_atomics(n_cells, 0);
+        let places = grid.of.par_iter().enumerate().with_min_len(GRAIN);
+        places.each(|(cell, place)| cell_at[grid.index(*place)].store(cell as u32, Relaxed));
+        let cell_at = plain_numbers(cell_at);
         // The cell of the same patch on other sides along the axes in `bits`.
         let across = |place: [u32; 3], bits: usize| {
-            cell_at[index([0, 1, 2].map(|a| place[a] ^ (bits >> a & 1) as u32))]
+            cell_at[grid.index([0, 1, 2].map(|a| place[a] ^ (bits >> a & 1) as u32))]
         };
         let facets = mesh.topology().facets();
-        let labelled = (0..facets.len()).filter(|_| labels.has_facets());
-        for facet in labelled.filter(|&facet| labels.facet(facet as u32) != 0) {
+        let is_tagged_as_a_whole = |facet: usize| {
+            let label = labels.facet(facet as u32);
             let (cell, local) = facets.first_cell(facet);
-            let others = (1..each).filter(|bits| bits >> (local / 2) & 1 == 0);
-            let same = |other: u32| {
-                labels.facet(facets.of_cell(other as usize)[local]) == labels.facet(facet as u32)
+            let mut others = (1..each).filter(|bits| bits >> (local / 2) & 1 == 0);
+            let same = |bits| {
+                let other = across(grid.of[cell], bits) as usize;
+                labels.facet(facets.of_cell(other)[local]) == label
             };
-            if facets.n_cells(facet) != 1 || !others.map(|bits| across(order[cell], bits)).all(same)
-            {
-                return None;
-            }
+            label == 0 || facets.n_cells(facet) == 1 && others.all(same)
+        };
+        let n_labelled = if labels.has_facets() { facets.len() } else { 0 };
+        if !(0..n_labelled).into_par_iter().with_min_len(GRAIN).holds(is_tagged_as_a_whole) {
+            return None;
         }
+        let firsts = FirstPlaceRanks::new([n_cells, 1], |cell, _| {
+            (1..each).all(|bits| across(grid.of[cell], bits) > cell as u32)
+        });
+        let children = firsts.listed(each, |cell, children| {
+            let place = grid.of[cell];
+            let parity: usize = (0..dim).map(|a| (place[a] as usize & 1) << a).sum();
+            (0..).zip(children).for_each(|(child, own)| *own = across(place, child ^ parity));
+        });
+        let of = firsts.listed(1, |cell, own| own[0] = grid.of[cell].map(|x| x / 2));
+        let mut cells = grid.cells;
+        cells[..dim].iter_mut().for_each(|n| *n /= 2);
         let own: Vec<ChildPosition> =
             (0..each).map(|child| ChildPosition::new(child, [0, 1, 2], child as u8, dim)).collect();
-        let mut children = Vec::with_capacity(order.len());
-        let mut places = Vec::with_capacity(order.len());
-        for (cell, &place) in (0..).zip(&order) {
-            let parity: usize = (0..dim).map(|a| (place[a] as usize & 1) << a).sum();
-            if (1..each).all(|bits| across(place, bits) > cell) {
-                children.extend((0..each).map(|child| across(place, child ^ parity)));
-                places.extend_from_slice(&own);
-            }
-        }
-        Some(Self { children, places })
+        let places = own.repeat(of.len());
+        Some((Self { children, places }, GridPlaces { cells, of }))
     }
 }
 
@@ -63,7 +103,7 @@ mod tests {
 
     fn assert_found(mesh: &Mesh) {
         let labels = TagLabels::new(mesh);
-        let grid = Patches::of_grid(mesh, &labels).expect("patches of a grid");
+        let (grid, _) = Patches::of_grid(mesh, &labels).expect("patches of a grid");
         let links = FacetLinks::new(mesh, &labels);
         let found = Patches::find(mesh, &links, &labels).unwrap_or_else(|why| panic!("{why:?}"));
         assert_eq!(grid.children, found.children);
@@ -76,12 +116,25 @@ mod tests {
 
     #[test]
     fn a_grid_has_the_patches_that_the_search_finds() {
-        for cells in [[2, 2], [6, 4], [34, 2]] {
+        for cells in [[2, 2], [6, 4], [34, 2], [68, 20]] {
             assert_found(&grid(cells));
         }
         for cells in [[2, 2, 2], [8, 6, 4], [10, 2, 20]] {
             assert_found(&grid(cells));
         }
+    }
+
+    #[test]
+    fn coarsened_grids_are_grids() {
+        let assert_coarser = |mut mesh: Mesh, times| {
+            for _ in 0..times {
+                mesh = Mesh::clone(&mesh.coarsened().expect("patches").mesh);
+                assert_found(&mesh);
+            }
+        };
+        assert_coarser(grid([68, 20]), 1);
+        assert_coarser(grid([16, 24]), 2);
+        assert_coarser(grid([16, 8, 24]), 2);
     }
 
     #[test]

@@ -11,13 +11,17 @@ use super::child_position::ChildPosition;
 use super::patches::Patches;
 use crate::mesh::shape::CellShape;
 use crate::mesh::{Mesh, MeshData, MeshError, Topology};
+use crate::support::parallel::*;
 use kernels_gen::element::{Node, interpolation};
 use std::collections::HashMap;
+
+/// Smallest number of patches per thread.
+const GRAIN: usize = 1 << 10;
 
 /// Returns the points and the connectivity of the coarse mesh. Its points follow the vertices of the fine mesh.
 pub(super) fn nodes(mesh: &Mesh, patches: &Patches) -> Result<MeshData, MeshError> {
     let shape = CellShape::new(mesh.cell(), mesh.order())?;
-    let vertices = || mesh.points()[..mesh.n_vertices()].to_vec();
+    let vertices = || copied(&mesh.points()[..mesh.n_vertices()]);
     match mesh.order() {
         order @ (1 | 2) => {
             let all: Vec<_> = shape.element.nodes().iter().map(|node| node.lattice).collect();
@@ -47,12 +51,13 @@ fn at_vertices(mesh: &Mesh, patches: &Patches, places: &[[usize; 3]], order: usi
     };
     let split: Vec<(usize, usize)> = places.iter().map(split).collect();
     let count = patches.count(mesh.cell().vertex_count());
-    let mut nodes = Vec::with_capacity(count * split.len());
-    for patch in 0..count {
-        nodes.extend(
-            split.iter().map(|&(child, corner)| patches.vertex(mesh, patch, child, corner)),
-        );
-    }
+    let mut nodes = vec![0; count * split.len()];
+    let all = nodes.par_chunks_mut(split.len()).enumerate().with_min_len(GRAIN);
+    all.each(|(patch, nodes)| {
+        for (node, &(child, corner)) in nodes.iter_mut().zip(&split) {
+            *node = patches.vertex(mesh, patch, child, corner);
+        }
+    });
     nodes
 }
 

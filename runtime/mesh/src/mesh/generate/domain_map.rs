@@ -32,7 +32,8 @@ impl Grid {
                 i if i == n => self.to[a],
                 _ => self.from[a] + s * (self.to[a] - self.from[a]),
             };
-            bump *= if place[a] == 0.0 || place[a] == n { 0.0 } else { (PI * s).sin() };
+            bump *=
+                if bump == 0.0 || place[a] == 0.0 || place[a] == n { 0.0 } else { (PI * s).sin() };
         }
         if bump != 0.0 {
             for a in 0..self.dim {

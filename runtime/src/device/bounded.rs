@@ -91,6 +91,14 @@ impl Device for BoundedDevice {
         unsafe { self.device.load_source(source) }
     }
 
+    fn parts_to_prepare(&self, source: &SourceFile) -> Vec<SourceFile> {
+        self.device.parts_to_prepare(source)
+    }
+
+    fn prepare(&self, part: &SourceFile) {
+        self.device.prepare(part);
+    }
+
     fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError> {
         let mut live = self.live.lock().unwrap_or_else(PoisonError::into_inner);
         let (wanted, used) = (kind.width().saturating_mul(len), live.bytes());

@@ -290,6 +290,16 @@ impl Device for Cuda {
         Module::new(self, kernels, cached)
     }
 
+    fn parts_to_prepare(&self, source: &SourceFile) -> Vec<SourceFile> {
+        source.parts()
+    }
+
+    fn prepare(&self, part: &SourceFile) {
+        if let Err(error) = compile_through(Jit::global(), part, &self.arch) {
+            tracing::debug!("a kernel is not compiled in advance: {error}");
+        }
+    }
+
     fn zeros(&self, kind: ElementKind, len: usize) -> Result<Array, DeviceError> {
         // CUDA has no empty allocations.
         let bytes = len.saturating_mul(kind.width()).max(8);

@@ -221,6 +221,17 @@ pub trait Device: fmt::Debug + Send + Sync {
     /// there is a safe `load`.
     unsafe fn load_source(&self, source: &SourceFile) -> Result<Module, DeviceError>;
 
+    /// Returns the parts of a source that [`Device::prepare`] compiles; none if the compiler belongs to the driver.
+    fn parts_to_prepare(&self, source: &SourceFile) -> Vec<SourceFile> {
+        let _ = source;
+        Vec::new()
+    }
+
+    /// Compiles a part of a source into the cache, where [`Device::load_source`] finds it. Errors occur again there.
+    fn prepare(&self, part: &SourceFile) {
+        let _ = part;
+    }
+
     /// Creates an array of zeros.
     ///
     /// # Errors

@@ -294,15 +294,8 @@ pub fn compile_for_device(
 ) -> Result<DeviceKernels, CompileError> {
     let _making = KernelBuildGuard::begin();
     let start = Instant::now();
-    let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
-    let wishes = PlanOverrides { shared_bytes, ..*wishes };
-    let mut plans = tuning::planned(
-        (form, elements, facts),
-        tasks,
-        (precision, &device.name()),
-        &wishes,
-        |tasks, wishes| choose_for_threads(form, elements, facts, tasks, precision, wishes),
-    )?;
+    let (mut plans, wishes) =
+        plan_for_device(form, elements, facts, tasks, &*device, precision, wishes)?;
     let mut spills = SpillAttempts::new(&plans, &wishes);
     let mut cached = true;
     let (source, module) = loop {
@@ -320,6 +313,28 @@ pub fn compile_for_device(
     let purposes = purposes(form, elements, &plans, &source);
     let (seconds, source) = (start.elapsed().as_secs_f64(), source.into_file());
     Ok(DeviceKernels { device, precision, plans, source, origin, seconds, module, purposes })
+}
+
+/// Returns the plans of kernels for a device, and the choices of its machine.
+fn plan_for_device(
+    form: &PointForm,
+    elements: &Elements,
+    facts: &MeshFacts,
+    tasks: &[Task],
+    device: &dyn Device,
+    precision: Precision,
+    wishes: &PlanOverrides,
+) -> Result<(Vec<Plan>, PlanOverrides), PlanError> {
+    let shared_bytes = Some(wishes.shared_bytes.unwrap_or_else(|| device.shared_bytes()));
+    let wishes = PlanOverrides { shared_bytes, ..*wishes };
+    let plans = tuning::planned(
+        (form, elements, facts),
+        tasks,
+        (precision, &device.name()),
+        &wishes,
+        |tasks, wishes| choose_for_threads(form, elements, facts, tasks, precision, wishes),
+    )?;
+    Ok((plans, wishes))
 }
 
 /// Executable kernels.

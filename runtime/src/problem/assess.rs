@@ -54,12 +54,20 @@ impl<'a> IntegrationBackend<'a> {
             Some((measures::energy(&problem.form)?, rule_of_data(on, elements.rule)))
         });
         let request = |(form, rule): (PointForm, Rule)| {
-            let target =
-                self.kernels(on, rule).filter(|platform| platform.device.is_none())?.target;
+            let Platform { target, device } = self.kernels(on, rule)?;
             let elements = Elements::new(&form, elements.cell, elements.degree, rule).ok()?;
             let (tasks, deferred) = (vec![Task::Residual], Vec::new());
             let (facts, needs_deferred) = (facts(on), false);
-            Some(KernelRequest { form, elements, facts, tasks, deferred, needs_deferred, target })
+            Some(KernelRequest {
+                form,
+                elements,
+                facts,
+                tasks,
+                deferred,
+                needs_deferred,
+                target,
+                device,
+            })
         };
         known.into_iter().chain(energy).filter_map(request).collect()
     }

@@ -67,14 +67,15 @@ fn operator_tasks(target: &Target) -> Vec<Task> {
 /// Tasks of an operator whose kernels are compiled when they are needed first.
 pub(super) const DEFERRED: &[Task] = &[Task::Diagonal];
 
-/// Returns the kernels of [`compile_operator`] on the host, with the diagonal if it is needed.
+/// Returns the kernels of [`compile_operator`]; on the host with the diagonal only if it is needed.
 pub(super) fn operator_request(
     form: &PointForm,
     elements: &Elements,
     on: &Discretisation,
-    target: &Target,
+    platform: &Platform,
     needs_diagonal: bool,
 ) -> KernelRequest {
+    let Platform { target, device } = platform.clone();
     let target = target.representing(target.representation.unwrap_or_default());
     KernelRequest {
         form: form.clone(),
@@ -84,6 +85,7 @@ pub(super) fn operator_request(
         deferred: DEFERRED.to_vec(),
         needs_deferred: needs_diagonal,
         target,
+        device,
     }
 }
 

@@ -101,6 +101,11 @@ pub fn compile_through(
     if let Some(image) = jit.recall_code(&foreign) {
         return Ok((image, true));
     }
+    // Of several processes or threads that want a kernel, only one compiles it.
+    let _turn = jit.turn_to_compile(&foreign);
+    if let Some(image) = jit.recall_code(&foreign) {
+        return Ok((image, true));
+    }
     let more: Vec<&str> = in_order(source).then_some(IN_ORDER).into_iter().collect();
     let (image, _) = accepted(jit, &foreign, arch, build(&source.text, arch, &more)?)?;
     jit.keep_code(&foreign, &image);

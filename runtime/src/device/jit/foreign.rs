@@ -61,6 +61,12 @@ impl Jit {
         self.find(foreign, EntryKind::Code)
     }
 
+    /// Waits until no other process or thread compiles a source, and blocks others while the file is held.
+    #[cfg(feature = "cuda")]
+    pub(crate) fn turn_to_compile(&self, foreign: &ForeignSource<'_>) -> Option<fs::File> {
+        self.cache.as_ref().ok()?.turn(&foreign.key(EntryKind::Code))
+    }
+
     fn find(&self, foreign: &ForeignSource<'_>, kind: EntryKind) -> Option<Vec<u8>> {
         let key = foreign.key(kind);
         self.dump(&dump_name(&key, foreign.name, foreign.extension), foreign.source);

@@ -4,8 +4,11 @@
 use super::super::RunError;
 use super::super::kernels::compile_for;
 use super::{HierarchyInput, MultigridError};
+use crate::kernels::compile::facts;
+use crate::kernels::compile::prefetch::KernelRequest;
 use crate::operator::Operator;
-use crate::problem::plan::{FieldPreconditioner, HierarchySettings};
+use crate::problem::plan::{FieldPreconditioner, LevelSettings};
+use crate::problem::platform::Platform;
 use crate::solve::{Approximation, BlockPreconditioner, FieldBlock, SchurMass};
 use crate::space::discretisation::{Discretisation, Field};
 use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};
@@ -14,6 +17,17 @@ use std::sync::Arc;
 
 /// Condition number of D⁻¹M for a mass M in one dimension; largest for linear elements.
 const MASS: f64 = 3.0;
+
+/// Tasks of the kernels of a mass.
+const MASS_TASKS: [Task; 2] = [Task::Action, Task::Diagonal];
+
+/// The form of a diagonal block of the preconditioner.
+enum BlockForm {
+    /// The field's own block of J, whose inverse multigrid approximates.
+    Multigrid(PointForm),
+    /// A mass in place of the Schur complement.
+    Mass(PointForm),
+}
 
 impl HierarchyInput<'_> {
     /// Builds an approximation of J⁻¹; `operator` applies J.
@@ -25,7 +39,6 @@ impl HierarchyInput<'_> {
         &self,
         operator: &Operator,
     ) -> Result<Result<Box<dyn Approximation>, MultigridError>, RunError> {
-        let HierarchySettings { fields, .. } = self.settings;
         if self.on.fields.len() == 1 {
             let made = self.levels(operator, self.settings.of_field(&self.form.fields[0].name))?;
             return Ok(made.map(|levels| Box::new(levels) as Box<dyn Approximation>));
@@ -33,51 +46,107 @@ impl HierarchyInput<'_> {
         if !self.on.affine.is_empty() {
             return Ok(Err(MultigridError::Combined));
         }
+        let forms = match self.block_forms() {
+            Ok(forms) => forms,
+            Err(unsuited) => return Ok(Err(unsuited)),
+        };
         let (mut blocks, mut masses) = (Vec::new(), Vec::new());
+        for (number, form) in forms {
+            let form = match form {
+                BlockForm::Mass(form) => {
+                    masses.push(self.mass(form, number, operator)?);
+                    continue;
+                }
+                BlockForm::Multigrid(form) => form,
+            };
+            let (name, part) = (self.form.fields[number].name.clone(), self.on.dofs_of(number));
+            let (elements, on, settings) = self.block(&form, number)?;
+            let own = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
+            match own.levels(operator, settings)? {
+                Ok(levels) => blocks.push(FieldBlock { name, part, levels }),
+                Err(unsuited) => return Ok(Err(unsuited)),
+            }
+        }
+        Ok(Ok(Box::new(BlockPreconditioner::new(blocks, masses))))
+    }
+
+    /// Returns the kernels of [`Self::approximation`].
+    ///
+    /// # Errors
+    ///
+    /// Elements that cannot be made.
+    pub(in crate::problem) fn requests(&self) -> Result<Vec<KernelRequest>, RunError> {
+        if self.on.fields.len() == 1 {
+            return self.level_requests(self.settings.of_field(&self.form.fields[0].name));
+        }
+        let mut all = Vec::new();
+        for (number, form) in self.block_forms().unwrap_or_default() {
+            match form {
+                BlockForm::Multigrid(form) => {
+                    let (elements, on, settings) = self.block(&form, number)?;
+                    let own = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
+                    all.extend(own.level_requests(settings)?);
+                }
+                BlockForm::Mass(form) => {
+                    let (form, elements, on) = self.mass_form(form, number)?;
+                    let Platform { target, device } = self.platform.clone();
+                    all.push(KernelRequest {
+                        facts: facts(&on),
+                        form,
+                        elements,
+                        tasks: MASS_TASKS.to_vec(),
+                        deferred: Vec::new(),
+                        needs_deferred: false,
+                        target,
+                        device,
+                    });
+                }
+            }
+        }
+        Ok(all)
+    }
+
+    /// Returns the forms of the diagonal blocks of all fields that are not eliminated.
+    fn block_forms(&self) -> Result<Vec<(usize, BlockForm)>, MultigridError> {
         let eliminated = eliminated(self.form);
+        let mut all = Vec::new();
         for (number, field) in self.form.fields.iter().enumerate() {
             if eliminated.contains(&number) {
                 continue;
             }
             let name = field.name.clone();
-            let asked = fields.get(&name);
+            let asked = self.settings.fields.get(&name);
             let fits = self.on.fields[number].space.element().is_continuous()
                 && asked != Some(&FieldPreconditioner::Mass);
-            if let Some(form) = block(self.form, number).filter(|_| fits) {
-                match self.block(&form, number, operator)? {
-                    Ok(levels) => {
-                        blocks.push(FieldBlock { name, part: self.on.dofs_of(number), levels });
-                    }
-                    Err(unsuited) => return Ok(Err(unsuited)),
-                }
+            let own = if let Some(mut form) = block(self.form, number).filter(|_| fits) {
+                // A relative degree lets each level choose its own.
+                form.fields[0].space = Space::H1(Degree::Relative(0));
+                BlockForm::Multigrid(form)
             } else if let Some(FieldPreconditioner::Multigrid(_)) = asked {
-                return Ok(Err(MultigridError::NoBlock { field: name }));
+                return Err(MultigridError::NoBlock { field: name });
             } else if let Some(form) = complement(self.form, number) {
-                masses.push(self.mass(&form, number, operator)?);
+                BlockForm::Mass(form)
             } else {
-                return Ok(Err(MultigridError::Block { field: name }));
-            }
+                return Err(MultigridError::Block { field: name });
+            };
+            all.push((number, own));
         }
-        if blocks.is_empty() {
-            return Ok(Err(MultigridError::Block { field: self.form.fields[0].name.clone() }));
+        let has_levels = all.iter().any(|(_, form)| matches!(form, BlockForm::Multigrid(_)));
+        match has_levels {
+            true => Ok(all),
+            false => Err(MultigridError::Block { field: self.form.fields[0].name.clone() }),
         }
-        Ok(Ok(Box::new(BlockPreconditioner::new(blocks, masses))))
     }
 
-    /// Builds the levels of one field's diagonal block.
+    /// Returns the elements, the discretisation and the settings of the levels of one field's diagonal block.
     fn block(
         &self,
         form: &PointForm,
         number: usize,
-        operator: &Operator,
-    ) -> Result<Result<crate::solve::Multigrid, MultigridError>, RunError> {
-        let mut form = form.clone();
-        // A relative degree lets each level choose its own.
-        form.fields[0].space = Space::H1(Degree::Relative(0));
-        let elements = self.elements_of(number);
-        let on = self.restricted(&form, vec![self.on.fields[number].clone()])?;
-        HierarchyInput { form: &form, elements: &elements, on: &on, ..*self }
-            .levels(operator, self.settings.of_field(&self.form.fields[number].name))
+    ) -> Result<(Elements, Arc<Discretisation>, LevelSettings), RunError> {
+        let on = self.restricted(form, vec![self.on.fields[number].clone()])?;
+        let settings = self.settings.of_field(&self.form.fields[number].name);
+        Ok((self.elements_of(number), on, settings))
     }
 
     /// Returns the elements of one field.
@@ -93,26 +162,34 @@ impl HierarchyInput<'_> {
         }
     }
 
-    /// Builds the mass that stands for a field's Schur complement: on this field, unless its weight depends on the state
-    /// of other fields.
+    /// Returns the form, the elements and the discretisation of a mass: on its own field, unless its weight depends on the
+    /// state of other fields.
+    fn mass_form(
+        &self,
+        form: PointForm,
+        number: usize,
+    ) -> Result<(PointForm, Elements, Arc<Discretisation>), RunError> {
+        let (form, elements, fields) = match block(&form, number) {
+            Some(own) => (own, self.elements_of(number), vec![self.on.fields[number].clone()]),
+            None => (form, self.elements.clone(), self.on.fields.clone()),
+        };
+        let on = self.restricted(&form, fields)?;
+        Ok((form, elements, on))
+    }
+
+    /// Builds the mass that stands for a field's Schur complement.
     fn mass(
         &self,
-        form: &PointForm,
+        form: PointForm,
         number: usize,
         operator: &Operator,
     ) -> Result<SchurMass, RunError> {
-        let (own, all) = (block(form, number), self.elements);
-        let (form, elements, fields) = match &own {
-            Some(own) => (own, self.elements_of(number), vec![self.on.fields[number].clone()]),
-            None => (form, all.clone(), self.on.fields.clone()),
-        };
-        let on = self.restricted(form, fields)?;
-        let (tasks, params) = ([Task::Action, Task::Diagonal], &self.parameters.values);
-        let table_cache = operator.table_cache();
+        let (form, elements, on) = self.mass_form(form, number)?;
+        let (params, table_cache) = (&self.parameters.values, operator.table_cache());
         let (mass, _) =
-            compile_for(form, &elements, &on, params, &tasks, self.platform, table_cache)?;
+            compile_for(&form, &elements, &on, params, &MASS_TASKS, self.platform, table_cache)?;
         let like = mass.zeros();
-        let condition = match all.fields[number].degree() {
+        let condition = match self.elements.fields[number].degree() {
             0 => 1.0,
             _ => MASS.powi(self.on.mesh.dim() as i32),
         };

@@ -14,7 +14,7 @@ use kernels_gen::plan::{Elements, Task};
 impl HierarchyInput<'_> {
     /// Returns the kernels of the levels of the only field, of their transfers and of the coarse-grid solver, in the
     /// order of their use. Coarser meshes are assumed to be like the finest one.
-    pub(in crate::problem) fn requests(
+    pub(super) fn level_requests(
         &self,
         settings: LevelSettings,
     ) -> Result<Vec<KernelRequest>, RunError> {
@@ -30,6 +30,7 @@ impl HierarchyInput<'_> {
             deferred: Vec::new(),
             needs_deferred: false,
             target: self.target(),
+            device: self.platform.device.clone(),
         };
         let level = |elements: Elements| request(self.form, elements, &SMOOTHED);
         let transfer = |coarse: &Elements, rule| {

@@ -14,6 +14,7 @@
 //! ([`Partition::before`]). Every order that respects this gives the same bits.
 
 use crate::mesh::Mesh;
+use crate::support::parallel::*;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -68,17 +69,21 @@ impl Partition {
         for (position, &chunk) in order.iter().enumerate() {
             place[chunk] = position as u32;
         }
-        let adjacent = |chunk: usize, keep: &dyn Fn(u32, u32) -> bool| -> Vec<u32> {
-            let places = neighbours[chunk].iter().map(|&other| place[other as usize]);
-            let mut kept: Vec<u32> = places.filter(|&other| keep(other, place[chunk])).collect();
-            kept.sort_unstable();
-            kept
+        let adjacent = |keep: &(dyn Fn(u32, u32) -> bool + Sync)| -> Vec<Vec<u32>> {
+            let of_chunk = |&chunk: &usize| {
+                let places = neighbours[chunk].iter().map(|&other| place[other as usize]);
+                let kept = places.filter(|&other| keep(other, place[chunk]));
+                let mut kept: Vec<u32> = kept.collect();
+                kept.sort_unstable();
+                kept
+            };
+            order.par_iter().map(of_chunk).listed()
         };
         Self {
             outer: outer.iter().filter(|outer| **outer).count(),
             parts: None,
-            before: order.iter().map(|&chunk| adjacent(chunk, &|a, b| a < b)).collect(),
-            after: order.iter().map(|&chunk| adjacent(chunk, &|a, b| a > b)).collect(),
+            before: adjacent(&|a, b| a < b),
+            after: adjacent(&|a, b| a > b),
             colours: colour_ranges(&order, &colours),
             chunks: order
                 .iter()
@@ -191,8 +196,15 @@ fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
 }
 
 /// Returns for each chunk the other chunks that share a vertex with it.
-fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<u32>> {
-    let mut sets = vec![BTreeSet::new(); n_chunks];
+fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<Vec<u32>> {
+    let mut lists = vec![Vec::new(); n_chunks];
+    // Chunks have few neighbours: a list is searched faster than a set.
+    let mut enter = |chunk: u32, other: u32| {
+        let list: &mut Vec<u32> = &mut lists[chunk as usize];
+        if !list.contains(&other) {
+            list.push(other);
+        }
+    };
     let connectivity = mesh.connectivity();
     let n_vertices = connectivity.n_vertices();
     // Chunks of a vertex appear in ascending order: the first is stored, further ones as pairs.
@@ -219,16 +231,16 @@ fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<
         let start = first[group[0].0 as usize];
         for (i, &(_, chunk)) in group.iter().enumerate() {
             for other in std::iter::once(start).chain(group[..i].iter().map(|pair| pair.1)) {
-                sets[chunk as usize].insert(other);
-                sets[other as usize].insert(chunk);
+                enter(chunk, other);
+                enter(other, chunk);
             }
         }
     }
-    sets
+    lists
 }
 
 /// Colours a graph greedily by saturation degree (Brélaz); ties go to the node with more neighbours, then to the first.
-fn colour(neighbours: &[BTreeSet<u32>]) -> Vec<usize> {
+fn colour(neighbours: &[Vec<u32>]) -> Vec<usize> {
     let n = neighbours.len();
     let mut colours = vec![usize::MAX; n];
     let mut seen: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); n];

@@ -56,6 +56,25 @@ pub trait LinearOperator {
         self.apply(x, y)?;
         Ok(x.dot_later(y))
     }
+
+    /// Computes y = A x for ‖x‖ = `norm`, and lends it to `take` as a multiple of a vector, which may have another
+    /// precision. An operator without its own result has it in `work`.
+    ///
+    /// # Errors
+    ///
+    /// As for [`LinearOperator::apply`].
+    fn apply_lending(
+        &self,
+        x: &Vector,
+        _norm: f64,
+        work: &mut Option<Vector>,
+        take: &mut dyn FnMut(f64, &Vector),
+    ) -> Result<(), OperatorError> {
+        let y = work.get_or_insert_with(|| x.like());
+        self.apply(x, y)?;
+        take(1.0, y);
+        Ok(())
+    }
 }
 
 /// Application of an operator, or of its sparse part.

@@ -16,6 +16,7 @@ mod device_iterations;
 pub(crate) mod multi_vector;
 mod norm;
 mod operations;
+mod scaled;
 
 use crate::support::random::{random_entries, random_signs};
 pub use device_iterations::DeviceIterations;

@@ -55,6 +55,24 @@ pub trait Approximation: Send + Sync {
         self.apply_inverse(j, r, z)
     }
 
+    /// Computes z ≈ J⁻¹ r as [`LinearOperator::apply_lending`] does; symmetric and positive definite if J is.
+    ///
+    /// # Errors
+    ///
+    /// As [`Approximation::apply_inverse`].
+    fn lend_inverse(
+        &self,
+        j: &dyn LinearOperator,
+        (r, _norm): (&Vector, f64),
+        work: &mut Option<Vector>,
+        take: &mut dyn FnMut(f64, &Vector),
+    ) -> Result<(), OperatorError> {
+        let z = work.get_or_insert_with(|| r.like());
+        self.apply_inverse(j, r, z)?;
+        take(1.0, z);
+        Ok(())
+    }
+
     /// Computes an initial guess x ≈ J⁻¹ b from coarser levels; returns false, with x unchanged, if there are none.
     ///
     /// # Errors
@@ -90,6 +108,22 @@ impl LinearOperator for ApproximateInverse<'_> {
             true => self.approximation.apply_inverse(self.jacobian, r, z),
             false => self.approximation.apply_unsymmetric_inverse(self.jacobian, r, z),
         }
+    }
+
+    fn apply_lending(
+        &self,
+        r: &Vector,
+        norm: f64,
+        work: &mut Option<Vector>,
+        take: &mut dyn FnMut(f64, &Vector),
+    ) -> Result<(), OperatorError> {
+        if self.symmetric {
+            return self.approximation.lend_inverse(self.jacobian, (r, norm), work, take);
+        }
+        let z = work.get_or_insert_with(|| r.like());
+        self.apply(r, z)?;
+        take(1.0, z);
+        Ok(())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Preconditioned conjugate gradient method (Hestenes and Stiefel) for symmetric positive definite operators.
 //!
 //! Besides the operator, an iteration takes one dot product and two fused passes: x += α p, r −= α q with both products
-//! of r; and p = M⁻¹r + β p.
+//! of r; and p = M⁻¹r + β p. An M that is an operator adds one pass, for its products. M⁻¹r stays in the preconditioner's
+//! own vector and precision, if it has one.
 //!
 //! A device processes [`batches`] of iterations on its own if the operators run there without host synchronisation.
 //! Otherwise the host synchronises once per iteration, after the first of these passes. That pass computes α on the
@@ -16,6 +17,7 @@ use super::{
 };
 use crate::algebra::vector::{CgStep, Vector};
 use batches::IterationBatches;
+use std::sync::Arc;
 
 /// Solves A x = b from the given `x`.
 ///
@@ -33,11 +35,32 @@ pub fn cg(
     settings: CgSettings,
     observe: Observer<'_>,
 ) -> Result<Report, OperatorError> {
+    cg_with(&mut None, a, b, x, preconditioner, settings, observe)
+}
+
+/// Solves like [`cg`], with work vectors that are left for later solves. Those of a device are not: its memory is
+/// scarcer.
+pub(super) fn cg_with(
+    work: &mut Option<WorkVectors>,
+    a: &dyn LinearOperator,
+    b: &Vector,
+    x: &mut Vector,
+    preconditioner: Preconditioner<'_>,
+    settings: CgSettings,
+    observe: Observer<'_>,
+) -> Result<Report, OperatorError> {
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
-    stopping::solve("cg", b, x, settings, observe, |b, x, criterion, observe, history| {
-        let system = PreconditionedSystem { a, preconditioner };
-        iterate(system, b, x, criterion, settings.max_iterations, observe, history)
-    })
+    work.take_if(|work| !work.suits(b));
+    let kept = &mut *work;
+    let report =
+        stopping::solve("cg", b, x, settings, observe, |b, x, criterion, observe, history| {
+            let system = PreconditionedSystem { a, preconditioner };
+            let work = kept.get_or_insert_with(|| WorkVectors::new(b));
+            work.z.take_if(|_| !matches!(preconditioner, Preconditioner::Operator(_)));
+            iterate(system, work, b, x, criterion, settings.max_iterations, observe, history)
+        });
+    work.take_if(|work| work.r.array().is_some());
+    report
 }
 
 /// Operator and preconditioner.
@@ -48,21 +71,55 @@ struct PreconditionedSystem<'a> {
 }
 
 /// Work vectors.
-struct WorkVectors {
+pub(super) struct WorkVectors {
     /// Residual.
     r: Vector,
     /// Search direction.
     p: Vector,
     /// A p.
     q: Vector,
-    /// M⁻¹ r, if M is an operator.
+    /// M⁻¹ r, if M is an operator without a vector for it.
     z: Option<Vector>,
 }
 
 impl WorkVectors {
-    /// Computes p = M⁻¹ r and returns r·p.
-    fn restart(&mut self, preconditioner: Preconditioner<'_>) -> Result<f64, OperatorError> {
-        preconditioner.apply(&self.r, &mut self.p)?;
+    fn new(b: &Vector) -> Self {
+        Self { r: b.like(), p: b.like(), q: b.like(), z: None }
+    }
+
+    /// Returns whether the vectors are like `b`.
+    fn suits(&self, b: &Vector) -> bool {
+        let place = |vector: &Vector| vector.array().map(|(own, _)| Arc::as_ptr(own));
+        let sharing = |vector: &Vector| vector.sharing().map(Arc::as_ptr);
+        let of = |vector: &Vector| (vector.len(), vector.precision(), vector.numbering());
+        let all = |vector: &Vector| (of(vector), place(vector), sharing(vector));
+        all(&self.r) == all(b) && self.q.len() == b.len()
+    }
+
+    /// Takes a vector out, of undefined entries.
+    pub(super) fn take_spare(&mut self) -> Vector {
+        std::mem::replace(&mut self.q, Vector::zeros(0, self.r.precision()))
+    }
+
+    /// Takes it back.
+    pub(super) fn put_spare(&mut self, spare: Vector) {
+        self.q = spare;
+    }
+
+    /// Computes p = M⁻¹ r and returns r·p; `norm` is ‖r‖.
+    fn restart(
+        &mut self,
+        preconditioner: Preconditioner<'_>,
+        norm: f64,
+    ) -> Result<f64, OperatorError> {
+        let Self { r, p, z, .. } = self;
+        match preconditioner {
+            Preconditioner::Operator(operator) => {
+                let range = 0..r.len();
+                operator.apply_lending(r, norm, z, &mut |a, z| p.put_part(a, z, range.clone()))?;
+            }
+            _ => preconditioner.apply(r, p)?,
+        }
         Ok(self.r.dot(&self.p))
     }
 
@@ -85,22 +142,27 @@ impl WorkVectors {
         &mut self,
         preconditioner: Preconditioner<'_>,
         rz: f64,
-        CgStep { curvature, weighted, .. }: CgStep,
+        CgStep { curvature, square, weighted }: CgStep,
     ) -> Result<f64, OperatorError> {
-        let Some(z) = &mut self.z else {
+        let Self { r, p, q, z } = self;
+        let Preconditioner::Operator(operator) = preconditioner else {
             let inverse = preconditioner.inverse_diagonal();
-            self.p.advance(weighted / rz, &self.r, inverse);
+            p.advance(weighted / rz, r, inverse);
             return Ok(weighted);
         };
-        preconditioner.apply(&self.r, z)?;
-        let next = self.r.dot(z);
-        self.p.axpby(1.0, z, -z.dot(&self.q) / curvature);
+        let mut next = f64::NAN;
+        operator.apply_lending(r, square.sqrt(), z, &mut |a, z| {
+            let [own, change] = r.products_with(a, z, q);
+            next = own;
+            p.advance_with(a, z, -change / curvature);
+        })?;
         Ok(next)
     }
 }
 
 fn iterate(
     system: PreconditionedSystem<'_>,
+    work: &mut WorkVectors,
     b: &Vector,
     x: &mut Vector,
     criterion: StoppingCriterion,
@@ -109,12 +171,6 @@ fn iterate(
     history: &mut Vec<f64>,
 ) -> Result<Outcome, OperatorError> {
     let PreconditionedSystem { a, preconditioner } = system;
-    let mut work = WorkVectors {
-        r: b.like(),
-        p: b.like(),
-        q: b.like(),
-        z: matches!(preconditioner, Preconditioner::Operator(_)).then(|| b.like()),
-    };
     let mut norm = residual(a, b, x, &mut work.r)?;
     history.push(norm);
     if !norm.is_finite() {
@@ -123,7 +179,7 @@ fn iterate(
     if norm <= criterion.asked {
         return Ok(Outcome::Converged);
     }
-    let mut rz = work.restart(preconditioner)?;
+    let mut rz = work.restart(preconditioner, norm)?;
     let mut batches = IterationBatches::new(system, b, criterion.claim())?;
     if let Some(batches) = &mut batches {
         batches.start(rz)?;
@@ -139,7 +195,7 @@ fn iterate(
             Some(batches) => {
                 // Not beyond the iteration at which the host may have to end the solve.
                 let end = max_iterations.min((best_at.max(looked_at) + PATIENCE).max(iteration));
-                batches.next(system, &mut work, x, history, end - iteration + 1)?
+                batches.next(system, work, x, history, end - iteration + 1)?
             }
             None => work.step(system, x, rz)?,
         };
@@ -171,7 +227,7 @@ fn iterate(
                 return Ok(outcome);
             }
             (best, best_at, last_true) = (norm, iteration, norm);
-            rz = work.restart(preconditioner)?;
+            rz = work.restart(preconditioner, norm)?;
             if let Some(batches) = &mut batches {
                 batches.start(rz)?;
             }

@@ -1,13 +1,14 @@
 //! Linear solver dispatch for a Newton step or a linear problem: J(u) δ = −R(u), with solver fallbacks.
 
+use super::cg::{WorkVectors, cg_with};
 use super::condensation::CondensedSystem;
 use super::direct::DirectSolver;
 use super::local_dofs::BlockInverse;
 use super::scale::BalanceWeights;
 use super::{
     ApproximateInverse, Approximation, CgSettings, GmresSettings, LinearOperator, NonlinearSystem,
-    NullSpace, Observer, OperatorError, Outcome, Preconditioner, Report, bicgstab, cg, fgmres,
-    gmres, minres,
+    NullSpace, Observer, OperatorError, Outcome, Preconditioner, Report, bicgstab, fgmres, gmres,
+    minres,
 };
 use crate::algebra::vector::Vector;
 use crate::support::random::random_signs;
@@ -126,6 +127,10 @@ enum ApproximationFailure {
 pub(super) struct LinearSolver {
     /// δ.
     pub(super) delta: Vector,
+    /// Residual of an affine system, between solves.
+    pub(super) residual: Option<Vector>,
+    /// Work vectors of CG, once a solve has taken them.
+    work: Option<WorkVectors>,
     /// D⁻¹, once a solve has taken it as a preconditioner.
     inverse: Option<Vector>,
     linear: LinearOptions,
@@ -160,6 +165,8 @@ impl LinearSolver {
     pub(super) fn new(u: &Vector, linear: LinearOptions) -> Self {
         Self {
             delta: u.like(),
+            residual: None,
+            work: None,
             inverse: None,
             linear,
             direct: None,
@@ -404,6 +411,18 @@ impl LinearSolver {
         }
     }
 
+    /// Returns a vector like `u` of undefined entries; work vectors of a solve that is over serve as such.
+    pub(super) fn take_spare(&mut self, u: &Vector) -> Vector {
+        self.work.as_mut().map_or_else(|| u.like(), WorkVectors::take_spare)
+    }
+
+    /// Takes it back before the next solve.
+    pub(super) fn put_spare(&mut self, spare: Vector) {
+        if let Some(work) = &mut self.work {
+            work.put_spare(spare);
+        }
+    }
+
     /// Treats an existing approximation and weights as those of another system.
     pub(super) fn begin(&mut self) {
         (self.gained, self.balance) = (None, None);
@@ -432,12 +451,13 @@ impl LinearSolver {
         let symmetric = matches!(solver, InnerSolver::Cg | InnerSolver::Minres);
         let inverse = ApproximateInverse { approximation, jacobian, symmetric };
         let own = Preconditioner::Operator(&inverse);
-        let (delta, balance) = (&mut self.delta, self.balance.as_ref());
+        let (delta, work) = (&mut self.delta, &mut self.work);
+        let balance = self.balance.as_ref();
         if solver == InnerSolver::Cg {
             approximation.start(rhs, delta)?;
         }
         let method = (solver, self.linear.restart);
-        let report = krylov(balance, method, jacobian, rhs, delta, own, settings, observe)?;
+        let report = krylov(balance, work, method, jacobian, rhs, delta, own, settings, observe)?;
         Ok(match report.outcome {
             Outcome::Stagnated
             | Outcome::BrokeDown
@@ -486,9 +506,9 @@ impl LinearSolver {
             inverse.invert();
             let own = preconditioner(inverse, linear);
             let (method, balance) = ((InnerSolver::Cg, linear.restart), self.balance.as_ref());
-            let delta = &mut self.delta;
+            let (delta, work) = (&mut self.delta, &mut self.work);
             let report =
-                krylov(balance, method, jacobian, rhs, delta, own, settings, &mut *observe)?;
+                krylov(balance, work, method, jacobian, rhs, delta, own, settings, &mut *observe)?;
             let indefinite = matches!(report.outcome, Outcome::Indefinite { .. });
             let factors = self.linear.factors != DirectFallback::Never;
             if self.linear.solver == InnerSolver::Cg || !indefinite || factors {
@@ -506,12 +526,14 @@ impl LinearSolver {
             positive_inverse(jacobian, inverse)?;
         }
         let (delta, jacobi) = (&mut self.delta, preconditioner(inverse, self.linear));
+        let work = &mut self.work;
         let solver = match self.linear.solver {
             InnerSolver::Automatic => InnerSolver::Gmres,
             solver => solver.iterating(system.symmetric(), false),
         };
         let (method, balance) = ((solver, self.linear.restart), self.balance.as_ref());
-        let mut report = krylov(balance, method, jacobian, rhs, delta, jacobi, settings, observe)?;
+        let mut report =
+            krylov(balance, work, method, jacobian, rhs, delta, jacobi, settings, observe)?;
         tried.iter().for_each(|tried| report.note_failure(tried, None));
         Ok(report)
     }
@@ -521,6 +543,7 @@ impl LinearSolver {
 /// defines a weighted norm in which the equations of all fields have equal size.
 fn krylov(
     balance: Option<&BalanceWeights>,
+    work: &mut Option<WorkVectors>,
     (solver, restart): (InnerSolver, usize),
     jacobian: &dyn LinearOperator,
     rhs: &Vector,
@@ -534,7 +557,7 @@ fn krylov(
         let (rhs, mut x) = (balance.of(rhs), balance.inverse_of(delta));
         let (method, own) = ((solver, restart), Preconditioner::Operator(&inverse));
         let settings = CgSettings { atol: settings.atol / balance.lift, ..settings };
-        let report = krylov(None, method, &operator, &rhs, &mut x, own, settings, observe)?;
+        let report = krylov(None, work, method, &operator, &rhs, &mut x, own, settings, observe)?;
         *delta = balance.of(&x);
         return Ok(report);
     }
@@ -542,7 +565,7 @@ fn krylov(
     let CgSettings { rtol, atol, max_iterations, strict } = settings;
     let cycles = GmresSettings { rtol, atol, max_iterations, restart, strict };
     match solver {
-        InnerSolver::Cg => cg(jacobian, rhs, delta, own, settings, observe),
+        InnerSolver::Cg => cg_with(work, jacobian, rhs, delta, own, settings, observe),
         InnerSolver::Minres => minres(jacobian, rhs, delta, own, settings, observe),
         InnerSolver::Bicgstab => bicgstab(jacobian, rhs, delta, own, settings, observe),
         InnerSolver::Fgmres => fgmres(jacobian, rhs, delta, own, cycles, observe),

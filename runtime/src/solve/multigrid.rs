@@ -416,9 +416,20 @@ impl Multigrid {
         part: Range<usize>,
         norm: f64,
     ) -> Result<(), OperatorError> {
+        self.lend_part(r, part.clone(), norm, &mut |factor, x| z.put_part(factor, x, part.clone()))
+    }
+
+    /// Does the same, and lends the result in the finest level's precision, with its factor.
+    fn lend_part(
+        &self,
+        r: &Vector,
+        part: Range<usize>,
+        norm: f64,
+        take: &mut dyn FnMut(f64, &Vector),
+    ) -> Result<(), OperatorError> {
         let scale = self.scale(norm);
         self.at(0, |b, _| {
-            b.take_part(scale, r, part.clone());
+            b.take_part(scale, r, part);
             Ok(())
         })?;
         self.whole()?;
@@ -426,7 +437,7 @@ impl Multigrid {
             self.applications.fetch_add(2 * self.steps, Ordering::Relaxed);
         }
         self.at(0, |_, x| {
-            z.put_part(1.0 / scale, x, part);
+            take(1.0 / scale, x);
             Ok(())
         })
     }
@@ -540,6 +551,22 @@ impl Approximation for Multigrid {
         z: &mut Vector,
     ) -> Result<(), OperatorError> {
         self.apply_part(r, z, 0..r.len(), r.norm())
+    }
+
+    fn lend_inverse(
+        &self,
+        _j: &dyn LinearOperator,
+        (r, norm): (&Vector, f64),
+        work: &mut Option<Vector>,
+        take: &mut dyn FnMut(f64, &Vector),
+    ) -> Result<(), OperatorError> {
+        if r.array().is_some() {
+            let z = work.get_or_insert_with(|| r.like());
+            self.apply_part(r, z, 0..r.len(), norm)?;
+            take(1.0, z);
+            return Ok(());
+        }
+        self.lend_part(r, 0..r.len(), norm, take)
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {

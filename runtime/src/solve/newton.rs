@@ -250,13 +250,6 @@ impl AffineSolver {
     }
 }
 
-/// Returns −r.
-fn negative(r: &Vector) -> Vector {
-    let mut negative = r.clone();
-    negative.scale(-1.0);
-    negative
-}
-
 fn solve_with(
     direction: &mut LinearSolver,
     system: &mut dyn NonlinearSystem,
@@ -266,11 +259,13 @@ fn solve_with(
 ) -> Result<Report, OperatorError> {
     let start = Instant::now();
     direction.begin();
-    let mut r = u.like();
+    let mut r = direction.residual.take().unwrap_or_else(|| u.like());
     system.residual(u, &mut r)?;
     let mut convergence =
         in_step("convergence check", || ConvergenceCheck::new(system, settings.rtol, &r));
-    let mut report = direction.solve(system, u, &negative(&r), settings, observe)?;
+    r.scale(-1.0);
+    let mut report = direction.solve(system, u, &r, settings, observe)?;
+    r.scale(-1.0);
     let target = report.target;
     for pass in 1.. {
         if !matches!(report.outcome, Outcome::NotFinite | Outcome::Overflow) {
@@ -281,12 +276,13 @@ fn solve_with(
             report.outcome = convergence.settled(system, (u, &r), report.outcome, balanced)?;
             break;
         }
-        let mut after = u.like();
+        let mut after = direction.take_spare(u);
         system.residual(u, &mut after)?;
         let left = after.norm();
         let claimed = SLACK * target.max(report.residual());
         report.history.last_mut().into_iter().for_each(|last| *last = left);
         if left <= settings.atol {
+            direction.put_spare(after);
             break;
         }
         // The balance is that of the solve that has just ended.
@@ -299,10 +295,12 @@ fn solve_with(
         if kept && (reason.is_none() || pass > AGAIN) {
             let checked = || convergence.settled(system, (u, &after), report.outcome, true);
             report.outcome = in_step("convergence check", checked)?;
+            direction.put_spare(after);
             break;
         }
         if pass > AGAIN || !left.is_finite() {
             report.outcome = Outcome::Stagnated;
+            direction.put_spare(after);
             break;
         }
         let mut next = settings;
@@ -316,15 +314,18 @@ fn solve_with(
         let mut counted = |progress: Progress| {
             observe(Progress { iteration: iterations + progress.iteration, ..progress })
         };
-        let next = direction.solve(system, &before, &negative(&after), next, &mut counted)?;
+        direction.put_spare(std::mem::replace(&mut r, after));
+        r.scale(-1.0);
+        let next = direction.solve(system, &before, &r, next, &mut counted)?;
+        r.scale(-1.0);
         let history = std::mem::take(&mut report.history);
         report = Report {
             iterations: iterations + next.iterations,
             history: [history, next.history].concat(),
             ..next
         };
-        r = after;
     }
+    direction.residual = Some(r);
     report.target = target;
     in_step("mean values", || system.complete(u))?;
     report.note_rounding();

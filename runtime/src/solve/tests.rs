@@ -116,6 +116,91 @@ fn cg_takes_an_operator_as_preconditioner() {
     assert!(one.abs_diff(other) <= 1, "{one} and {other} iterations");
 }
 
+/// A diagonal that rounds its result to single precision, in other units.
+struct RoundedDiagonal {
+    inverse: Vector,
+    lends: bool,
+}
+
+impl RoundedDiagonal {
+    /// Returns 8 D⁻¹ x.
+    fn rounded(&self, x: &Vector) -> Vector {
+        let mut y = x.clone();
+        y.multiply(&self.inverse);
+        y.scale(8.0);
+        Vector::from_slice(&y.to_vec(), Precision::F32)
+    }
+}
+
+impl LinearOperator for RoundedDiagonal {
+    fn size(&self) -> usize {
+        self.inverse.len()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        y.put_part(0.125, &self.rounded(x), 0..x.len());
+        Ok(())
+    }
+
+    fn apply_lending(
+        &self,
+        x: &Vector,
+        norm: f64,
+        work: &mut Option<Vector>,
+        take: &mut dyn FnMut(f64, &Vector),
+    ) -> Result<(), OperatorError> {
+        assert_eq!(norm, x.norm(), "the norm is that of the residual");
+        if self.lends {
+            take(0.125, &self.rounded(x));
+            return Ok(());
+        }
+        let y = work.get_or_insert_with(|| x.like());
+        self.apply(x, y)?;
+        take(1.0, y);
+        Ok(())
+    }
+}
+
+/// A result that is lent in single precision gives the bits of one that is copied.
+#[test]
+fn cg_takes_results_in_the_precision_of_the_preconditioner() {
+    let a = stiff(40);
+    let b = Vector::from_slice(&wave(40), Precision::F64);
+    let run = |lends| {
+        let inverse = a.inverse_diagonal(Precision::F64);
+        let operator = RoundedDiagonal { inverse, lends };
+        let (mut x, own) = (b.like(), Preconditioner::Operator(&operator));
+        let report = cg(&a, &b, &mut x, own, CgSettings::default(), &mut silent);
+        (x.to_vec(), report.expect("applies").converged().expect("converges").history)
+    };
+    assert_eq!(run(true), run(false));
+}
+
+/// Work vectors of earlier solves, of other sizes and with other preconditioners, change nothing.
+#[test]
+fn cg_reuses_work_vectors() {
+    let mut work = None;
+    for n in [40, 40, 60, 60] {
+        let a = stiff(n);
+        let b = Vector::from_slice(&wave(n), Precision::F64);
+        let inverse = a.inverse_diagonal(Precision::F64);
+        let operator = RoundedDiagonal { inverse: inverse.clone(), lends: false };
+        for own in [
+            Preconditioner::Operator(&operator),
+            Preconditioner::Jacobi(&inverse),
+            Preconditioner::Identity,
+        ] {
+            let (mut x, mut alone) = (b.like(), b.like());
+            let settings = CgSettings::default();
+            let kept = cg::cg_with(&mut work, &a, &b, &mut x, own, settings, &mut silent);
+            let expected = cg(&a, &b, &mut alone, own, settings, &mut silent);
+            let histories = [kept, expected].map(|report| report.expect("applies").history);
+            assert_eq!(histories[0], histories[1]);
+            assert_eq!(x.to_vec(), alone.to_vec());
+        }
+    }
+}
+
 #[test]
 fn cg_in_single_precision_reaches_what_it_can_and_says_when_it_cannot() {
     let a = stiff(30);

@@ -10,6 +10,7 @@
 
 mod blocks;
 mod coarse_solver;
+mod coarser_levels;
 mod kernels;
 pub mod matrices;
 mod redundant_factors;
@@ -20,22 +21,22 @@ pub mod transfer;
 
 use super::RunError;
 use super::kernels::compile_for;
-use super::plan::{HierarchySettings, LevelSettings, MULTIGRID_STOPS, halved};
+use super::plan::{HierarchySettings, LevelSettings};
 use super::platform::Platform;
-use super::prescribed::{FinerLevel, PrescribedData};
+use super::prescribed::PrescribedData;
 use super::structural_null_space::in_any;
 use crate::algebra::vector::{Precision, Vector};
 use crate::device::DeviceError;
 use crate::kernels::compile::Target;
-use crate::mesh::{CoarsenedMesh, Mesh};
+use crate::mesh::CoarsenedMesh;
 use crate::operator::{Operator, TableCache};
-use crate::processes::any;
 use crate::solve::{CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, MultigridLevel};
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
-use crate::support::timers::{in_step, seconds_of_kernels, step};
+use crate::support::timers::{seconds_of_kernels, step};
 use coarse_solver::CoarseSolver;
+use coarser_levels::{CoarserLevel, CoarserLevels};
 use fem_dsl::point::{Node, PointForm};
 use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
@@ -120,13 +121,6 @@ impl UnlinkedLevel {
     }
 }
 
-/// Discretisation of the next level, with the coarser mesh if it is on one.
-struct CoarserLevel {
-    elements: Elements,
-    on: Discretisation,
-    coarser: Option<CoarsenedMesh>,
-}
-
 impl HierarchyInput<'_> {
     /// Checks that the form allows multigrid levels.
     ///
@@ -195,28 +189,36 @@ impl HierarchyInput<'_> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
+        rayon::in_place_scope(|scope| {
+            self.link_levels(operator, settings, &CoarserLevels::begin(self, settings, scope))
+        })
+    }
+
+    /// Builds the operators of the levels and their transfers.
+    fn link_levels(
+        &self,
+        operator: &Operator,
+        settings: LevelSettings,
+        coarser: &CoarserLevels<'_>,
+    ) -> Result<Result<Multigrid, MultigridError>, RunError> {
         let (start, before) = (Instant::now(), seconds_of_kernels());
         let _said = doing("setting up multigrid levels");
         let own = (self.elements.clone(), Arc::clone(self.on));
         let mut made = self.level(own, operator.table_cache().without_reals())?;
         let mut levels = Vec::new();
-        let below = |made: &UnlinkedLevel| match settings.is_algebraic {
-            true => Ok(None),
-            false => in_step("coarser spaces", || self.below(&made.on, &made.elements)),
-        };
-        let mut under = below(&made)?;
-        while let Some(CoarserLevel { elements, on, coarser }) = under.take() {
-            let mut next = self.level((elements, Arc::new(on)), TableCache::default())?;
+        let mut under = coarser.next(&made)?;
+        while let Some(CoarserLevel { elements, on, coarsened }) = under.take() {
+            let mut next = self.level((elements, on), TableCache::default())?;
             let linking = step("transfers");
-            let path = match &coarser {
-                Some(coarser) => self.path_between(&made, &next, coarser)?,
+            let path = match &coarsened {
+                Some(coarsened) => self.path_between(&made, &next, coarsened)?,
                 None => self.path(&made, &next)?,
             };
             drop(linking);
             let part = next.on.mesh.cut().is_some();
             let small = part && is_small(next.on.dofs_in_all(), self.platform.device.as_ref());
             if !small {
-                under = below(&next)?;
+                under = coarser.next(&next)?;
             }
             let like = made.operator.zeros();
             let path: Box<dyn GridTransfer> = if part && under.is_none() {
@@ -225,7 +227,7 @@ impl HierarchyInput<'_> {
                     return Ok(Err(MultigridError::Data));
                 };
                 next = whole;
-                under = below(&next)?;
+                under = coarser.next(&next)?;
                 Box::new(path)
             } else {
                 Box::new(path)
@@ -253,43 +255,6 @@ impl HierarchyInput<'_> {
         let kernels = seconds_of_kernels() - before;
         let seconds = (start.elapsed().as_secs_f64() - kernels).max(0.0);
         Ok(Ok(levels.recorded().made_in(seconds)))
-    }
-
-    /// Discretises the next coarser level: half the degree, rounded up, then coarser meshes while these exist and pay
-    /// off.
-    fn below(
-        &self,
-        on: &Discretisation,
-        elements: &Elements,
-    ) -> Result<Option<CoarserLevel>, RunError> {
-        let at = |mesh: &Arc<Mesh>, k, coarser| {
-            let above = Some(FinerLevel { on, coarser });
-            self.prescribed.at(self.form, Arc::clone(mesh), k, self.parameters, above)
-        };
-        let (degree, k) = (elements.fields[0].degree(), elements.degree);
-        if degree > 1 {
-            let Some(lower) = k.checked_sub(degree - halved(degree)) else { return Ok(None) };
-            let found = at(&on.mesh, lower, None)?;
-            // The form may fix the degree, so that it does not decrease.
-            let found = found.filter(|(elements, _)| elements.fields[0].degree() < degree);
-            return Ok(found.map(|(elements, on)| CoarserLevel { elements, on, coarser: None }));
-        }
-        if on.dofs_in_all() <= MULTIGRID_STOPS {
-            return Ok(None);
-        }
-        // Refined subdomains are coarsened without communication.
-        let coarser = in_step("coarser mesh", || on.mesh.coarsened()).ok();
-        let cut = on.mesh.cut();
-        if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
-            return Ok(None);
-        }
-        let Some(coarser) = coarser else { return Ok(None) };
-        // Data may have no value at points of the coarser mesh; this, too, ends the hierarchy.
-        let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
-        if cut.is_some_and(|cut| any(&**cut.group(), found.is_none())) {
-            return Ok(None);
-        }
-        Ok(found.map(|(elements, on)| CoarserLevel { elements, on, coarser: Some(coarser) }))
     }
 
     /// Returns the target, device and shared tables of transfer kernels, which run on the cells of `own`.

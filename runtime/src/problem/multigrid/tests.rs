@@ -1,6 +1,6 @@
 //! The levels built are the predicted levels, and their kernels those that are asked for in advance.
 
-use super::CoarserLevel;
+use super::coarser_levels::CoarserLevel;
 use crate::device::jit::Jit;
 use crate::mesh::EntityCounts;
 use crate::problem::Context;

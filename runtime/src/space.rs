@@ -24,6 +24,7 @@ use crate::mesh::partition::Partition;
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::processes::ProcessGroup;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
+use crate::support::parallel::ParallelSliceMut;
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
@@ -269,7 +270,7 @@ impl Space {
                 self.facet_nodes[facet.local as usize].iter().map(|&local| cell[local as usize])
             })
             .collect();
-        nodes.sort_unstable();
+        nodes.par_sort_unstable();
         nodes.dedup();
         nodes
     }

@@ -310,17 +310,13 @@ impl VectorLayout {
                 Some(own)
             });
             let starts: Vec<u32> = starts.collect();
-            strips().each(|(strip_nodes, strip)| {
-                for cell in strip_nodes.chunks(nodes) {
-                    for &local in locals {
-                        let of = &strip_of[cell[local] as usize];
-                        // Numbered nodes leave their strip.
-                        if of.load(Relaxed) == strip {
-                            of.store(u32::MAX, Relaxed);
-                            numbers[cell[local] as usize]
-                                .fetch_add(starts[strip as usize], Relaxed);
-                        }
-                    }
+            // Numbered nodes leave their strip.
+            let each = numbers.par_iter().zip(&strip_of).with_min_len(CHUNK);
+            each.each(|(number, of)| {
+                let strip = of.load(Relaxed);
+                if strip != u32::MAX {
+                    of.store(u32::MAX, Relaxed);
+                    number.store(number.load(Relaxed) + starts[strip as usize], Relaxed);
                 }
             });
         }

@@ -1,9 +1,11 @@
 //! Operators with small handwritten kernels: argument contents, written entries, and independence of the number of
 //! threads. Kernels of real forms are compared with the reference elsewhere.
 
+use super::batch::Batches;
+use super::tables::{HostTable, TableKind};
 use super::*;
 use crate::algebra::vector::Real;
-use crate::device::jit;
+use crate::device::{VectorLayout, jit};
 use crate::mesh::{CellOrdering, Mesh, MeshData};
 use kernels_gen::abi::{self, Indices, IndirectAccess, KernelAbi, Owner, Role};
 use kernels_gen::element::{Cell, Lagrange};
@@ -47,6 +49,42 @@ fn discretisation(n: usize) -> Discretisation {
     on.aux.push(AuxValues::on_cells((0..n * n).map(|cell| 0.1 * cell as f64).collect()));
     on.aux.push(AuxValues::at_points((0..n * n * 6).map(|i| (i as f64).cos()).collect()));
     on
+}
+
+/// Tables that devices get in parts are those that the host lists.
+#[test]
+fn streamed_tables_are_the_listed_ones() {
+    let on = discretisation(7);
+    let space = &on.fields[0].space;
+    let plain = || VectorLayout::plain(C);
+    let strips = [plain(), plain().in_strips(space, 3)];
+    let tiles = VectorLayout::tiles(C).in_separate_strips(space, 3);
+    let (field, aux) = (Owner::Field(0), Owner::Aux(0));
+    let keys = [
+        (TableKind::Map(field, Indices::Nodes), N),
+        (TableKind::Map(field, Indices::Tiles), N),
+        (TableKind::Map(aux, Indices::Nodes), 4),
+        (TableKind::Lines(field, Indices::Nodes, 0), N),
+        (TableKind::Lines(field, Indices::Tiles, 1), N),
+    ];
+    for lanes in [1, 8, 32] {
+        let batches = Batches::new(&on.partition, lanes, |_| true);
+        for layout in strips.iter().chain([&tiles]) {
+            for (key, entries) in keys {
+                let extent = entries * lanes;
+                let rows = tables::rows_of(key, extent, &on, &batches, layout);
+                let rows = rows.expect("a space").expect("rows of nodes");
+                let mut streamed = vec![0; rows.len()];
+                let half = batches.len() / 2;
+                let (before, after) = streamed.split_at_mut(half * extent);
+                rows.write(0, before);
+                rows.write(half, after);
+                let listed = tables::make(key, extent, &on, &batches, Precision::F64, layout, &[]);
+                let Ok(Some(HostTable::U32(listed))) = listed else { panic!("no table {key:?}") };
+                assert!(streamed[..] == listed[..], "{key:?}, {lanes} lanes");
+            }
+        }
+    }
 }
 
 /// Returns the factor of a cell's contributions: a mixture of all kernel inputs.

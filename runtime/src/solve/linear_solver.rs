@@ -20,14 +20,14 @@ const SAMPLES: usize = 8;
 /// A linear solver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum InnerSolver {
-    /// [`cg()`] for symmetric J, [`gmres()`] otherwise and after the first direction of negative curvature;
+    /// [`cg`](super::cg()) for symmetric J, [`gmres()`] otherwise and after the first direction of negative curvature;
     /// [`DirectSolver`] before or after these, as [`LinearOptions::factors`] allows.
     #[default]
     Automatic,
     /// For indefinite systems: [`fgmres()`] if the system has its own preconditioner, otherwise [`minres()`] for
     /// symmetric J and [`gmres()`] for unsymmetric J; [`DirectSolver`] as above.
     Indefinite,
-    /// Always [`cg()`].
+    /// Always [`cg`](super::cg()).
     Cg,
     /// Always [`minres()`].
     Minres,

@@ -70,11 +70,21 @@ pub trait LinearOperator {
         work: &mut Option<Vector>,
         take: &mut dyn FnMut(f64, &Vector),
     ) -> Result<(), OperatorError> {
-        let y = work.get_or_insert_with(|| x.like());
-        self.apply(x, y)?;
-        take(1.0, y);
-        Ok(())
+        lend_applied(x, work, take, |y| self.apply(x, y))
     }
+}
+
+/// Lends the result of `apply` in `work`, a vector like `x`.
+pub(crate) fn lend_applied(
+    x: &Vector,
+    work: &mut Option<Vector>,
+    take: &mut dyn FnMut(f64, &Vector),
+    apply: impl FnOnce(&mut Vector) -> Result<(), OperatorError>,
+) -> Result<(), OperatorError> {
+    let y = work.get_or_insert_with(|| x.like());
+    apply(y)?;
+    take(1.0, y);
+    Ok(())
 }
 
 /// Application of an operator, or of its sparse part.

@@ -1,6 +1,7 @@
 //! Approximations of J⁻¹ that precondition Krylov methods: [`Approximation`].
 
 use super::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::algebra::linear::lend_applied;
 use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
 
@@ -67,10 +68,7 @@ pub trait Approximation: Send + Sync {
         work: &mut Option<Vector>,
         take: &mut dyn FnMut(f64, &Vector),
     ) -> Result<(), OperatorError> {
-        let z = work.get_or_insert_with(|| r.like());
-        self.apply_inverse(j, r, z)?;
-        take(1.0, z);
-        Ok(())
+        lend_applied(r, work, take, |z| self.apply_inverse(j, r, z))
     }
 
     /// Computes an initial guess x ≈ J⁻¹ b from coarser levels; returns false, with x unchanged, if there are none.
@@ -120,10 +118,7 @@ impl LinearOperator for ApproximateInverse<'_> {
         if self.symmetric {
             return self.approximation.lend_inverse(self.jacobian, (r, norm), work, take);
         }
-        let z = work.get_or_insert_with(|| r.like());
-        self.apply(r, z)?;
-        take(1.0, z);
-        Ok(())
+        lend_applied(r, work, take, |z| self.apply(r, z))
     }
 }
 

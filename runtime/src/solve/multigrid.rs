@@ -23,6 +23,7 @@ mod estimate;
 
 use super::approximation::{Approximation, LevelFigures, MultigridStatistics, Smoother};
 use super::{LinearOperator, NonlinearSystem, OperatorError};
+use crate::algebra::linear::lend_applied;
 use crate::algebra::vector::Vector;
 use crate::device::{DeviceError, RepeatedWork};
 use crate::support::timers::in_step;
@@ -561,10 +562,7 @@ impl Approximation for Multigrid {
         take: &mut dyn FnMut(f64, &Vector),
     ) -> Result<(), OperatorError> {
         if r.array().is_some() {
-            let z = work.get_or_insert_with(|| r.like());
-            self.apply_part(r, z, 0..r.len(), norm)?;
-            take(1.0, z);
-            return Ok(());
+            return lend_applied(r, work, take, |z| self.apply_part(r, z, 0..r.len(), norm));
         }
         self.lend_part(r, 0..r.len(), norm, take)
     }

@@ -7,6 +7,7 @@ mod noise;
 mod unsymmetric;
 
 use super::*;
+use crate::algebra::linear::lend_applied;
 use crate::algebra::vector::{Precision, Real as _};
 
 /// A dense matrix, row-major.
@@ -154,10 +155,7 @@ impl LinearOperator for RoundedDiagonal {
             take(0.125, &self.rounded(x));
             return Ok(());
         }
-        let y = work.get_or_insert_with(|| x.like());
-        self.apply(x, y)?;
-        take(1.0, y);
-        Ok(())
+        lend_applied(x, work, take, |y| self.apply(x, y))
     }
 }
 

@@ -196,15 +196,8 @@ fn outer(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<bool> {
 }
 
 /// Returns for each chunk the other chunks that share a vertex with it.
-fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<Vec<u32>> {
-    let mut lists = vec![Vec::new(); n_chunks];
-    // Chunks have few neighbours: a list is searched faster than a set.
-    let mut enter = |chunk: u32, other: u32| {
-        let list: &mut Vec<u32> = &mut lists[chunk as usize];
-        if !list.contains(&other) {
-            list.push(other);
-        }
-    };
+fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<BTreeSet<u32>> {
+    let mut sets = vec![BTreeSet::new(); n_chunks];
     let connectivity = mesh.connectivity();
     let n_vertices = connectivity.n_vertices();
     // Chunks of a vertex appear in ascending order: the first is stored, further ones as pairs.
@@ -231,16 +224,16 @@ fn neighbours(mesh: &Mesh, chunk_cells: usize, n_chunks: usize) -> Vec<Vec<u32>>
         let start = first[group[0].0 as usize];
         for (i, &(_, chunk)) in group.iter().enumerate() {
             for other in std::iter::once(start).chain(group[..i].iter().map(|pair| pair.1)) {
-                enter(chunk, other);
-                enter(other, chunk);
+                sets[chunk as usize].insert(other);
+                sets[other as usize].insert(chunk);
             }
         }
     }
-    lists
+    sets
 }
 
 /// Colours a graph greedily by saturation degree (Brélaz); ties go to the node with more neighbours, then to the first.
-fn colour(neighbours: &[Vec<u32>]) -> Vec<usize> {
+fn colour(neighbours: &[BTreeSet<u32>]) -> Vec<usize> {
     let n = neighbours.len();
     let mut colours = vec![usize::MAX; n];
     let mut seen: Vec<BTreeSet<usize>> = vec![BTreeSet::new(); n];

@@ -25,7 +25,7 @@ pub mod opencl;
 mod repeated;
 mod staging;
 
-pub use acoo::{RowAssignment, linked_rows};
+pub use acoo::{LinkedRows, RowAssignment, linked_rows};
 pub(crate) use arithmetic::operations::vector_operations;
 pub use arithmetic::{
     Arithmetic, CgRecurrence, CombinationTables, DeviceCombinations, DeviceLists, EntryCopies,

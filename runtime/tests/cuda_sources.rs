@@ -20,7 +20,7 @@ use runtime::device::cuda::{
     resources,
 };
 use runtime::device::jit::{Environment, Jit};
-use runtime::device::{Arithmetic, RowAssignment, linked_rows};
+use runtime::device::{Arithmetic, LinkedRows, RowAssignment, linked_rows};
 use runtime::kernels::rates::device::rates_source;
 
 const FORMS: [&str; 3] = [
@@ -198,8 +198,13 @@ fn operations_on_vectors_compile() {
     let sources = [Precision::F64, Precision::F32].map(|p| Arithmetic::source(&CUDA, p));
     let sums = [Precision::F64, Precision::F32].map(|p| sum_of_cells(&CUDA, p).into_file());
     // Tables in shared memory, and larger ones.
-    let linked = [(Precision::F64, 64), (Precision::F32, 128), (Precision::F64, 4000)]
-        .map(|(p, of_row)| linked_rows(&CUDA, p, RowAssignment::new(of_row, 8)));
+    let linked =
+        [(Precision::F64, 64, true), (Precision::F32, 128, true), (Precision::F64, 4000, false)]
+            .map(|(p, columns, dense)| {
+                let rows = RowAssignment::new(columns, 8);
+                let known = LinkedRows { entries: 64, lanes: 128, unknowns: 8, dense, rows };
+                linked_rows(&CUDA, p, known)
+            });
     let rows = [Precision::F64, Precision::F32].map(|p| rows_times_vector(&CUDA, p).into_file());
     let slices =
         [Precision::F64, Precision::F32].map(|p| slices_times_vector(&CUDA, p).into_file());

@@ -21,8 +21,16 @@ use std::sync::Arc;
 
 const TEXT: &str = include_str!("acoo.c.txt");
 
-const NAMES: [&str; 7] =
-    ["acoo_append", "acoo_fill", "acoo_link", "acoo_count", "acoo_scan", "acoo_shift", "acoo_emit"];
+const NAMES: [&str; 8] = [
+    "acoo_append",
+    "acoo_fill",
+    "acoo_link",
+    "acoo_count",
+    "acoo_longest",
+    "acoo_scan",
+    "acoo_shift",
+    "acoo_emit",
+];
 
 /// Threads per group.
 const THREADS: usize = 128;
@@ -46,11 +54,21 @@ pub struct RowAssignment {
 }
 
 impl RowAssignment {
-    /// Creates the assignment for rows with at most `of_row` elements and links with at most `of_link`.
-    pub fn new(of_row: usize, of_link: usize) -> Self {
-        let slots = of_row.max(4 * EACH_HAS).next_power_of_two();
+    /// Creates the assignment for rows with at most `columns` columns and links with at most `of_link` elements.
+    pub fn new(columns: usize, of_link: usize) -> Self {
+        let slots = Self::slots_for(columns).max(4 * EACH_HAS).next_power_of_two();
         let lanes = (slots / EACH_HAS).min(THREADS);
         Self { slots, width: of_link.max(1).next_power_of_two().min(lanes) }
+    }
+
+    /// Returns the least number of slots for a number of columns; searches in a full table would be long.
+    fn slots_for(columns: usize) -> usize {
+        columns + columns / 8
+    }
+
+    /// Returns whether rows with so many columns fit.
+    fn holds(self, columns: usize) -> bool {
+        Self::slots_for(columns) <= self.slots
     }
 
     /// Threads per row.
@@ -80,8 +98,25 @@ impl RowAssignment {
     }
 }
 
+/// Facts that are compiled into the kernels.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LinkedRows {
+    /// Entries per cell of the first stored element matrices.
+    pub entries: usize,
+    /// Cells per batch of these.
+    pub lanes: usize,
+    /// Degrees of freedom per cell of these.
+    pub unknowns: usize,
+    /// Set if all pairs of degrees of freedom have an entry, stored column by column.
+    pub dense: bool,
+    /// Rows of a thread group.
+    pub rows: RowAssignment,
+}
+
 /// Returns the source of the kernels in a dialect.
-pub fn linked_rows(words: &Vocabulary, precision: Precision, tables: RowAssignment) -> SourceFile {
+pub fn linked_rows(words: &Vocabulary, precision: Precision, known: LinkedRows) -> SourceFile {
+    let LinkedRows { entries, lanes, unknowns, dense, rows } = known;
+    let shares = rows.shared();
     let threads = THREADS.to_string();
     let kernel = words.kernel.replace("$THREADS", &threads).replace("$GROUPS", "4");
     let (scalar, bits) = match precision {
@@ -90,7 +125,7 @@ pub fn linked_rows(words: &Vocabulary, precision: Precision, tables: RowAssignme
     };
     let cuda = words.language == Language::Cuda;
     let shared = if cuda { "" } else { "__local" };
-    let barrier = match (cuda, tables.shared()) {
+    let barrier = match (cuda, shares) {
         (false, false) => "barrier(CLK_LOCAL_MEM_FENCE | CLK_GLOBAL_MEM_FENCE)",
         _ => words.barrier,
     };
@@ -102,10 +137,10 @@ pub fn linked_rows(words: &Vocabulary, precision: Precision, tables: RowAssignme
         true => "#define add_to_slot(at, value) atomicAdd(at, value)".to_owned(),
         false => ADD.replace("$EXCHANGE_BITS", exchange_bits),
     };
-    let (keys, lists) = match tables.shared() {
+    let (keys, lists) = match shares {
         true => (
-            "$SHARED uint32 all_keys_of_group[ROWS * $SLOTS];",
-            "$SHARED uint32 all_lists_of_group[ROWS * $SLOTS];\n    $SHARED T all_sums_of_group[ROWS * $SLOTS];",
+            "$SHARED uint32 all_keys_of_group[$TABLES];",
+            "$SHARED uint32 all_lists_of_group[$TABLES];\n    $SHARED T all_sums_of_group[$TABLES];",
         ),
         false => (
             "$GLOBAL uint32* all_keys_of_group = all_keys + ($SIZE)$GROUP * 2 * $SLOTS;",
@@ -114,22 +149,30 @@ pub fn linked_rows(words: &Vocabulary, precision: Precision, tables: RowAssignme
     };
     let number = |n: usize| n.to_string();
     let thread = format!("({})", words.thread);
-    let [slots, lanes, width] = [tables.slots, tables.lanes(), tables.width].map(number);
-    let shift = number(32 - tables.slots.trailing_zeros() as usize);
+    let [entries, lanes, unknowns] = [entries, lanes, unknowns].map(|n| format!("{n}u"));
+    let [slots, row_lanes, width] = [rows.slots, rows.lanes(), rows.width].map(number);
+    let shift = number(32 - rows.slots.trailing_zeros() as usize);
+    let tables = number(THREADS * (EACH_HAS + 1));
     let replacements = [
         ("$OWN_KEYS", keys),
         ("$OWN_LISTS", lists),
+        ("$TABLES", &tables),
+        ("$FIRST_ENTRIES", &entries),
+        ("$FIRST_LANES", &lanes),
+        ("$FIRST_UNKNOWNS", &unknowns),
+        ("$DENSE", if dense { "1" } else { "0" }),
         ("$ADD", &add),
         ("$KERNEL", kernel.as_str()),
         ("$EXCHANGE", if cuda { "atomicCAS" } else { "atomic_cmpxchg" }),
         ("$COUNT", if cuda { "atomicAdd" } else { "atomic_add" }),
         ("$SWAP", if cuda { "atomicExch" } else { "atomic_xchg" }),
-        ("$TABLE", if tables.shared() { shared } else { words.global.trim_end() }),
+        ("$LARGER", if cuda { "atomicMax" } else { "atomic_max" }),
+        ("$TABLE", if shares { shared } else { words.global.trim_end() }),
         ("$GLOBAL", words.global.trim_end()),
         ("$SHARED", words.shared),
         ("$SHIFT", &shift),
         ("$SLOTS", &slots),
-        ("$LANES", &lanes),
+        ("$LANES", &row_lanes),
         ("$WIDTH", &width),
         ("$BARRIER", barrier),
         ("$RESTRICT", words.restrict),
@@ -191,6 +234,8 @@ pub(crate) struct ElementPositions {
     pub(crate) count: usize,
     /// An upper bound of the elements per row.
     pub(crate) of_row: usize,
+    /// The number of columns of a row with so many elements: the most in usual meshes.
+    pub(crate) columns: usize,
 }
 
 /// The elements of a row of an element matrix.
@@ -241,9 +286,26 @@ impl ElementPositions {
         lengths.max().unwrap_or(0)
     }
 
-    /// Returns the row assignment for devices.
+    /// Returns a row assignment for devices that has room for every row.
     pub(crate) fn on_devices(&self) -> RowAssignment {
         RowAssignment::new(self.of_row, self.of_link())
+    }
+
+    /// Returns what kernels know of these elements.
+    fn known(&self, rows: RowAssignment) -> LinkedRows {
+        let (entries, lanes, unknowns, table) = self
+            .works
+            .first()
+            .map_or((1, 1, 1, 0), |work| (work.entries, work.lanes, work.unknowns, work.table));
+        let pairs = (0..unknowns).flat_map(|test| {
+            (0..unknowns).flat_map(move |trial| [(trial * unknowns + test) as u32, trial as u32])
+        });
+        let starts = (0..=unknowns).map(|test| (test * unknowns) as u32);
+        let dense = entries == unknowns * unknowns
+            && starts
+                .chain(pairs)
+                .eq(self.tables[table..].iter().copied().take(unknowns + 1 + 2 * entries));
+        LinkedRows { entries, lanes, unknowns, dense, rows }
     }
 
     /// Checks that all indices are in range; rows and columns must be below `len`.
@@ -318,10 +380,11 @@ impl AcooAssembly {
                 [first, entries, lanes, unknowns, dofs, table].map(|word| word as u32)
             })
             .collect();
-        let own = elements.on_devices();
-        let module = device.load_written(&linked_rows(device.words(), precision, own))?;
-        Ok(Self {
-            module,
+        let own = RowAssignment::new(elements.columns, elements.of_link());
+        let load =
+            |own| device.load_written(&linked_rows(device.words(), precision, elements.known(own)));
+        let mut all = Self {
+            module: load(own)?,
             works: device.upload(&words)?,
             tables: device.upload(&elements.tables)?,
             dofs: device.upload(&elements.dofs)?,
@@ -332,7 +395,12 @@ impl AcooAssembly {
             rows,
             precision,
             device: Arc::clone(device),
-        })
+        };
+        while !all.own.holds(all.longest_row()?) && all.own.slots < elements.of_row {
+            all.own = RowAssignment::new(all.own.slots, elements.of_link());
+            all.module = load(all.own)?;
+        }
+        Ok(all)
     }
 
     fn kernel(&self, name: &'static str) -> Result<&Kernel, DeviceError> {
@@ -378,6 +446,28 @@ impl AcooAssembly {
         self.start("acoo_fill", (n, groups(n)), &[cells], &[first])
     }
 
+    /// Chains the links of each row, and counts its columns: first links, next links and counts, which have one more for
+    /// the end of the last row.
+    fn count(&self) -> Result<[Array; 3], DeviceError> {
+        let (device, rows, links) = (&*self.device, self.rows, self.dofs.len());
+        let heads = device.zeros(ElementKind::U32, rows)?;
+        let next = device.zeros(ElementKind::U32, links)?;
+        let counts = device.zeros(ElementKind::U32, rows + 1)?;
+        self.start("acoo_link", (links, groups(links)), &[&self.dofs, &heads, &next], &[])?;
+        let keys = device.zeros(ElementKind::U32, 2 * self.own.scratch(rows))?;
+        let arrays = [&self.works, &self.tables, &self.dofs, &heads, &next, &counts, &keys];
+        self.start("acoo_count", (rows, self.own.groups(rows)), &arrays, &[self.count])?;
+        Ok([heads, next, counts])
+    }
+
+    /// Returns the largest number of columns of a row.
+    fn longest_row(&self) -> Result<usize, DeviceError> {
+        let [_, _, counts] = self.count()?;
+        let longest = self.device.zeros(ElementKind::U32, 1)?;
+        self.start("acoo_longest", (self.rows, groups(self.rows)), &[&counts, &longest], &[])?;
+        Ok(self.device.download(&longest)?.into_iter().map(|most| most as usize).sum())
+    }
+
     /// Assembles the matrix of these elements.
     ///
     /// # Errors
@@ -388,17 +478,7 @@ impl AcooAssembly {
         if cells.kind() != ElementKind::from(self.precision) || cells.len() < self.elements {
             return Err(DeviceError::Mismatch { operation: "assemble rows" });
         }
-        let links = self.dofs.len();
-        let heads = device.zeros(ElementKind::U32, rows)?;
-        let next = device.zeros(ElementKind::U32, links)?;
-        // Including the end of the last row.
-        let mut starts = device.zeros(ElementKind::U32, rows + 1)?;
-        let [works, table, dofs] = [&self.works, &self.tables, &self.dofs];
-        self.start("acoo_link", (links, groups(links)), &[dofs, &heads, &next], &[])?;
-        let every_row = (rows, self.own.groups(rows));
-        let keys = device.zeros(ElementKind::U32, 2 * self.own.scratch(rows))?;
-        let counted = [works, table, dofs, &heads, &next, &starts, &keys];
-        self.start("acoo_count", every_row, &counted, &[self.count])?;
+        let [heads, next, mut starts] = self.count()?;
         let scanning = rows.div_ceil(SCANNED).max(1);
         let mut sums = device.zeros(ElementKind::U32, scanning)?;
         self.start("acoo_scan", (rows, scanning), &[&starts, &sums], &[])?;
@@ -428,9 +508,11 @@ impl AcooAssembly {
         let columns = device.zeros(ElementKind::U32, end as usize)?;
         let entries = device.zeros(self.precision.into(), end as usize)?;
         let added = device.zeros(self.precision.into(), scratch)?;
-        let lists = [works, table, dofs, &heads, &next, &cells, &starts];
+        let keys = device.zeros(ElementKind::U32, 2 * scratch)?;
+        let arrays = [&self.works, &self.tables, &self.dofs, &heads, &next, &cells, &starts];
         let made = [&columns, &entries, &keys, &added];
-        self.start("acoo_emit", every_row, &[&lists[..], &made].concat(), &[self.count])?;
+        let every_row = (rows, self.own.groups(rows));
+        self.start("acoo_emit", every_row, &[&arrays[..], &made].concat(), &[self.count])?;
         let largest = (self.len.max(1) - 1) as u32;
         let starts = starts.with_indices(end, self.len);
         let columns = columns.with_indices(largest, end as usize);

@@ -9,7 +9,9 @@ use crate::operator::batch::Batches;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 use kernels_gen::plan::cell_matrix::CellMatrix;
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 /// Number of rows per task.
 const ROWS: usize = 1024;
@@ -97,12 +99,12 @@ pub(crate) fn elements(
     all.tables.extend([0, 1, 0, 0]);
     all.count += fixed.len();
     all.dofs.extend(fixed);
-    all.of_row = of_row(&all);
+    (all.of_row, all.columns) = longest_row(&all);
     all
 }
 
-/// Returns the maximum number of elements in a row.
-fn of_row(all: &ElementPositions) -> usize {
+/// Returns the maximum number of elements in a row, and the number of columns of one with so many.
+fn longest_row(all: &ElementPositions) -> (usize, usize) {
     let last = |dofs: &[u32]| dofs.iter().copied().filter(|&row| row != NOWHERE).max();
     let rows = all.dofs.par_chunks(LINKS).map(last).merged(Option::max).flatten();
     let rows = rows.map_or(0, |row| row as usize + 1);
@@ -111,7 +113,18 @@ fn of_row(all: &ElementPositions) -> usize {
         let own = all.link(link).each().filter(|(column, _)| *column != NOWHERE).count();
         counts[row as usize].fetch_add(own as u32, Ordering::Relaxed);
     });
-    counts.into_iter().map(AtomicU32::into_inner).max().unwrap_or(0) as usize
+    let counts = counts.into_iter().map(AtomicU32::into_inner).enumerate();
+    let Some((longest, elements)) = counts.max_by_key(|&(_, count)| count) else { return (0, 0) };
+    let columns = Mutex::new(BTreeSet::new());
+    each_somewhere(&all.dofs, &|link, row| {
+        if row as usize == longest {
+            let own = all.link(link).each().map(|(column, _)| column);
+            columns.lock().unwrap_or_else(PoisonError::into_inner).extend(own);
+        }
+    });
+    let mut columns = columns.into_inner().unwrap_or_else(PoisonError::into_inner);
+    columns.remove(&NOWHERE);
+    (elements as usize, columns.len())
 }
 
 /// Merges elements into starts, columns and entries of a matrix, with ascending columns; equal ones are summed in

@@ -4,6 +4,7 @@
 mod device;
 
 use super::{OpenCl, OpenClError};
+use crate::device::acoo::{AcooAssembly, ElementPositions, StoredElements};
 use crate::device::cpu::LaunchError;
 use crate::device::jit::{Environment, Jit};
 use crate::device::{Array, Device, DeviceError, ElementKind};
@@ -12,6 +13,7 @@ use kernels_gen::abi::{Argument, KernelAbi, Precision, Role};
 use kernels_gen::dialect::{Language, SourceFile};
 use std::fs;
 use std::path::Path;
+use std::sync::Arc;
 
 /// Threads per group.
 const LANES: usize = 64;
@@ -199,4 +201,49 @@ fn work_takes_time() {
     let after = device.mark().expect("a mark");
     let seconds = device.seconds(&before, &after).expect("the time");
     assert!(seconds > 0.0 && seconds < 60.0, "{seconds}");
+}
+
+/// One element per cell: its row and its column, of two degrees of freedom.
+fn single_elements(pairs: &[(u32, u32)], of_row: usize, columns: usize) -> ElementPositions {
+    let work = StoredElements { first: 0, entries: 1, lanes: 1, unknowns: 2, dofs: 0, table: 0 };
+    ElementPositions {
+        works: vec![work],
+        tables: vec![0, 1, 1, 0, 1],
+        dofs: pairs.iter().flat_map(|&(row, column)| [row, column]).collect(),
+        count: pairs.len(),
+        of_row,
+        columns,
+    }
+}
+
+#[test]
+fn tables_of_columns_grow_to_the_longest_row() {
+    let Some(device) = opencl() else { return };
+    let device: Arc<dyn Device> = Arc::new(device);
+    // Row 0 has the most elements, row 1 the most columns; the latter fit into shared memory or not.
+    for columns in [150_u32, 1500] {
+        let (repeated, rows) = (2 * columns, columns as usize);
+        let pairs: Vec<(u32, u32)> = (0..repeated)
+            .map(|element| (0, element % 10))
+            .chain((0..columns).map(|column| (1, column)))
+            .collect();
+        let elements = single_elements(&pairs, repeated as usize, 10);
+        let precision = Precision::F64;
+        let acoo = AcooAssembly::new(&device, precision, &elements, (rows, rows)).expect("tables");
+        let values: Vec<f64> = (0..pairs.len()).map(|element| element as f64).collect();
+        let cells = device.upload(&values).expect("elements");
+        let made = acoo.assemble(cells).expect("a matrix");
+        let download = |array: &Array| device.download(array).expect("numbers");
+        let mut wanted = vec![vec![0.0; rows]; 2];
+        for (&(row, column), value) in pairs.iter().zip(&values) {
+            wanted[row as usize][column as usize] += value;
+        }
+        let listed = |row: usize| wanted[row].iter().take(if row == 0 { 10 } else { rows });
+        let starts = download(&made.starts);
+        assert_eq!(starts[..3], [0.0, 10.0, f64::from(10 + columns)]);
+        let in_order = (0..10).chain(0..columns).map(f64::from);
+        assert_eq!(download(&made.columns), in_order.collect::<Vec<_>>());
+        let entries: Vec<f64> = listed(0).chain(listed(1)).copied().collect();
+        assert_eq!(download(&made.entries), entries);
+    }
 }

@@ -29,7 +29,6 @@
 pub mod adapt;
 mod boundary;
 mod cells;
-mod faces;
 mod interface;
 mod points;
 mod required;
@@ -37,7 +36,6 @@ mod scale;
 mod surface;
 #[cfg(test)]
 mod tests;
-mod views;
 
 use crate::algebra::vector::{Precision, powers};
 use crate::device::{Device, DeviceError};
@@ -45,6 +43,8 @@ use crate::kernels::compile::{
     CompileError, Execution, Target, compile, compile_for_device, facts,
 };
 use crate::mesh::Facet;
+use crate::mesh::pairs::{FacetConnectivity, FacetPair, FacetSide};
+use crate::mesh::views::FacetViews;
 use crate::operator::functional::fine_rule;
 use crate::operator::{BuildError, Operator};
 use crate::solve::OperatorError;
@@ -52,7 +52,6 @@ use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::parallel::*;
 use boundary::{EssentialConditions, FacetSources, leave_free};
 use cells::{CellContributions, PointReduction};
-use faces::{FacetConnectivity, FacetPair};
 use fem_dsl::measures::estimator_form;
 use fem_dsl::point::{Part, PointForm};
 use interface::{InterfaceFacet, InterfaceFacets, RemoteSide, RemoteSides};
@@ -63,7 +62,6 @@ use required::RequiredValues;
 use scale::ResidualWeights;
 use std::sync::Arc;
 use surface::{FacetGeometry, length};
-use views::FacetViews;
 
 /// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
@@ -446,7 +444,7 @@ impl Estimator {
     fn alone(
         &self,
         field: usize,
-        side: faces::FacetSide,
+        side: FacetSide,
         cells: &CellContributions,
         surface: &FacetGeometry<'_>,
     ) -> f64 {

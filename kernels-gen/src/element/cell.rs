@@ -153,6 +153,36 @@ impl Cell {
         self.entity_cell(self.dim() - 1)
     }
 
+    /// Returns the number of orientations of a facet: of an edge, a triangle or a square.
+    pub fn facet_orientations(self) -> usize {
+        match (self.dim(), self.is_tensor()) {
+            (1, _) => 1,
+            (2, _) => 2,
+            (_, false) => 6,
+            (_, true) => 8,
+        }
+    }
+
+    /// Returns the facet coordinates of a point of a facet in an orientation. Those of edges are as they are, then
+    /// reversed. Those of squares have bits: axes exchanged, and then the first and the second one reversed before. Those
+    /// of triangles are the permutations of the vertices in lexicographic order. Orientation 0 is the identity.
+    pub fn oriented(self, orientation: u8, [s, t]: [f64; 2]) -> [f64; 2] {
+        let flip = |bit: u8, x: f64| if orientation >> bit & 1 == 1 { 1.0 - x } else { x };
+        match (self.dim(), self.is_tensor()) {
+            (1, _) => [s, t],
+            (2, _) => [flip(0, s), 0.0],
+            (_, true) => {
+                let (s, t) = (flip(1, s), flip(2, t));
+                if orientation & 1 == 1 { [t, s] } else { [s, t] }
+            }
+            (_, false) => {
+                let own = [1.0 - s - t, s, t];
+                let [_, q, r] = ranked(orientation);
+                [own[q], own[r]]
+            }
+        }
+    }
+
     /// Returns the outward unit normal of a facet in reference coordinates.
     pub fn facet_normal(self, facet: usize) -> [f64; 3] {
         let mut normal = [0.0; 3];
@@ -238,6 +268,14 @@ impl FromStr for Cell {
             _ => Err(UnknownCell(word.to_owned())),
         }
     }
+}
+
+/// Returns the permutation of three elements with a lexicographic rank.
+fn ranked(rank: u8) -> [usize; 3] {
+    let first = usize::from(rank / 2);
+    let mut rest = (0..3).filter(|&i| i != first);
+    let [low, high] = [(); 2].map(|()| rest.next().unwrap_or(0));
+    if rank.is_multiple_of(2) { [first, low, high] } else { [first, high, low] }
 }
 
 #[cfg(test)]

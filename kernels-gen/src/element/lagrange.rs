@@ -191,11 +191,21 @@ impl Lagrange {
     }
 
     /// Returns, for each node of the cell rotated so that a facet is ξ₀ = 0, the node of the original cell. On tensor
-    /// cells the other axes keep their order; on simplices vertex 1 is exchanged with the vertex opposite the facet.
-    pub fn turned(self, facet: usize) -> Vec<usize> {
+    /// cells the other axes keep their order; on simplices vertex 1 is exchanged with the vertex opposite the facet. The
+    /// facet's coordinates are then those in an orientation ([`Cell::oriented`]): 0 leaves them.
+    pub fn turned(self, facet: usize, orientation: u8) -> Vec<usize> {
         let own = self.lattice();
         let (dim, p) = (self.cell.dim(), self.degree);
+        let oriented = |[first, s, t]: [usize; 3]| {
+            let length = if self.cell.is_tensor() { p } else { p - first };
+            let scale = length.max(1) as f64;
+            let at = self.cell.oriented(orientation, [s, t].map(|x| x as f64 / scale));
+            let [s, t] = at.map(|x| (x * scale).round() as usize);
+            // A single node is everywhere.
+            if length == 0 { [first, 0, 0] } else { [first, s, t] }
+        };
         let place = |lattice: [usize; 3]| -> [usize; 3] {
+            let lattice = oriented(lattice);
             if self.cell.is_tensor() {
                 let (axis, far) = (facet / 2, facet % 2 == 1);
                 let mut rest = lattice[1..dim].iter().copied();

@@ -15,6 +15,7 @@ pub mod locate;
 pub mod nodes;
 pub mod order;
 pub mod orient;
+pub mod pairs;
 pub mod partition;
 pub mod periodic;
 pub mod read;
@@ -47,6 +48,7 @@ mod statistics;
 mod stretch;
 mod tree;
 mod untangle;
+pub mod views;
 pub mod vtk_order;
 
 pub use affine::AffineMap;

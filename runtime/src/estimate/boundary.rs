@@ -8,9 +8,9 @@
 use super::points::PointOperations;
 use super::required::RequiredValues;
 use super::surface::length;
-use super::views::reference_normal;
 use crate::mesh::Facet;
 use crate::mesh::measure::Gradients;
+use crate::mesh::views::reference_normal;
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::{Discretisation, Field};
 use kernels_gen::element::{ElementError, Lagrange};

@@ -8,9 +8,9 @@
 //! singular source, finer rules would otherwise see ever more of the singularity; only its moments should count. With p
 //! + 1 points per direction the projection is the identity. Without a flux, the residual is f0 and is not projected.
 
-use super::faces::FacetConnectivity;
 use super::points::{PointOperations, Projection};
 use super::required::{FieldValues, RequiredValues};
+use crate::mesh::pairs::FacetConnectivity;
 use crate::support::parallel::*;
 use kernels_gen::element::Rule;
 use std::ops::Range;

@@ -9,10 +9,10 @@
 //! assigns half of a jump to its own cells.
 
 use super::cells::CellContributions;
-use super::faces::{FacetConnectivity, FacetSide, OpenFacet};
 use super::scale::ResidualWeights;
 use super::surface::{FacetGeometry, length};
 use crate::mesh::Mesh;
+use crate::mesh::pairs::{FacetConnectivity, FacetSide, OpenFacet};
 use crate::processes::{Parcel, ProcessGroup};
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 //! For the pulled-back flux σ = |det J| J⁻¹ f1, the divergence in reference coordinates is |det J| div f1. With N
 //! scaled by the facet's parametrisation, σ · N on a facet is f1 · n ds per parameter: facets need no geometry map.
 
-use super::views::{FacetViews, reference_normal};
+use crate::mesh::views::{FacetViews, reference_normal};
 use kernels_gen::element::{Cell, Lagrange, LinePoints, LineTable, Rule, tabulate};
 
 /// Maximum polynomial degree on simplices.

@@ -6,9 +6,9 @@
 //!
 //! On a facet only its own nodes contribute. The sign of the normal depends on the frame.
 
-use super::views::FacetViews;
 use crate::mesh::Mesh;
 use crate::mesh::measure::largest_distance;
+use crate::mesh::views::FacetViews;
 use kernels_gen::element::{ElementError, Lagrange, Rule, Tabulation, tabulate};
 
 /// Geometry of the facets of all cells.

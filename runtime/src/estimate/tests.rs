@@ -2,10 +2,10 @@
 
 mod direct;
 
-use super::faces::{FacetConnectivity, FacetPair, FacetSide};
 use super::points::PointOperations;
-use super::views::{FacetViews, reference_normal};
 use crate::assert_close;
+use crate::mesh::pairs::{FacetConnectivity, FacetPair, FacetSide};
+use crate::mesh::views::{FacetViews, reference_normal};
 use crate::mesh::{Cell, CellOrdering, Mesh, MeshData, Topology, generate};
 use crate::reference::BoundedValue;
 use fem_dsl::problem::Argument;

@@ -274,7 +274,7 @@ impl Batches {
 
     /// Returns the node order of a cell rotated for each of its facets.
     pub(crate) fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
-        (0..element.cell().facets().len()).map(|facet| element.turned(facet)).collect()
+        (0..element.cell().facets().len()).map(|facet| element.turned(facet, 0)).collect()
     }
 
     /// Iterates over the lanes that are not padding: the lane, and the nodes of its cell in table order.

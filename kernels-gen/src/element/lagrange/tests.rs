@@ -28,7 +28,7 @@ fn turned_cells_have_their_facet_in_front() {
             let element = Lagrange::continuous(cell, degree).expect("an element");
             let nodes = element.nodes();
             for (facet, vertices) in cell.facets().iter().enumerate() {
-                let turned = element.turned(facet);
+                let turned = element.turned(facet, 0);
                 let (normal, corner) = (cell.facet_normal(facet), cell.vertex(vertices[0]));
                 let height = |point: [f64; 3]| -> f64 {
                     (0..3).map(|c| normal[c] * (corner[c] - point[c])).sum()

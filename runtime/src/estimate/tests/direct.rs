@@ -1,7 +1,5 @@
 //! Jumps between cells, including hanging facets, compared with the gradients of both sides at the same points.
 
-use super::super::faces::{FacetPair, FacetSide};
-use super::super::views::reference_normal;
 use super::super::{Estimator, scale};
 use super::{boxed, turned};
 use crate::assert_close;
@@ -10,6 +8,8 @@ use crate::kernels::compile::{Execution, Target};
 use crate::mesh::assemble::{Conformity, assemble};
 use crate::mesh::measure::Gradients;
 use crate::mesh::measure::JacobianSign;
+use crate::mesh::pairs::{FacetPair, FacetSide};
+use crate::mesh::views::reference_normal;
 use crate::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use crate::reference::BoundedValue;
 use crate::space::discretisation::Discretisation;

@@ -6,41 +6,33 @@
 //!
 //! [`Lagrange::turned`]: kernels_gen::element::Lagrange::turned
 
-use crate::mesh::Topology;
+use super::Topology;
 use kernels_gen::element::Cell;
 
 /// Views of the facets of a cell type: all orientations of the facet's own frame, then the rotated cell.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct FacetViews {
+pub struct FacetViews {
     cell: Cell,
 }
 
 impl FacetViews {
-    pub(super) fn new(cell: Cell) -> Self {
+    /// Returns the views of the facets of a cell type.
+    pub fn new(cell: Cell) -> Self {
         Self { cell }
     }
 
-    /// Returns the number of orientations of a frame.
-    fn orientations(self) -> usize {
-        match (self.cell.dim(), self.cell.is_tensor()) {
-            (2, _) => 2,
-            (_, true) => 8,
-            (_, false) => 6,
-        }
-    }
-
     /// Returns the number of views.
-    pub(super) fn count(self) -> usize {
-        self.orientations() + 1
+    pub fn count(self) -> usize {
+        self.cell.facet_orientations() + 1
     }
 
     /// Returns the view of the rotated cell.
-    pub(super) fn turned(self) -> u8 {
-        self.orientations() as u8
+    pub fn turned(self) -> u8 {
+        self.cell.facet_orientations() as u8
     }
 
     /// Returns the view in the facet's own frame.
-    pub(super) fn of(self, topology: &Topology, cell: usize, local: usize) -> u8 {
+    pub fn of(self, topology: &Topology, cell: usize, local: usize) -> u8 {
         match self.cell.dim() {
             2 => u8::from(topology.edge_reversed(cell, local)),
             _ => topology.face_orientation(cell, local),
@@ -52,19 +44,7 @@ impl FacetViews {
         if view == self.turned() {
             return if self.cell.is_tensor() { [s, t] } else { self.turn(local, [s, t]) };
         }
-        let flip = |on: bool, x: f64| if on { 1.0 - x } else { x };
-        match (self.cell.dim(), self.cell.is_tensor()) {
-            (2, _) => [flip(view == 1, s), 0.0],
-            (_, true) => {
-                let (s, t) = (flip(view >> 1 & 1 == 1, s), flip(view >> 2 & 1 == 1, t));
-                if view & 1 == 1 { [t, s] } else { [s, t] }
-            }
-            (_, false) => {
-                let own = [1.0 - s - t, s, t];
-                let [_, q, r] = ranked(view);
-                [own[q], own[r]]
-            }
-        }
+        self.cell.oriented(view, [s, t])
     }
 
     /// Converts from the facet ξ₀ = 0 of a rotated simplex, in which vertex 1 is swapped with the one opposite the
@@ -78,7 +58,7 @@ impl FacetViews {
     }
 
     /// Converts the points of a facet rule, given on ξ₀ = 0, to the cell.
-    pub(super) fn points(self, local: usize, view: u8, rule: &[([f64; 3], f64)]) -> Vec<[f64; 3]> {
+    pub fn points(self, local: usize, view: u8, rule: &[([f64; 3], f64)]) -> Vec<[f64; 3]> {
         let place = |&([_, s, t], _): &([f64; 3], f64)| {
             let [a, b] = self.in_cell(local, view, [s, t]);
             self.cell.entity_point(self.cell.dim() - 1, local, [a, b, 0.0])
@@ -88,7 +68,7 @@ impl FacetViews {
 
     /// Returns the permutation of a frame's grid points to the cell's grid on the facet, with q symmetric points per
     /// direction.
-    pub(super) fn grid(self, view: u8, q: usize) -> Vec<usize> {
+    pub fn grid(self, view: u8, q: usize) -> Vec<usize> {
         let last = q.saturating_sub(1).max(1) as f64;
         let n = q.pow(self.cell.dim() as u32 - 1);
         let place = |at: usize| {
@@ -100,8 +80,43 @@ impl FacetViews {
         (0..n).map(place).collect()
     }
 
+    /// Returns the orientation in which the rotated cell on the other side of a facet, given by its facet and its view,
+    /// has the facet coordinates of this one ([`Cell::oriented`]).
+    pub fn between(self, (local, view): (usize, u8), other: (usize, u8)) -> u8 {
+        let (whole, sample) = (self.turned(), self.sample());
+        let frame = self.in_frame(view, self.in_cell(local, whole, sample));
+        let wanted = self.in_cell(other.0, other.1, frame);
+        let mut all = 0..self.cell.facet_orientations() as u8;
+        let is_it = |&o: &u8| self.in_cell(other.0, whole, self.cell.oriented(o, sample)) == wanted;
+        all.find(is_it).expect("an orientation should relate two views of a facet")
+    }
+
+    /// Converts a half of a facet's frame (bits) to the axes of a rotated tensor cell with this view of the frame.
+    pub fn half(self, view: u8, child: u8) -> u8 {
+        let part = |bits: u8, at: [f64; 2]| {
+            [0, 1].map(|axis| (at[axis] + f64::from(bits >> axis & 1)) / 2.0)
+        };
+        let sample = self.sample();
+        let wanted = part(child, self.in_frame(view, sample));
+        let own = |&bits: &u8| self.in_frame(view, part(bits, sample)) == wanted;
+        (0..1 << (self.cell.dim() - 1)).find(own).expect("a half should be one in each view")
+    }
+
+    /// Returns a point of a facet that no orientation leaves where it is.
+    fn sample(self) -> [f64; 2] {
+        if self.cell.dim() == 3 { [0.25, 0.125] } else { [0.25, 0.0] }
+    }
+
+    /// Converts facet coordinates of a cell to its facet's frame.
+    fn in_frame(self, view: u8, at: [f64; 2]) -> [f64; 2] {
+        let all = 0..self.cell.facet_orientations() as u8;
+        let mut places = all.map(|inverse| self.cell.oriented(inverse, at));
+        let place = places.find(|&place| self.cell.oriented(view, place) == at);
+        place.expect("an orientation should have an inverse")
+    }
+
     /// Converts the child index along the cell's axes to halves of a facet's frame (bits).
-    pub(super) fn child(self, view: u8, own: usize) -> u8 {
+    pub fn child(self, view: u8, own: usize) -> u8 {
         let middle = |bits: usize| [bits & 1, bits >> 1].map(|bit| 0.25 + 0.5 * bit as f64);
         let (frames, dim) = (1 << (self.cell.dim() - 1), self.cell.dim());
         let here = |&bits: &usize| {
@@ -112,16 +127,8 @@ impl FacetViews {
     }
 }
 
-/// Returns the permutation of three elements with a lexicographic rank.
-fn ranked(rank: u8) -> [usize; 3] {
-    let first = usize::from(rank / 2);
-    let mut rest = (0..3).filter(|&i| i != first);
-    let [low, high] = [(); 2].map(|()| rest.next().unwrap_or(0));
-    if rank.is_multiple_of(2) { [first, low, high] } else { [first, high, low] }
-}
-
 /// Returns the outward normal of a facet of the reference cell, scaled by its area relative to its parameters.
-pub(super) fn reference_normal(cell: Cell, local: usize) -> [f64; 3] {
+pub fn reference_normal(cell: Cell, local: usize) -> [f64; 3] {
     let normal = cell.facet_normal(local);
     // The facet opposite a simplex's origin is larger in reference coordinates.
     let scale: f64 = normal.iter().map(|x| x.abs()).sum();

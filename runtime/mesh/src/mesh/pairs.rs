@@ -7,57 +7,85 @@
 //!
 //! On a subdomain, facets shared with other processes are [`OpenFacet`] and belong to neither list.
 
+#[cfg(test)]
+mod tests;
+
 use super::views::FacetViews;
-use crate::mesh::{Facet, Mesh, Topology};
+use super::{Facet, Mesh, Topology};
 use kernels_gen::abi::hanging::{others, parts};
 
 /// One side of a facet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FacetSide {
-    pub(super) cell: u32,
-    pub(super) local: u8,
+pub struct FacetSide {
+    /// The cell.
+    pub cell: u32,
+    /// The facet's number within the cell.
+    pub local: u8,
 }
 
 /// Two neighbouring cells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FacetPair {
+pub struct FacetPair {
     /// Sides; the child first, if there is one.
-    pub(super) sides: [FacetSide; 2],
+    pub sides: [FacetSide; 2],
     /// Position of the first side's facet in the second's, as halves along the axes of the facet's frame (bits); `None`
     /// if both are equal.
-    pub(super) child: Option<u8>,
+    pub child: Option<u8>,
+}
+
+/// The second cell of a pair, in the facet coordinates of the first one, which is rotated so that the facet is ξ₀ = 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SeenSide {
+    /// Orientation of the second one, rotated likewise: [`kernels_gen::element::Cell::oriented`].
+    pub orientation: u8,
+    /// The half of its facet, along the axes of the first one (bits); `None` if it is the whole one.
+    pub half: Option<u8>,
 }
 
 /// A cell at a facet shared with other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct OpenFacet {
+pub struct OpenFacet {
     /// Index among the shared facets of the mesh.
-    pub(super) place: u32,
-    pub(super) side: FacetSide,
+    pub place: u32,
+    /// The cell and its facet.
+    pub side: FacetSide,
     /// Child index, like that of the first side of a [`FacetPair`].
-    pub(super) child: Option<u8>,
+    pub child: Option<u8>,
 }
 
 /// All facets of a mesh.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct FacetConnectivity {
-    pub(super) pairs: Vec<FacetPair>,
-    pub(super) boundary: Vec<Facet>,
+pub struct FacetConnectivity {
+    /// Facets between two cells.
+    pub pairs: Vec<FacetPair>,
+    /// Facets of one cell only.
+    pub boundary: Vec<Facet>,
     /// Sorted by index.
-    pub(super) open: Vec<OpenFacet>,
+    pub open: Vec<OpenFacet>,
     /// View of each cell on each of its facets, `[cell][facet]`.
-    pub(super) views: Vec<u8>,
+    pub views: Vec<u8>,
     /// Number of facets per cell.
     locals: usize,
 }
 
 impl FacetConnectivity {
     /// Returns the view of a cell on one of its facets.
-    pub(super) fn view(&self, cell: usize, local: usize) -> u8 {
+    pub fn view(&self, cell: usize, local: usize) -> u8 {
         self.views[cell * self.locals + local]
     }
 
-    pub(super) fn new(mesh: &Mesh, views: &FacetViews) -> Self {
+    /// Returns how the second cell of a pair is seen from the first.
+    pub fn seen(&self, views: &FacetViews, pair: &FacetPair) -> SeenSide {
+        let [first, second] = pair.sides.map(|FacetSide { cell, local }| {
+            let local = usize::from(local);
+            (local, self.view(cell as usize, local))
+        });
+        let half = pair.child.map(|child| views.half(first.1, child));
+        SeenSide { orientation: views.between(first, second), half }
+    }
+
+    /// Finds all facets of a mesh.
+    pub fn new(mesh: &Mesh, views: &FacetViews) -> Self {
         let (topology, facet) = (mesh.connectivity(), mesh.dim() - 1);
         let mut places = Vec::new();
         if let Some(cut) = mesh.cut() {
@@ -70,7 +98,7 @@ impl FacetConnectivity {
     }
 
     /// Finds all facets from the hanging-node words of the cells, and the index of each facet among the shared ones.
-    pub(super) fn of(
+    pub fn of(
         topology: &Topology,
         hanging: Option<&[u32]>,
         places: &[u32],

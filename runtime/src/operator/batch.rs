@@ -4,9 +4,11 @@
 //! last group of a chunk (or of jointly numbered chunks) is padded by repeating its last cell. Every table is
 //! `[batch][entry][lane]`. Colours can replace chunks ([`Batches::coloured`]), and a batch can end
 //! early if its cells' nodes exceed the available slots ([`Batches::in_slots`]). A lane can also be a facet of a cell
-//! ([`Batches::of_facets`]): the nodes then have the order of the rotated cell.
+//! ([`Batches::of_facets`]): the nodes then have the order of the rotated cell. Or a lane is a pair of cells at a facet
+//! ([`Batches::of_pairs`]), of which these batches have the inside and [`Batches::outside`] the other one.
 
 mod colours;
+mod pairs;
 mod slots;
 
 use crate::device::cpu::{Buffer, PlainNumber};
@@ -33,8 +35,14 @@ pub struct Batches {
     active: Vec<u32>,
     /// Local facet of each lane, for facet integrals; otherwise empty.
     locals: Vec<u8>,
+    /// Orientation of each lane's facet ([`kernels_gen::element::Cell::oriented`]); empty if it is 0 for all.
+    orientations: Vec<u8>,
     /// Batches of each part of a partition, or of each colour.
     parts: Vec<Range<usize>>,
+    /// The other cell of each lane, for pairs of cells.
+    outside: Option<Box<Batches>>,
+    /// The sides that each batch of pairs writes (bits).
+    writes: Vec<u32>,
 }
 
 impl Batches {
@@ -142,8 +150,16 @@ impl Batches {
     /// Creates an empty list of batches.
     pub(crate) fn none(lanes: usize) -> Self {
         assert!(lanes > 0, "a batch has at least one cell");
-        let (cells, active, locals) = (Vec::new(), Vec::new(), Vec::new());
-        Self { lanes, cells, active, locals, parts: Vec::new() }
+        Self {
+            lanes,
+            cells: Vec::new(),
+            active: Vec::new(),
+            locals: Vec::new(),
+            orientations: Vec::new(),
+            parts: Vec::new(),
+            outside: None,
+            writes: Vec::new(),
+        }
     }
 
     /// Returns the number of cells after the last complete batch.
@@ -161,8 +177,10 @@ impl Batches {
         if let Some(&last) = self.cells.last() {
             self.cells.resize(end, last);
         }
-        if let Some(&last) = self.locals.last() {
-            self.locals.resize(end, last);
+        for own in [&mut self.locals, &mut self.orientations] {
+            if let Some(&last) = own.last() {
+                own.resize(end, last);
+            }
         }
     }
 
@@ -231,7 +249,7 @@ impl Batches {
         self.rows(entries, |lane, buffer| {
             let mut own = vec![T::default(); entries];
             row(self.cells[lane] as usize, &mut own);
-            let turn = &turns[self.locals[lane] as usize];
+            let turn = &turns[self.turn(lane, element).unwrap_or(0)];
             for (to, &node) in buffer.chunks_mut(each).zip(turn) {
                 to.copy_from_slice(&own[node * each..][..each]);
             }
@@ -248,13 +266,13 @@ impl Batches {
         let turns = if self.locals.is_empty() { Vec::new() } else { self.turns(space.element()) };
         let row = move |lane: usize, row: &mut [u32]| {
             let own = space.cell_nodes(self.cells[lane] as usize);
-            match self.locals.get(lane) {
+            match self.turn(lane, space.element()) {
                 None => {
                     let nodes = places.iter().zip(own);
                     nodes.for_each(|(&place, &node)| row[place] = number(node));
                 }
-                Some(&local) => {
-                    let nodes = places.iter().zip(&turns[local as usize]);
+                Some(turn) => {
+                    let nodes = places.iter().zip(&turns[turn]);
                     nodes.for_each(|(&place, &node)| row[place] = number(own[node]));
                 }
             }
@@ -272,9 +290,20 @@ impl Batches {
         IndexRows { batches: self, entries, row }
     }
 
-    /// Returns the node order of a cell rotated for each of its facets.
+    /// Returns the node order of a cell rotated for each of its facets, in each orientation that lanes have.
     pub(crate) fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
-        (0..element.cell().facets().len()).map(|facet| element.turned(facet, 0)).collect()
+        let last = self.orientations.iter().max().copied().unwrap_or(0);
+        let facets = 0..element.cell().facets().len();
+        let turned =
+            |orientation: u8| facets.clone().map(move |facet| element.turned(facet, orientation));
+        (0..=last).flat_map(turned).collect()
+    }
+
+    /// Returns the index of a lane's node order among [`Batches::turns`], for batches of facets.
+    fn turn(&self, lane: usize, element: Lagrange) -> Option<usize> {
+        let local = usize::from(self.local(lane)?);
+        let orientation = self.orientations.get(lane).copied().map_or(0, usize::from);
+        Some(orientation * element.cell().facets().len() + local)
     }
 
     /// Iterates over the lanes that are not padding: the lane, and the nodes of its cell in table order.
@@ -289,8 +318,8 @@ impl Batches {
         });
         lanes.map(move |lane| {
             let own = space.cell_nodes(self.cells[lane] as usize);
-            let nodes = match self.locals.get(lane) {
-                Some(&local) => turns[local as usize].iter().map(|&node| own[node]).collect(),
+            let nodes = match self.turn(lane, space.element()) {
+                Some(turn) => turns[turn].iter().map(|&node| own[node]).collect(),
                 None => own.to_vec(),
             };
             (lane, nodes)

@@ -42,6 +42,26 @@ pub struct SeenSide {
     pub half: Option<u8>,
 }
 
+/// Two cells at a facet, of which the first one is the inside: the facet's normal points to the other one, the outside.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellPair {
+    /// Inside and outside; a child is the inside.
+    pub sides: [FacetSide; 2],
+    /// The outside, seen from the inside.
+    pub seen: SeenSide,
+}
+
+/// Returns the pairs of cells at the facets of a mesh, in the order of their insides. On a subdomain, facets shared
+/// with other processes are absent.
+pub fn cell_pairs(mesh: &Mesh) -> Vec<CellPair> {
+    let views = FacetViews::new(mesh.cell());
+    let all = FacetConnectivity::new(mesh, &views);
+    let pair = |pair: &FacetPair| CellPair { sides: pair.sides, seen: all.seen(&views, pair) };
+    let mut pairs: Vec<CellPair> = all.pairs.iter().map(pair).collect();
+    pairs.sort_by_key(|pair| (pair.sides[0].cell, pair.sides[0].local));
+    pairs
+}
+
 /// A cell at a facet shared with other processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpenFacet {

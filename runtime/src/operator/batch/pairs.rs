@@ -1,0 +1,136 @@
+//! Batches of pairs of cells at a facet.
+//!
+//! A part of a partition has each pair with a cell in it, and writes to its own cells alone: no two parts ever write to
+//! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers.
+//! Batches of a part have pairs of which it writes both cells, the inside, or the outside.
+
+use super::Batches;
+use crate::mesh::pairs::CellPair;
+use crate::mesh::partition::Partition;
+
+/// Bits of the sides that a batch writes: both, the inside, the outside.
+const WRITES: [u32; 3] = [3, 1, 2];
+
+impl Batches {
+    /// Creates batches of pairs; the cells are rotated so that the facet is ξ₀ = 0, and the outside's facet has the
+    /// coordinates of the inside's.
+    pub fn of_pairs(partition: &Partition, lanes: usize, pairs: &[CellPair]) -> Self {
+        let parts = partition.parts();
+        let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.end).max().unwrap_or(0);
+        let mut part_of = vec![0; n_cells];
+        for (part, chunks) in parts.iter().enumerate() {
+            partition.cells_of(chunks.clone()).for_each(|cell| part_of[cell] = part);
+        }
+        // Pairs of each part, by the sides that it writes.
+        let mut own: Vec<[Vec<&CellPair>; 3]> = vec![Default::default(); parts.len()];
+        for pair in pairs {
+            match pair.sides.map(|side| part_of[side.cell as usize]) {
+                [inside, outside] if inside == outside => own[inside][0].push(pair),
+                [inside, outside] => {
+                    own[inside][1].push(pair);
+                    own[outside][2].push(pair);
+                }
+            }
+        }
+        let (mut all, mut outside) = (Self::none(lanes), Self::none(lanes));
+        for groups in own {
+            let start = all.len();
+            for (group, writes) in groups.iter().zip(WRITES) {
+                for pair in group {
+                    all.push(pair, 0, 0);
+                    outside.push(pair, 1, pair.seen.orientation);
+                }
+                all.end_chunk();
+                outside.end_chunk();
+                all.writes.resize(all.len(), writes);
+            }
+            all.parts.push(start..all.len());
+        }
+        outside.parts.clone_from(&all.parts);
+        all.outside = Some(Box::new(outside));
+        all
+    }
+
+    /// Appends a cell of a pair.
+    fn push(&mut self, pair: &CellPair, side: usize, orientation: u8) {
+        self.cells.push(pair.sides[side].cell);
+        self.locals.push(pair.sides[side].local);
+        self.orientations.push(orientation);
+        if self.open() == self.lanes {
+            self.end_chunk();
+        }
+    }
+
+    /// Returns the same batches with the outside of each pair in the place of its inside; `None` unless lanes are pairs.
+    pub fn outside(&self) -> Option<&Self> {
+        self.outside.as_deref()
+    }
+
+    /// Returns the sides that each batch of pairs writes: bit 0 for the inside, bit 1 for the outside.
+    pub fn writes(&self) -> &[u32] {
+        &self.writes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::mesh::pairs::cell_pairs;
+    use crate::operator::batch::boxed;
+    use crate::space::Space;
+    use kernels_gen::element::Lagrange;
+    use std::collections::BTreeMap;
+
+    #[test]
+    fn both_cells_of_a_pair_are_written_once_and_share_the_nodes_of_their_facet() {
+        for (cell, dim, cells) in
+            [("quad", 2.0, 9.0), ("tri", 2.0, 7.0), ("hex", 3.0, 6.0), ("tet", 3.0, 4.0)]
+        {
+            let mesh = boxed(cell, dim, cells);
+            let pairs = cell_pairs(&mesh);
+            let element = Lagrange::continuous(mesh.cell(), 3).expect("an element");
+            let front: Vec<usize> = (0..)
+                .zip(element.nodes())
+                .filter(|(_, node)| node.lattice[0] == 0)
+                .map(|(i, _)| i)
+                .collect();
+            for chunk in [8, 1 << 20] {
+                let partition = Partition::with_chunk_cells(&mesh, chunk);
+                let space = Space::new(&mesh, &partition, element, 1).expect("a space");
+                let batches = Batches::of_pairs(&partition, 4, &pairs);
+                let outside = batches.outside().expect("pairs");
+                let nodes = [&batches, outside].map(|side| side.nodes(&space));
+                let mut written = BTreeMap::<(u32, u8), usize>::new();
+                for (part, range) in batches.parts().iter().enumerate() {
+                    let chunks = partition.parts()[part].clone();
+                    let is_own = |cell: u32| {
+                        partition.cells_of(chunks.clone()).any(|own| own == cell as usize)
+                    };
+                    for batch in range.clone() {
+                        for lane in 0..batches.active()[batch] as usize {
+                            let at = 4 * batch + lane;
+                            for (bit, side) in [&batches, outside].into_iter().enumerate() {
+                                if batches.writes()[batch] >> bit & 1 == 1 {
+                                    let local = side.local(at).expect("a facet");
+                                    assert!(is_own(side.cells()[at]), "{cell}");
+                                    *written.entry((side.cells()[at], local)).or_default() += 1;
+                                }
+                            }
+                            let count = element.count();
+                            for &node in &front {
+                                let [own, other] = [0, 1]
+                                    .map(|side| nodes[side][(batch * count + node) * 4 + lane]);
+                                assert_eq!(own, other, "{cell}: node {node} of {at}");
+                            }
+                        }
+                    }
+                }
+                let sides = pairs.iter().flat_map(|pair| pair.sides);
+                assert_eq!(written.len(), 2 * pairs.len(), "{cell}");
+                for side in sides {
+                    assert_eq!(written.get(&(side.cell, side.local)), Some(&1), "{cell}");
+                }
+            }
+        }
+    }
+}

@@ -245,12 +245,14 @@ pub enum FormItemKind {
         /// Value.
         body: ExprId,
     },
-    /// `f0[u] = EXPR;` or `f1[u] = EXPR;`
+    /// `f0[u] = EXPR;` or `f1[u] = EXPR;`, between cells also `f0[jump(u)] = EXPR;` and so on.
     Row {
         /// The kind of row.
         row: RowKind,
         /// The location of `f0` or `f1`.
         row_span: Span,
+        /// The word around the field, if present.
+        side: Option<(SideWord, Span)>,
         /// The field.
         field: Ident,
         /// Value.
@@ -273,15 +275,73 @@ pub enum FormItemKind {
         /// Value.
         value: ExprId,
     },
-    /// `on boundary "a", "b" { … }`, `on cells "a" { … }`; blocks are not nested.
+    /// `on boundary "a", "b" { … }`, `on cells "a" { … }`, `on interior { … }`; blocks are not nested.
     Block {
-        /// True for facets of the boundary, false for cells.
-        of_facets: bool,
-        /// The tags.
+        /// Its kind of region.
+        region: BlockRegion,
+        /// The tags; of an ordered interior two, else of an interior perhaps none.
         tags: Vec<Text>,
         /// The items.
         items: Vec<FormItem>,
     },
+}
+
+/// The kinds of region of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BlockRegion {
+    /// `on cells`
+    Cells,
+    /// `on boundary`
+    Boundary,
+    /// `on interior`
+    Interior,
+    /// `on interior from "a" to "b"`
+    OrderedInterior,
+}
+
+impl BlockRegion {
+    /// Returns whether it consists of facets, which have a normal.
+    pub const fn is_of_facets(self) -> bool {
+        !matches!(self, Self::Cells)
+    }
+
+    /// Returns whether it consists of facets between two cells.
+    pub const fn is_interior(self) -> bool {
+        matches!(self, Self::Interior | Self::OrderedInterior)
+    }
+}
+
+/// The words that take a value from one or both of the two cells at a facet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum SideWord {
+    /// `inside(e)`
+    Inside,
+    /// `outside(e)`
+    Outside,
+    /// `jump(e)`: inside(e) − outside(e)
+    Jump,
+    /// `avg(e)`: (inside(e) + outside(e)) / 2
+    Average,
+}
+
+impl SideWord {
+    /// All words.
+    pub const ALL: [Self; 4] = [Self::Inside, Self::Outside, Self::Jump, Self::Average];
+
+    /// Returns the word as written.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Inside => "inside",
+            Self::Outside => "outside",
+            Self::Jump => "jump",
+            Self::Average => "avg",
+        }
+    }
+
+    /// Returns the word with this name.
+    pub fn of(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|word| word.name() == name)
+    }
 }
 
 /// The test factor of a row.

@@ -18,6 +18,8 @@ mod names;
 pub mod problem;
 mod regions;
 mod shapes;
+mod side_words;
+mod sides;
 pub(crate) mod uncoupled;
 pub(crate) mod unused;
 pub mod value;

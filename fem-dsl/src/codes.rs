@@ -91,6 +91,10 @@ codes! {
     RaggedArray = "E0212",
     /// An argument with a shape that the function does not accept.
     WrongArgumentShape = "E0213",
+    /// A value with one for each of two cells, without a word for its side.
+    TwoValues = "E0214",
+    /// A word for a side of something that has no sides, or has one already.
+    MisplacedSide = "E0215",
 
     /// A form without an unknown field.
     NoField = "E0301",
@@ -112,6 +116,8 @@ codes! {
     BadComponentCount = "E0309",
     /// A form that expands to too much arithmetic.
     TooLarge = "E0310",
+    /// An integral over facets between cells that depends on which of them comes first.
+    DependsOnOrder = "E0311",
 
     /// A problem that solves an unknown form.
     UnknownForm = "E0401",
@@ -163,6 +169,8 @@ codes! {
     UnusedName = "W0201",
     /// A discontinuous field whose cells lack a coupling.
     UncoupledCells = "W0301",
+    /// Terms between cells that are not those of the flux in the cells.
+    InconsistentFlux = "W0302",
     /// Two conditions with different values on one part of the boundary.
     ReplacedCondition = "W0401",
     /// A setting that nothing reads.

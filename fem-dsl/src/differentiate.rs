@@ -32,16 +32,16 @@ pub fn differentiate(form: &Form) -> Form {
         let roots: Vec<ExprId> = values.iter().copied().flatten().collect();
         let derivatives = tangent(&mut exprs, &roots, |exprs, terminal| {
             let of = match terminal {
-                Terminal::Field(i) => Terminal::Direction(i),
-                Terminal::FieldGradient(i) => Terminal::DirectionGradient(i),
-                Terminal::Rate(i, _) => Terminal::Direction(i),
-                Terminal::RateGradient(i, _) => Terminal::DirectionGradient(i),
+                Terminal::Field(i, side) => Terminal::Direction(i, side),
+                Terminal::FieldGradient(i, side) => Terminal::DirectionGradient(i, side),
+                Terminal::Rate(i, _, side) => Terminal::Direction(i, side),
+                Terminal::RateGradient(i, _, side) => Terminal::DirectionGradient(i, side),
                 _ => return Ok(None),
             };
             let Some(shape) = form.shape_of(terminal) else { return Ok(None) };
             let direction = exprs.terminal(of, shape);
             match terminal {
-                Terminal::Rate(i, order) | Terminal::RateGradient(i, order) => {
+                Terminal::Rate(i, order, _) | Terminal::RateGradient(i, order, _) => {
                     let rate = form.rate(i, order).expect("a checked form declares it");
                     let s = exprs.terminal(Terminal::Param(rate.param), Shape::SCALAR);
                     exprs.mul(s, direction).map(Some)
@@ -54,7 +54,7 @@ pub fn differentiate(form: &Form) -> Form {
         let mut derivative = |value: Option<ExprId>| value.and_then(|_| derivatives.next()?);
         let rows = integral.rows.iter().map(|row| {
             let (f0, f1) = (derivative(row.f0), derivative(row.f1));
-            Row { field: row.field, f0, f1 }
+            Row { f0, f1, ..*row }
         });
         integral.action = rows.filter(|row| row.f0.is_some() || row.f1.is_some()).collect();
     }
@@ -115,23 +115,25 @@ fn rate_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildErr
     let derivative = tangent(exprs, &[a], |exprs, terminal| {
         let of = match terminal {
             Terminal::Time => return Ok(Some(exprs.constant(1.0))),
-            Terminal::Field(i) => Terminal::Rate(i, 1),
-            Terminal::FieldGradient(i) => Terminal::RateGradient(i, 1),
-            Terminal::Rate(i, 1) => Terminal::Rate(i, 2),
-            Terminal::RateGradient(i, 1) => Terminal::RateGradient(i, 2),
+            Terminal::Field(i, side) => Terminal::Rate(i, 1, side),
+            Terminal::FieldGradient(i, side) => Terminal::RateGradient(i, 1, side),
+            Terminal::Rate(i, 1, side) => Terminal::Rate(i, 2, side),
+            Terminal::RateGradient(i, 1, side) => Terminal::RateGradient(i, 2, side),
             Terminal::Param(_)
             | Terminal::Coordinates
             | Terminal::Normal
-            | Terminal::Diameter
+            | Terminal::Diameter(_)
+            | Terminal::Extent(_)
+            | Terminal::Penalty(..)
             | Terminal::Degree => return Ok(None),
             Terminal::Rate(..)
             | Terminal::RateGradient(..)
-            | Terminal::Aux(_)
-            | Terminal::AuxGradient(_)
-            | Terminal::Test(_)
-            | Terminal::TestGradient(_)
-            | Terminal::Direction(_)
-            | Terminal::DirectionGradient(_) => return Err(BuildError::NoRate { terminal }),
+            | Terminal::Aux(..)
+            | Terminal::AuxGradient(..)
+            | Terminal::Test(..)
+            | Terminal::TestGradient(..)
+            | Terminal::Direction(..)
+            | Terminal::DirectionGradient(..) => return Err(BuildError::NoRate { terminal }),
         };
         Ok(form.shape_of(of).map(|shape| exprs.terminal(of, shape)))
     })?;
@@ -140,25 +142,30 @@ fn rate_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildErr
 
 /// Returns the terminal that is the gradient of `terminal`, if it exists.
 fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>, BuildError> {
+    if let Some(side) = terminal.side() {
+        return Err(BuildError::GradientOfSide { terminal, side });
+    }
     match terminal {
-        Terminal::Field(i) => Ok(Some(Terminal::FieldGradient(i))),
-        Terminal::Test(i) => Ok(Some(Terminal::TestGradient(i))),
-        Terminal::Direction(i) => Ok(Some(Terminal::DirectionGradient(i))),
-        Terminal::Rate(i, order) => Ok(Some(Terminal::RateGradient(i, order))),
-        Terminal::Aux(i) => match form.aux[i].location {
-            Location::Nodes(_) => Ok(Some(Terminal::AuxGradient(i))),
+        Terminal::Field(i, side) => Ok(Some(Terminal::FieldGradient(i, side))),
+        Terminal::Test(i, side) => Ok(Some(Terminal::TestGradient(i, side))),
+        Terminal::Direction(i, side) => Ok(Some(Terminal::DirectionGradient(i, side))),
+        Terminal::Rate(i, order, side) => Ok(Some(Terminal::RateGradient(i, order, side))),
+        Terminal::Aux(i, side) => match form.aux[i].location {
+            Location::Nodes(_) => Ok(Some(Terminal::AuxGradient(i, side))),
             Location::Cells | Location::Points => Err(BuildError::NoGradient { terminal }),
         },
-        Terminal::FieldGradient(_)
-        | Terminal::TestGradient(_)
-        | Terminal::DirectionGradient(_)
+        Terminal::FieldGradient(..)
+        | Terminal::TestGradient(..)
+        | Terminal::DirectionGradient(..)
         | Terminal::RateGradient(..)
-        | Terminal::AuxGradient(_) => Err(BuildError::SecondDerivative { terminal }),
-        Terminal::Normal => Err(BuildError::NoGradient { terminal }),
+        | Terminal::AuxGradient(..) => Err(BuildError::SecondDerivative { terminal }),
+        Terminal::Normal | Terminal::Extent(_) | Terminal::Penalty(..) => {
+            Err(BuildError::NoGradient { terminal })
+        }
         Terminal::Coordinates
         | Terminal::Param(_)
         | Terminal::Time
-        | Terminal::Diameter
+        | Terminal::Diameter(_)
         | Terminal::Degree => Ok(None),
     }
 }

@@ -28,7 +28,7 @@ pub(crate) use verify::expect_form;
 pub use verify::verify_form;
 
 use crate::id_type;
-use crate::terms::{self, Aux, Field, Location, Param, Rate, Region, Space};
+use crate::terms::{self, Aux, Field, Location, Param, Rate, Region, Side, Space};
 use std::collections::{BTreeMap, BTreeSet};
 
 id_type!(
@@ -70,7 +70,7 @@ pub struct Form {
 pub struct Integral {
     /// Its region.
     pub region: Region,
-    /// f0 and f1 of each field that has any, ordered by field.
+    /// f0 and f1 of each field that has any, ordered by field and side.
     pub rows: Vec<Row>,
     /// Their derivatives in the direction δu, likewise; empty before `differentiate`.
     pub action: Vec<Row>,
@@ -88,6 +88,8 @@ pub fn rate_name(field: &str, order: usize) -> String {
 pub struct Row {
     /// The field of the test function.
     pub field: usize,
+    /// The cell of the test function; [`Side::Inside`] except between cells.
+    pub side: Side,
     /// Factor of φ; `None` if zero.
     pub f0: Option<ExprId>,
     /// Factor of ∇φ; `None` if zero.
@@ -100,18 +102,53 @@ impl Form {
     pub fn shape_of(&self, terminal: Terminal) -> Option<Shape> {
         let field = |i: usize| self.fields.get(i).map(|field| Shape::from(field.shape));
         match terminal {
-            Terminal::Field(i) | Terminal::Test(i) | Terminal::Direction(i) => field(i),
-            Terminal::Rate(i, _) => field(i),
-            Terminal::RateGradient(i, _) => field(i)?.raised(self.dim),
-            Terminal::FieldGradient(i)
-            | Terminal::TestGradient(i)
-            | Terminal::DirectionGradient(i) => field(i)?.raised(self.dim),
-            Terminal::Aux(i) => self.aux.get(i).map(|aux| aux.shape.into()),
-            Terminal::AuxGradient(i) => Shape::from(self.aux.get(i)?.shape).raised(self.dim),
+            Terminal::Field(i, _) | Terminal::Test(i, _) | Terminal::Direction(i, _) => field(i),
+            Terminal::Rate(i, _, _) => field(i),
+            Terminal::RateGradient(i, _, _) => field(i)?.raised(self.dim),
+            Terminal::FieldGradient(i, _)
+            | Terminal::TestGradient(i, _)
+            | Terminal::DirectionGradient(i, _) => field(i)?.raised(self.dim),
+            Terminal::Aux(i, _) => self.aux.get(i).map(|aux| aux.shape.into()),
+            Terminal::AuxGradient(i, _) => Shape::from(self.aux.get(i)?.shape).raised(self.dim),
             Terminal::Param(i) => self.params.get(i).map(|param| param.shape.into()),
             Terminal::Coordinates | Terminal::Normal => Some(Shape::vector(self.dim)),
-            Terminal::Time | Terminal::Diameter | Terminal::Degree => Some(Shape::SCALAR),
+            Terminal::Penalty(i, _) => field(i).map(|_| Shape::SCALAR),
+            Terminal::Time | Terminal::Diameter(_) | Terminal::Extent(_) | Terminal::Degree => {
+                Some(Shape::SCALAR)
+            }
         }
+    }
+
+    /// Returns whether a terminal without a side has a value for each of the two cells at a facet: inputs of cells, and
+    /// values that jump.
+    pub fn has_two_values(&self, terminal: Terminal) -> bool {
+        let jumps = |i: usize| !self.fields[i].space.is_continuous();
+        terminal.side().is_none()
+            && match terminal {
+                Terminal::Field(i, _) | Terminal::Test(i, _) | Terminal::Direction(i, _) => {
+                    jumps(i)
+                }
+                Terminal::Rate(i, ..) => jumps(i),
+                Terminal::Aux(i, _) => match self.aux[i].location {
+                    Location::Nodes(space) => !space.is_continuous(),
+                    Location::Cells => true,
+                    // They have none on facets.
+                    Location::Points => false,
+                },
+                Terminal::FieldGradient(..)
+                | Terminal::TestGradient(..)
+                | Terminal::DirectionGradient(..)
+                | Terminal::RateGradient(..)
+                | Terminal::AuxGradient(..)
+                | Terminal::Diameter(_)
+                | Terminal::Extent(_)
+                | Terminal::Penalty(..) => true,
+                Terminal::Param(_)
+                | Terminal::Coordinates
+                | Terminal::Normal
+                | Terminal::Time
+                | Terminal::Degree => false,
+            }
     }
 
     /// Returns the smallest degree k for which all spaces of the form exist: 2 for Taylor–Hood elements.
@@ -159,7 +196,9 @@ impl Form {
     pub(crate) fn declare_rates(&mut self) {
         let mut read: BTreeSet<(usize, usize)> = BTreeSet::new();
         for terminal in self.terminals(&self.roots()) {
-            if let Terminal::Rate(field, order) | Terminal::RateGradient(field, order) = terminal {
+            if let Terminal::Rate(field, order, _) | Terminal::RateGradient(field, order, _) =
+                terminal
+            {
                 read.insert((field, order));
             }
         }

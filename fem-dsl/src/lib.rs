@@ -10,6 +10,7 @@ pub mod differentiate;
 pub mod eval;
 pub mod form;
 pub mod format;
+pub mod interior;
 pub mod manufacture;
 pub mod measures;
 pub mod non_finite;

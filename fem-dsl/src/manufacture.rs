@@ -51,12 +51,12 @@ struct TerminalValues {
 impl TerminalValues {
     fn of(&self, terminal: Terminal) -> Option<ExprId> {
         match terminal {
-            Terminal::Field(i) => self.fields.get(i).map(|field| field.0),
-            Terminal::FieldGradient(i) => self.fields.get(i).map(|field| field.1),
-            Terminal::Aux(i) => self.aux.get(i).map(|aux| aux.0),
-            Terminal::AuxGradient(i) => self.aux.get(i).and_then(|aux| aux.1),
-            Terminal::Rate(i, order) => self.rates.get(&(i, order)).map(|rate| rate.0),
-            Terminal::RateGradient(i, order) => self.rates.get(&(i, order)).map(|rate| rate.1),
+            Terminal::Field(i, _) => self.fields.get(i).map(|field| field.0),
+            Terminal::FieldGradient(i, _) => self.fields.get(i).map(|field| field.1),
+            Terminal::Aux(i, _) => self.aux.get(i).map(|aux| aux.0),
+            Terminal::AuxGradient(i, _) => self.aux.get(i).and_then(|aux| aux.1),
+            Terminal::Rate(i, order, _) => self.rates.get(&(i, order)).map(|rate| rate.0),
+            Terminal::RateGradient(i, order, _) => self.rates.get(&(i, order)).map(|rate| rate.1),
             _ => None,
         }
     }
@@ -223,7 +223,7 @@ impl ManufacturedForm {
         let (index, shape) = (form.aux.len(), form.fields[field].shape);
         form.aux.push(Aux { name, shape, location: Location::Points });
         self.sources.push((index, source));
-        form.exprs.terminal(Terminal::Aux(index), shape.into())
+        form.exprs.terminal(Terminal::Aux(index, None), shape.into())
     }
 
     /// Subtracts from a row, and the corresponding term from the energy.
@@ -232,7 +232,7 @@ impl ManufacturedForm {
         let integral = &mut integrals[at];
         let shape = Shape::from(fields[what.field].shape);
         let row = &mut integral.rows[number];
-        let field = [Terminal::Field(what.field), Terminal::FieldGradient(what.field)];
+        let field = [Terminal::Field(what.field, None), Terminal::FieldGradient(what.field, None)];
         let parts =
             [(&mut row.f0, what.f0, Some(shape)), (&mut row.f1, what.f1, shape.raised(*dim))];
         for ((value, subtracted, shape), terminal) in parts.into_iter().zip(field) {

@@ -21,7 +21,7 @@ pub(crate) use norms::norms;
 use crate::arena::IdMap;
 use crate::point::{
     Binary, Degree, Field, Graph, Input, Integral, Node, NodeId, Param, Part, PointForm, Region,
-    Shape, Slot, Space, reachable,
+    Shape, Side, Slot, Space, reachable,
 };
 use crate::problem::Expression;
 use std::collections::BTreeMap;
@@ -48,7 +48,7 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
         for (at, parts) in [values.collect::<Vec<_>>(), derivatives.collect()].iter().enumerate() {
             let first = at * exact.value.len();
             let squares = parts.iter().zip(&copies[first..]).map(|(&(component, part), &known)| {
-                let slot = Slot { field: *field, component, part };
+                let slot = Slot { field: *field, side: Side::Inside, component, part };
                 let computed = graph.intern(Node::Input(Input::State(slot)));
                 let difference = graph.intern(Node::Binary(Binary::Sub, computed, known));
                 let scaled = graph.intern(Node::Binary(Binary::Mul, scale, difference));
@@ -56,7 +56,7 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
             });
             let squares: Vec<NodeId> = squares.collect();
             let sum = sum(&mut graph, &squares);
-            let slot = Slot { field: own, component: at, part: Part::Value };
+            let slot = Slot { field: own, side: Side::Inside, component: at, part: Part::Value };
             residual.extend(sum.map(|sum| (slot, sum)));
         }
     }
@@ -95,7 +95,7 @@ pub fn energy(form: &PointForm) -> Option<PointForm> {
             sum(&mut graph, &tested)
         }
     };
-    let slot = Slot { field, component: 0, part: Part::Value };
+    let slot = Slot { field, side: Side::Inside, component: 0, part: Part::Value };
     let is_zero = |node| matches!(graph.nodes()[node], Node::Constant(c) if c.get() == 0.0);
     let value = value.filter(|&value| !is_zero(value))?;
     made.integrals = vec![integral(own.region.clone(), graph, vec![(slot, value)])];

@@ -7,7 +7,7 @@
 use crate::differentiate::differentiate;
 use crate::eval::{TensorValues, tensors};
 use crate::form::{Expr, ExprId, Form, Row, Terminal};
-use crate::point::{Input, Location, Part, Region, Slot};
+use crate::point::{Input, Location, Part, Region, Side, Slot};
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 
@@ -51,46 +51,54 @@ pub fn non_finite_origin(
 
 /// Returns the components of a terminal; directions are 1, so that coefficients are visible.
 fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> {
-    let sum = |(field, order), gradient: bool| -> Vec<f64> {
+    let sum = |(field, order, side), gradient: bool| -> Vec<f64> {
         let Some(rate) = form.rate(field, order) else { return Vec::new() };
         let (u, r) = match gradient {
-            false => (Terminal::Field(field), Terminal::Aux(rate.aux)),
-            true => (Terminal::FieldGradient(field), Terminal::AuxGradient(rate.aux)),
+            false => (Terminal::Field(field, side), Terminal::Aux(rate.aux, side)),
+            true => (Terminal::FieldGradient(field, side), Terminal::AuxGradient(rate.aux, side)),
         };
         let s = inputs.get(&Input::Param(rate.param, 0)).copied().unwrap_or(0.0);
         let [u, r] = [u, r].map(|terminal| components(form, terminal, inputs));
         u.iter().zip(r).map(|(u, r)| s * u + r).collect()
     };
     match terminal {
-        Terminal::Rate(field, order) => return sum((field, order), false),
-        Terminal::RateGradient(field, order) => return sum((field, order), true),
+        Terminal::Rate(field, order, side) => return sum((field, order, side), false),
+        Terminal::RateGradient(field, order, side) => return sum((field, order, side), true),
+        Terminal::Penalty(field, side) => {
+            let of = |input| inputs.get(&input).copied().unwrap_or(1.0);
+            let extent = of(Input::Extent(side.unwrap_or_default()));
+            return vec![of(Input::PenaltyFactor(field)) / extent];
+        }
         _ => {}
     }
     let count = form.shape_of(terminal).map_or(1, |shape| shape.components());
+    let side = terminal.side().unwrap_or_default();
     let slot = |field: usize, flat: usize, gradient: bool| match gradient {
-        false => Slot { field, component: flat, part: Part::Value },
+        false => Slot { field, side, component: flat, part: Part::Value },
         true => {
             let part = Part::Derivative(flat % form.dim);
-            Slot { field, component: flat / form.dim, part }
+            Slot { field, side, component: flat / form.dim, part }
         }
     };
     let input = |flat: usize| match terminal {
-        Terminal::Field(i) => Some(Input::State(slot(i, flat, false))),
-        Terminal::FieldGradient(i) => Some(Input::State(slot(i, flat, true))),
-        Terminal::Aux(i) => Some(Input::Aux(slot(i, flat, false))),
-        Terminal::AuxGradient(i) => Some(Input::Aux(slot(i, flat, true))),
+        Terminal::Field(i, _) => Some(Input::State(slot(i, flat, false))),
+        Terminal::FieldGradient(i, _) => Some(Input::State(slot(i, flat, true))),
+        Terminal::Aux(i, _) => Some(Input::Aux(slot(i, flat, false))),
+        Terminal::AuxGradient(i, _) => Some(Input::Aux(slot(i, flat, true))),
         Terminal::Param(i) => Some(Input::Param(i, flat)),
         Terminal::Coordinates => Some(Input::Coordinate(flat)),
         Terminal::Normal => Some(Input::Normal(flat)),
         Terminal::Time => Some(Input::Time),
-        Terminal::Diameter => Some(Input::Diameter),
+        Terminal::Diameter(_) => Some(Input::Diameter(side)),
+        Terminal::Extent(_) => Some(Input::Extent(side)),
         Terminal::Degree => Some(Input::Degree),
         Terminal::Rate(..)
         | Terminal::RateGradient(..)
-        | Terminal::Test(_)
-        | Terminal::TestGradient(_)
-        | Terminal::Direction(_)
-        | Terminal::DirectionGradient(_) => None,
+        | Terminal::Penalty(..)
+        | Terminal::Test(..)
+        | Terminal::TestGradient(..)
+        | Terminal::Direction(..)
+        | Terminal::DirectionGradient(..) => None,
     };
     let value = |flat| input(flat).map_or(1.0, |input| inputs.get(&input).copied().unwrap_or(0.0));
     (0..count).map(value).collect()
@@ -99,24 +107,28 @@ fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> 
 /// Returns the inputs that a form may read on a region.
 pub fn inputs(form: &crate::point::PointForm) -> Vec<Input> {
     let mut all = Vec::new();
-    let parts = || [Part::Value].into_iter().chain((0..form.dim).map(Part::Derivative));
-    for (field, of) in form.fields.iter().enumerate() {
-        for component in 0..of.shape.components() {
-            all.extend(parts().map(|part| Input::State(Slot { field, component, part })));
+    for side in Side::ALL {
+        let parts = || [Part::Value].into_iter().chain((0..form.dim).map(Part::Derivative));
+        for (field, of) in form.fields.iter().enumerate() {
+            for component in 0..of.shape.components() {
+                all.extend(parts().map(|part| Input::State(Slot { field, side, component, part })));
+            }
         }
-    }
-    for (field, of) in form.aux.iter().enumerate() {
-        let known = if matches!(of.location, Location::Nodes(_)) { form.dim + 1 } else { 1 };
-        for component in 0..of.shape.components() {
-            let parts = parts().take(known);
-            all.extend(parts.map(|part| Input::Aux(Slot { field, component, part })));
+        for (field, of) in form.aux.iter().enumerate() {
+            let known = if matches!(of.location, Location::Nodes(_)) { form.dim + 1 } else { 1 };
+            for component in 0..of.shape.components() {
+                let parts = parts().take(known);
+                all.extend(parts.map(|part| Input::Aux(Slot { field, side, component, part })));
+            }
         }
+        all.extend([Input::Diameter(side), Input::Extent(side)]);
     }
     for (index, param) in form.params.iter().enumerate() {
         all.extend((0..param.shape.components()).map(|component| Input::Param(index, component)));
     }
+    all.extend((0..form.fields.len()).map(Input::PenaltyFactor));
     all.extend((0..form.dim).flat_map(|axis| [Input::Coordinate(axis), Input::Normal(axis)]));
-    all.extend([Input::Time, Input::Diameter, Input::Degree]);
+    all.extend([Input::Time, Input::Degree]);
     all
 }
 
@@ -167,7 +179,7 @@ fn origin(form: &Form, source: &Source, values: &TensorValues, found: ExprId) ->
     }
     let fields = form.exprs.reachable_in_order(&[found]).into_iter().filter_map(|id| {
         let &Expr::Terminal(terminal) = form.exprs.expr(id) else { return None };
-        let state = matches!(terminal, Terminal::Field(_) | Terminal::FieldGradient(_));
+        let state = matches!(terminal, Terminal::Field(..) | Terminal::FieldGradient(..));
         let line = format!("`{}` = {}", name(form, terminal)?, shown(&values[&id]));
         (state && !operands.contains(&line)).then_some(line)
     });
@@ -177,24 +189,13 @@ fn origin(form: &Form, source: &Source, values: &TensorValues, found: ExprId) ->
 
 /// Returns the name of a terminal in the language.
 fn name(form: &Form, terminal: Terminal) -> Option<String> {
-    let field = |i: usize| form.fields[i].name.clone();
-    Some(match terminal {
-        Terminal::Field(i) => field(i),
-        Terminal::FieldGradient(i) => format!("grad({})", field(i)),
-        Terminal::Aux(i) => form.aux[i].name.clone(),
-        Terminal::AuxGradient(i) => format!("grad({})", form.aux[i].name),
-        Terminal::Rate(..) | Terminal::RateGradient(..) => form.terminal_name(terminal),
-        Terminal::Param(i) => form.params[i].name.clone(),
-        Terminal::Coordinates => "x".to_owned(),
-        Terminal::Normal => "n".to_owned(),
-        Terminal::Time => "t".to_owned(),
-        Terminal::Diameter => "h".to_owned(),
-        Terminal::Degree => "k".to_owned(),
-        Terminal::Test(_)
-        | Terminal::TestGradient(_)
-        | Terminal::Direction(_)
-        | Terminal::DirectionGradient(_) => return None,
-    })
+    match terminal {
+        Terminal::Test(..)
+        | Terminal::TestGradient(..)
+        | Terminal::Direction(..)
+        | Terminal::DirectionGradient(..) => None,
+        _ => Some(form.terminal_name(terminal)),
+    }
 }
 
 /// Returns text on one line, shortened if necessary.

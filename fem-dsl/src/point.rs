@@ -53,8 +53,8 @@ pub use traverse::reachable;
 pub use verify::verify_point;
 
 pub use crate::terms::{
-    Aux, Binary, Comparison, Degree, Field, Location, Number, Param, Rate, Region, Shape, Space,
-    Unary, WHOLE_BOUNDARY,
+    Aux, Binary, Comparison, Degree, Field, InteriorFacets, Location, Number, Param, Rate, Region,
+    Shape, Side, Space, Unary, WHOLE_BOUNDARY,
 };
 
 use crate::arena::{Id, IndexVec};
@@ -129,6 +129,9 @@ pub enum Part {
 pub struct Slot {
     /// Index into [`PointForm::fields`] (or [`PointForm::aux`] in [`Input::Aux`]).
     pub field: usize,
+    /// The cell from which it is taken; with the field it names a trace. [`Side::Inside`] except between cells, and there
+    /// for values in continuous spaces.
+    pub side: Side,
     /// Component, row-major in the field's shape.
     pub component: usize,
     /// Value or derivative.
@@ -148,12 +151,17 @@ pub enum Input {
     Param(usize, usize),
     /// A physical coordinate.
     Coordinate(usize),
-    /// A component of the outward unit normal (facets only).
+    /// A component of the outward unit normal of the inside (facets only).
     Normal(usize),
     /// The time t.
     Time,
-    /// The cell diameter h.
-    Diameter,
+    /// The diameter h of a cell.
+    Diameter(Side),
+    /// The extent 1/|∇ξ₀| of a cell from the facet at ξ₀ = 0 (facets only).
+    Extent(Side),
+    /// The factor c of a field's penalty c/hn, known when the kernel is planned: (p + 1)² on tensor cells,
+    /// (p + 1)(p + dim) on simplices, p the degree of the field.
+    PenaltyFactor(usize),
     /// The degree k, known when the kernel is planned.
     Degree,
 }

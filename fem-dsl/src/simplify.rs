@@ -34,7 +34,7 @@ pub fn simplify(form: &Form) -> Form {
     let value = |old: Option<ExprId>| old.map(|old| moved[&old]).filter(|&id| !new.is_zero(id));
     let rows = |rows: &[Row]| -> Vec<Row> {
         rows.iter()
-            .map(|row| Row { field: row.field, f0: value(row.f0), f1: value(row.f1) })
+            .map(|row| Row { f0: value(row.f0), f1: value(row.f1), ..*row })
             .filter(|row| row.f0.is_some() || row.f1.is_some())
             .collect()
     };

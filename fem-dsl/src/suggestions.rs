@@ -93,9 +93,13 @@ pub(crate) fn space(name: &str) -> Option<&'static str> {
     })
 }
 
-/// The equivalent of terms on the facets between cells.
-pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells are not there yet: forms have cells and facets of \
-                                        the boundary; let the field live in `H1(k)`, where nothing jumps";
+/// The notation of terms on the facets between cells.
+pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells stand in `on interior { … }`, with `inside(e)`, \
+                                        `outside(e)`, `jump(e)` and `avg(e)`";
+
+/// The remedy for cells that are not coupled.
+pub(crate) const COUPLE_CELLS: &str = "join the cells by terms in `on interior { … }`, `f0[jump(u)] = …;`, or let the field \
+                                       live in `H1(k)`, where nothing jumps";
 
 const EIGEN: &str = "write `eigen = smallest(5);` in the problem, with `mass = FORM;` for another mass than the L2 product";
 

@@ -90,6 +90,11 @@ pub enum Degree {
 }
 
 impl Space {
+    /// Returns whether its functions have one value at a facet between two cells.
+    pub fn is_continuous(self) -> bool {
+        matches!(self, Self::H1(_))
+    }
+
     /// Returns the smallest k ≥ 1 for which this space exists: its own degree is then at least 1 if it is continuous,
     /// and at least 0 otherwise.
     pub fn smallest_degree(self) -> usize {
@@ -164,14 +169,79 @@ pub enum Region {
     Cells,
     /// The cells with one of these tags.
     CellsUnder(Vec<String>),
-    /// The facets with one of these tags.
+    /// The facets of the boundary with one of these tags.
     Facets(Vec<String>),
+    /// Facets between two cells, each once.
+    Interior(InteriorFacets),
+}
+
+/// A set of facets between two cells.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum InteriorFacets {
+    /// All of them. Either cell may be the inside.
+    All,
+    /// Those with one of these tags. Either cell may be the inside.
+    Under(Vec<String>),
+    /// Those between a cell with the first tag, the inside, and one with the second.
+    Between([String; 2]),
 }
 
 impl Region {
     /// Returns whether it consists of cells rather than facets.
     pub fn is_of_cells(&self) -> bool {
         matches!(self, Self::Cells | Self::CellsUnder(_))
+    }
+
+    /// Returns whether it consists of facets between two cells.
+    pub fn is_interior(&self) -> bool {
+        matches!(self, Self::Interior(_))
+    }
+}
+
+impl std::fmt::Display for Region {
+    /// Prints the notation of the language: `interior from "a" to "b"`.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Cells => f.write_str("cells"),
+            Self::CellsUnder(tags) => write!(f, "cells {tags:?}"),
+            Self::Facets(tags) => write!(f, "boundary {tags:?}"),
+            Self::Interior(InteriorFacets::All) => f.write_str("interior"),
+            Self::Interior(InteriorFacets::Under(tags)) => write!(f, "interior {tags:?}"),
+            Self::Interior(InteriorFacets::Between([from, to])) => {
+                write!(f, "interior from {from:?} to {to:?}")
+            }
+        }
+    }
+}
+
+/// The cell from which a value at a facet is taken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Side {
+    /// The cell whose outward normal is n; on cells and on the boundary the only one.
+    #[default]
+    Inside,
+    /// The cell to which n points.
+    Outside,
+}
+
+impl Side {
+    /// Both sides.
+    pub const ALL: [Self; 2] = [Self::Inside, Self::Outside];
+
+    /// Returns the word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Inside => "inside",
+            Self::Outside => "outside",
+        }
+    }
+
+    /// Returns the other side.
+    pub fn other(self) -> Self {
+        match self {
+            Self::Inside => Self::Outside,
+            Self::Outside => Self::Inside,
+        }
     }
 }
 

@@ -12,12 +12,14 @@
 //! ```
 
 mod expressions;
+mod interior;
 mod random;
 mod regions;
 
 use crate::format::{format, same_pieces};
 use crate::source::Source;
 use expressions::Generator;
+pub use interior::random_interior;
 pub use random::Random;
 pub use regions::{Regions, random_regions};
 use std::fmt::Write;

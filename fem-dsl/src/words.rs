@@ -45,13 +45,21 @@ pub const FUNCTIONS: &[&str] = &[
     "sign",
     "min",
     "max",
+    "jump",
+    "avg",
 ];
+
+/// The extent of a cell from a facet, unless a form declares the name itself.
+pub const EXTENT: &str = "hn";
+
+/// Functions of facets, unless a form declares the names itself.
+pub const FACET_FUNCTIONS: &[&str] = &["inside", "outside", "penalty"];
 
 /// The function that reads data and states, a keyword in this context only.
 pub const FILE: &str = "file";
 
 /// Words reserved for later versions.
-pub const LATER: &[&str] = &["jump", "avg", "normal", "interior", "mean"];
+pub const LATER: &[&str] = &["normal", "interior", "mean"];
 
 /// The strict keywords of Rust that the language does not reserve: valid names in a `.wf` file, but not for the items
 /// of the macro.

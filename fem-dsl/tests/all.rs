@@ -6,6 +6,7 @@ mod counts;
 mod errors;
 mod format;
 mod hand_counts;
+mod interior;
 mod manufacture;
 mod parse;
 mod program;

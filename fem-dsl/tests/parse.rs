@@ -2,8 +2,8 @@
 
 use fem_dsl::arena::Id;
 use fem_dsl::ast::{
-    BinaryOp, ExprId, ExprKind, File, FormItemKind, ProblemItemKind, ShapeKind, SupportSpec,
-    UnaryOp,
+    BinaryOp, BlockRegion, ExprId, ExprKind, File, FormItemKind, ProblemItemKind, ShapeKind,
+    SupportSpec, UnaryOp,
 };
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
@@ -156,7 +156,8 @@ fn items_of_a_form() {
         panic!("{:?}", form.items[3]);
     };
     assert_eq!(parameters.len(), 2);
-    let FormItemKind::Block { of_facets: true, tags, items } = &form.items[6].kind else {
+    let FormItemKind::Block { region: BlockRegion::Boundary, tags, items } = &form.items[6].kind
+    else {
         panic!("{:?}", form.items[6]);
     };
     assert_eq!(tags[1].text, "b");

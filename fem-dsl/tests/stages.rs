@@ -13,13 +13,13 @@ fn entries(form: &Form, rows: &[Row], sample: &Sample) -> BTreeMap<Slot, f64> {
     let tensors = values(form, &roots, sample);
     let mut entries = BTreeMap::new();
     for row in rows {
-        let field = row.field;
+        let Row { field, side, .. } = *row;
         for (component, value) in row.f0.iter().flat_map(|f0| tensors[f0].iter()).enumerate() {
-            entries.insert(Slot { field, component, part: Part::Value }, *value);
+            entries.insert(Slot { field, side, component, part: Part::Value }, *value);
         }
         for (flat, value) in row.f1.iter().flat_map(|f1| tensors[f1].iter()).enumerate() {
             let (component, part) = (flat / form.dim, Part::Derivative(flat % form.dim));
-            entries.insert(Slot { field, component, part }, *value);
+            entries.insert(Slot { field, side, component, part }, *value);
         }
     }
     entries
@@ -175,9 +175,9 @@ fn roots(list: &[(Slot, fem_dsl::point::NodeId)]) -> Vec<fem_dsl::point::NodeId>
 fn terminals_have_shapes() {
     for (_, form) in forms() {
         for i in 0..form.fields.len() {
-            assert!(form.shape_of(Terminal::FieldGradient(i)).is_some());
+            assert!(form.shape_of(Terminal::FieldGradient(i, None)).is_some());
         }
-        assert_eq!(form.shape_of(Terminal::Field(form.fields.len())), None);
+        assert_eq!(form.shape_of(Terminal::Field(form.fields.len(), None)), None);
     }
 }
 

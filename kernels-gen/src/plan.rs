@@ -5,13 +5,15 @@
 
 pub mod cell_matrix;
 pub mod rule;
+mod support;
 
 use crate::abi::Indices;
 use crate::element::{Cell, ElementError, Lagrange, Rule};
 use crate::kir::Precision;
-use fem_dsl::point::{Input, Integral, Location, Part, PointForm, Slot, Space};
+use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
+use support::has_kernels;
 
 /// The computation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -242,6 +244,18 @@ pub enum PlanError {
     /// A rejected explicit quadrature.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Quadrature(#[from] rule::QuadratureError),
+    /// A form with integrals over facets between cells.
+    #[error(
+        "the form `{0}` integrates over facets between cells (`on interior`), for which there are no kernels yet\n\
+         help: `wf check` and `wf emit --stage point` accept it"
+    )]
+    Interior(String),
+    /// A form with the extent of a cell from a facet.
+    #[error(
+        "the form `{0}` contains `hn` or `penalty`, which kernels do not know yet\n\
+         help: write a multiple of `1 / h`"
+    )]
+    Extent(String),
     /// An unimplemented feature.
     #[error("{0}")]
     Unsupported(String),
@@ -258,6 +272,7 @@ pub fn largest_degree(cell: Cell) -> usize {
 impl Elements {
     /// Returns the elements of a form at degree `k`, with the given rule.
     pub fn new(form: &PointForm, cell: Cell, degree: usize, rule: Rule) -> Result<Self, PlanError> {
+        has_kernels(form)?;
         if form.dim != cell.dim() {
             return Err(PlanError::Dimension {
                 form: form.name.clone(),
@@ -512,6 +527,7 @@ impl Plan {
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };
+        has_kernels(form)?;
         if !integral.region.is_of_cells() {
             self.check_facets(form, integral)?;
         }
@@ -633,11 +649,7 @@ pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(us
 
 /// Returns whether any graph node that `integral` needs for its views reads such an input.
 pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
-    integral
-        .graph
-        .nodes()
-        .iter()
-        .any(|node| matches!(node, fem_dsl::point::Node::Input(input) if select(*input)))
+    integral.graph.nodes().iter().any(|node| matches!(node, Node::Input(input) if select(*input)))
 }
 
 /// Returns whether a form reads the coordinates x on cells.

@@ -6,12 +6,13 @@
 
 use super::names::{ExprContext, Meaning, Names, subtree};
 use super::{functions, shapes};
-use crate::ast::{self, BinaryOp, ExprKind, UnaryOp};
+use crate::ast::{self, BinaryOp, ExprKind, SideWord, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{BuildError, ExprId, Form, Origin, Shape, Terminal, Type};
 use crate::point::Comparison;
 use crate::source::Span;
+use crate::words;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The value of a node; `None` if broken.
@@ -29,7 +30,8 @@ pub(super) struct Checker<'a> {
     pub(super) lets: BTreeMap<usize, Value>,
     /// Parameters without a usable declaration.
     pub(super) broken_params: BTreeSet<usize>,
-    calls: BTreeMap<(usize, Vec<ExprId>), Value>,
+    /// The values of calls; the flag is true on facets between cells.
+    calls: BTreeMap<(usize, bool, Vec<ExprId>), Value>,
     diagnostics: Vec<Diagnostic>,
     /// The diagnostics reported so far, by code and location.
     reported: BTreeSet<(Code, Option<Span>)>,
@@ -70,6 +72,10 @@ impl<'a> Checker<'a> {
 
     pub(super) fn finish(self) -> (Form, Vec<Diagnostic>) {
         (self.form, self.diagnostics)
+    }
+
+    pub(super) fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(Diagnostic::is_error)
     }
 
     /// Reports a diagnostic, unless the same was reported for the same location: a function's body is checked at every
@@ -120,7 +126,7 @@ impl<'a> Checker<'a> {
                 if let Some((definition, _)) = frame.call {
                     let arguments = frame.arguments.iter().copied().collect::<Option<Vec<_>>>();
                     if let Some(arguments) = arguments {
-                        self.calls.insert((definition, arguments), value);
+                        self.calls.insert((definition, place.is_interior(), arguments), value);
                     }
                 }
                 let call = caller.order[caller.next];
@@ -135,7 +141,7 @@ impl<'a> Checker<'a> {
             }
             self.work += 1;
             self.form.exprs.begin(Some(Origin { span: self.span(id), derived: false }));
-            match self.node(id, &frames) {
+            match self.node(id, &frames, place.is_interior()) {
                 Step::Value(value) => {
                     let frame = frames.last_mut()?;
                     frame.values.insert(id, value);
@@ -174,7 +180,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn node(&mut self, id: ast::ExprId, frames: &[Frame<'a>]) -> Step {
+    fn node(&mut self, id: ast::ExprId, frames: &[Frame<'a>], interior: bool) -> Step {
         let Some(frame) = frames.last() else { return Step::Value(None) };
         if self.names.broken.contains(&id) {
             return Step::Value(None);
@@ -189,7 +195,7 @@ impl<'a> Checker<'a> {
             // Reported by name resolution.
             ExprKind::Text(_) => None,
             ExprKind::Call { function, arguments, .. } => {
-                return self.call(id, &function.name, arguments, frames);
+                return self.call(id, &function.name, arguments, (frames, interior));
             }
             ExprKind::Index { base, indices } => self.index(*base, indices, frame, frames),
             ExprKind::Unary { op, op_span, operand } => of(operand).and_then(|a| {
@@ -268,26 +274,29 @@ impl<'a> Checker<'a> {
         let terminal = match name {
             "x" => Terminal::Coordinates,
             "t" => Terminal::Time,
-            "h" => Terminal::Diameter,
+            "h" => Terminal::Diameter(None),
             "n" => Terminal::Normal,
             "k" => Terminal::Degree,
             #[expect(clippy::cast_precision_loss, reason = "2 or 3")]
             "dim" => return Some(self.form.exprs.constant(dim as f64)),
             "pi" => return Some(self.form.exprs.constant(std::f64::consts::PI)),
             "I" => return Some(self.form.exprs.identity(dim)),
+            words::EXTENT if self.names.is_known(name) => Terminal::Extent(None),
             _ => match self.names.entries.get(name)?.meaning {
                 Meaning::Field(i) => {
                     self.names.fields[i].shape?;
-                    Terminal::Field(i)
+                    Terminal::Field(i, None)
                 }
                 Meaning::Aux(i) => {
                     self.names.aux[i].shape?;
-                    Terminal::Aux(i)
+                    Terminal::Aux(i, None)
                 }
                 Meaning::Param(i) if self.broken_params.contains(&i) => return None,
                 Meaning::Param(i) => Terminal::Param(i),
                 Meaning::Definition(i) => return self.lets.get(&i).copied().flatten(),
-                Meaning::Test(i) => Terminal::Test(self.field(&self.names.tests.get(i)?.1.name)?),
+                Meaning::Test(i) => {
+                    Terminal::Test(self.field(&self.names.tests.get(i)?.1.name)?, None)
+                }
             },
         };
         let shape = self.form.shape_of(terminal)?;
@@ -333,7 +342,7 @@ impl<'a> Checker<'a> {
         id: ast::ExprId,
         name: &str,
         arguments: &[ast::ExprId],
-        frames: &[Frame<'a>],
+        (frames, interior): (&[Frame<'a>], bool),
     ) -> Step {
         let Some(frame) = frames.last() else { return Step::Value(None) };
         let values: Vec<Value> =
@@ -341,24 +350,27 @@ impl<'a> Checker<'a> {
         let Some(known) = values.iter().copied().collect::<Option<Vec<ExprId>>>() else {
             return Step::Value(None);
         };
-        if let Some(Meaning::Definition(i)) = self.names.entries.get(name).map(|e| e.meaning)
-            && functions::argument_count(name).is_none()
-        {
+        if let Some(Meaning::Definition(i)) = self.names.entries.get(name).map(|e| e.meaning) {
             // A function in a cycle, or one that depends on a cycle, has no value.
             if !self.names.sound.contains(&i) {
                 return Step::Value(None);
             }
-            return match self.calls.get(&(i, known)) {
+            return match self.calls.get(&(i, interior, known)) {
                 Some(&value) => Step::Value(value),
                 None => Step::Call(i, values),
             };
         }
-        if matches!(name, "grad" | "div" | "curl") {
-            // The chain rule visits all dependencies of the argument, once per direction.
-            self.work += self.form.dim * self.form.exprs.reachable_in_order(&known).len();
+        // The chain rule visits all dependencies of the argument, once per direction; a word copies them.
+        let visits = match name {
+            "grad" | "div" | "curl" => self.form.dim,
+            _ if interior && SideWord::of(name).is_some() => 1,
+            _ => 0,
+        };
+        if visits > 0 {
+            self.work += visits * self.form.exprs.reachable_in_order(&known).len();
         }
         let operands: Vec<_> = arguments.iter().copied().zip(known.iter().copied()).collect();
-        let value = functions::apply(&mut self.form, name, &known)
+        let value = functions::apply(&mut self.form, name, &known, interior)
             .and_then(|built| self.built(built, self.span(id), &operands, frames));
         Step::Value(value)
     }

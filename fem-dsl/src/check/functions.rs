@@ -1,7 +1,9 @@
 //! The functions of the language, applied to checked arguments.
 
+use super::side_words;
+use crate::ast::SideWord;
 use crate::differentiate::{gradient, rate};
-use crate::form::{BuildError, ExprId, Form, MatrixFunction, Shape, Type};
+use crate::form::{BuildError, Expr, ExprId, Form, MatrixFunction, Shape, Terminal, Type};
 use crate::point::{Binary, Unary};
 
 type BuildResult = Result<ExprId, BuildError>;
@@ -20,6 +22,8 @@ enum Function {
     Matrix(MatrixFunction),
     Unary(Unary),
     Binary(Binary),
+    Side(SideWord),
+    Penalty,
 }
 
 fn function(name: &str) -> Option<Function> {
@@ -58,7 +62,8 @@ fn function(name: &str) -> Option<Function> {
         "sign" => Function::Unary(Unary::Sign),
         "min" => Function::Binary(Binary::Min),
         "max" => Function::Binary(Binary::Max),
-        _ => return None,
+        "penalty" => Function::Penalty,
+        _ => return SideWord::of(name).map(Function::Side),
     })
 }
 
@@ -76,13 +81,20 @@ pub(super) fn argument_count(name: &str) -> Option<usize> {
         | Function::Divergence
         | Function::Curl
         | Function::Matrix(_)
-        | Function::Unary(_) => 1,
+        | Function::Unary(_)
+        | Function::Side(_)
+        | Function::Penalty => 1,
     })
 }
 
-/// Applies a function of the language; `None` for an unknown function or a wrong number of arguments, which name
+/// Applies a function of the language, on facets between cells if `interior`; `None` for an unknown function or a wrong number of arguments, which name
 /// resolution has reported.
-pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option<BuildResult> {
+pub(super) fn apply(
+    form: &mut Form,
+    name: &str,
+    arguments: &[ExprId],
+    interior: bool,
+) -> Option<BuildResult> {
     let exprs = &mut form.exprs;
     Some(match (function(name)?, arguments) {
         (Function::Dot, &[a, b]) => exprs.dot(a, b),
@@ -97,6 +109,16 @@ pub(super) fn apply(form: &mut Form, name: &str, arguments: &[ExprId]) -> Option
             differentiable(form, "grad", a).and_then(|()| gradient(form, a))
         }
         (Function::Rate, &[a]) => differentiable(form, "dt", a).and_then(|()| rate(form, a)),
+        (Function::Side(word), &[a]) => side_words::apply(form, word, a, interior),
+        (Function::Penalty, &[a]) => match *form.exprs.expr(a) {
+            Expr::Terminal(Terminal::Field(field, None)) => {
+                Ok(form.exprs.terminal(Terminal::Penalty(field, None), Shape::SCALAR))
+            }
+            _ => {
+                let (operation, expected) = ("penalty", "the name of a field");
+                Err(BuildError::Operand { operation, expected, found: form.exprs.ty(a) })
+            }
+        },
         (Function::Divergence, &[a]) => divergence(form, a),
         (Function::Curl, &[a]) => curl(form, a),
         _ => return None,

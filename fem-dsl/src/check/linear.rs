@@ -58,7 +58,7 @@ fn dependences(exprs: &Exprs, values: &[ExprId]) -> BTreeMap<ExprId, Dependence>
         let result = match expr {
             _ if exprs.is_zero(id) => Dependence::Zero,
             Expr::Constant(_) | Expr::Zero(_) | Expr::Identity(_) => Dependence::None,
-            Expr::Terminal(Terminal::Test(_) | Terminal::TestGradient(_)) => Dependence::Linear,
+            Expr::Terminal(Terminal::Test(..) | Terminal::TestGradient(..)) => Dependence::Linear,
             Expr::Terminal(_) => Dependence::None,
             Expr::Literal(_, components) => {
                 components.iter().map(of).fold(Dependence::Zero, Dependence::plus)
@@ -230,7 +230,8 @@ impl Search<'_, '_> {
                         self.product(id, [a, b], open);
                     }
                     (
-                        "grad" | "div" | "curl" | "tr" | "sym" | "skew" | "dev" | "transpose",
+                        "grad" | "div" | "curl" | "tr" | "sym" | "skew" | "dev" | "transpose"
+                        | "inside" | "outside" | "jump" | "avg",
                         &[a],
                     ) => open.push(a),
                     (name, _) => self.offend(id, Offence::Function(name.to_owned())),

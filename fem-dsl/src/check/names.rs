@@ -1,5 +1,6 @@
 //! Name resolution of a form: declarations, uses, cycles. Independent of the dimension.
 
+mod facets;
 mod order;
 mod resolver;
 
@@ -7,9 +8,10 @@ use order::order;
 use resolver::Resolver;
 
 use crate::arena::Id;
-use crate::ast::{self, ExprKind, FormItemKind, Ident};
+use crate::ast::{self, BlockRegion, ExprKind, FormItemKind, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
+use crate::words;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Largest number of errors about names.
@@ -27,13 +29,13 @@ pub(super) enum Meaning {
     Test(usize),
 }
 
-/// A block of a form: `on boundary "a" { … }` or `on cells "a" { … }`.
+/// A block of a form: `on boundary "a" { … }`, `on cells "a" { … }` or `on interior { … }`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Block {
     /// Its index among the blocks of the form.
     pub(super) number: usize,
-    /// True for facets, which have a normal.
-    pub(super) of_facets: bool,
+    /// Its kind of region.
+    pub(super) region: BlockRegion,
 }
 
 /// Returns the blocks of a form with their tags and items.
@@ -41,12 +43,12 @@ pub(super) fn blocks(
     form: &ast::Form,
 ) -> impl Iterator<Item = (Block, &[ast::Text], &[ast::FormItem])> {
     let blocks = form.items.iter().filter_map(|item| match &item.kind {
-        FormItemKind::Block { of_facets, tags, items } => Some((*of_facets, tags, items)),
+        FormItemKind::Block { region, tags, items } => Some((*region, tags, items)),
         _ => None,
     });
-    let block = |(number, (of_facets, tags, items))| {
+    let block = |(number, (region, tags, items))| {
         let (tags, items): (&Vec<ast::Text>, &Vec<ast::FormItem>) = (tags, items);
-        (Block { number, of_facets }, tags.as_slice(), items.as_slice())
+        (Block { number, region }, tags.as_slice(), items.as_slice())
     };
     blocks.enumerate().map(block)
 }
@@ -117,6 +119,19 @@ pub(super) struct Names<'a> {
     pub(super) unknown: BTreeSet<String>,
 }
 
+impl Names<'_> {
+    /// Returns the number of arguments of a function of the language; `None` for other names, and for those that the
+    /// form declares itself.
+    pub(super) fn built_in(&self, name: &str) -> Option<usize> {
+        super::functions::argument_count(name).filter(|_| !self.entries.contains_key(name))
+    }
+
+    /// Returns whether a name has a value that the language defines, and that the form does not redefine.
+    pub(super) fn is_known(&self, name: &str) -> bool {
+        words::KNOWN.contains(&name) || name == words::EXTENT && !self.entries.contains_key(name)
+    }
+}
+
 /// The context of an expression.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct ExprContext<'a> {
@@ -133,6 +148,16 @@ pub(super) struct ExprContext<'a> {
 }
 
 impl<'a> ExprContext<'a> {
+    /// Returns whether facets are integrated, which have a normal.
+    pub(super) fn is_of_facets(self) -> bool {
+        self.region.is_some_and(|block| block.region.is_of_facets())
+    }
+
+    /// Returns whether facets between two cells are integrated.
+    pub(super) fn is_interior(self) -> bool {
+        self.region.is_some_and(|block| block.region.is_interior())
+    }
+
     /// Returns the context of a region, outside functions and parameters.
     pub(super) fn region(region: Option<Block>) -> Self {
         ExprContext { region, parameters: &[], param: false, weak: false, settled: false }
@@ -197,7 +222,8 @@ pub(super) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
     seen.into_iter().collect()
 }
 
-fn operands(kind: &ExprKind) -> Vec<ast::ExprId> {
+/// Returns the operands of an expression.
+pub(super) fn operands(kind: &ExprKind) -> Vec<ast::ExprId> {
     match kind {
         ExprKind::Error | ExprKind::Number(_) | ExprKind::Name(_) | ExprKind::Text(_) => vec![],
         ExprKind::Array(items) => items.clone(),

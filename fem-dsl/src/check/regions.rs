@@ -3,12 +3,13 @@
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
 use super::names::{Block, ExprContext, blocks, subtree};
-use crate::ast::{self, FormItem, FormItemKind};
+use super::sides;
+use crate::ast::{self, BlockRegion, FormItem, FormItemKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::adjoint;
 use crate::form::{Expr, ExprId, Integral, Row, Shape, Terminal, Type};
-use crate::point::{Location, Region};
+use crate::point::{InteriorFacets, Location, Region, Side};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,6 +24,7 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
         );
     }
     let mut written = RegionContents::default();
+    let mut interior = Vec::new();
     region(checker, &form.items, (Region::Cells, None), &mut written);
     for (block, tags, items) in blocks(form) {
         let mut names: Vec<String> = Vec::new();
@@ -31,12 +33,38 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
                 names.push(tag.text.clone());
             }
         }
-        let of = if block.of_facets { Region::Facets(names) } else { Region::CellsUnder(names) };
+        let of = match block.region {
+            BlockRegion::Cells => Region::CellsUnder(names),
+            BlockRegion::Boundary => Region::Facets(names),
+            BlockRegion::Interior if names.is_empty() => Region::Interior(InteriorFacets::All),
+            BlockRegion::Interior => Region::Interior(InteriorFacets::Under(names)),
+            BlockRegion::OrderedInterior => {
+                let ends = [0, tags.len().saturating_sub(1)];
+                let ends =
+                    ends.map(|i| tags.get(i).map_or_else(String::new, |tag| tag.text.clone()));
+                Region::Interior(InteriorFacets::Between(ends))
+            }
+        };
+        let before = checker.form.integrals.len();
         region(checker, items, (of, Some(block)), &mut written);
+        if block.region.is_interior() && checker.form.integrals.len() > before {
+            interior.extend(physics(items).next().map(|item| (before, item.span)));
+        }
     }
     if !has_broken(&form.items) && !written.broken {
         missing(checker, form, &written);
     }
+    if !checker.has_errors() {
+        sides::properties(checker, &interior);
+    }
+}
+
+/// Returns the rows, residuals and energies among items.
+fn physics(items: &[FormItem]) -> impl Iterator<Item = &FormItem> {
+    use FormItemKind::{Energy, Residual, Row};
+    let is_physics =
+        |item: &&FormItem| matches!(item.kind, Row { .. } | Residual { .. } | Energy { .. });
+    items.iter().filter(is_physics)
 }
 
 /// The contents of the regions so far.
@@ -123,9 +151,9 @@ impl RegionNotation {
 /// The physics of a region so far.
 #[derive(Default)]
 struct RegionPhysics {
-    rows: BTreeMap<usize, Row>,
+    rows: BTreeMap<(usize, Side), Row>,
     /// The locations of pointwise rows.
-    spans: BTreeMap<(usize, ast::RowKind), Span>,
+    spans: BTreeMap<(usize, RowKind, Option<SideWord>), Span>,
     /// The location of the residual or the energy.
     whole: Option<Span>,
     energy: Option<ExprId>,
@@ -176,8 +204,8 @@ fn region(
         .map(|row| Row { f0: nonzero(row.f0), f1: nonzero(row.f1), ..row })
         .filter(|row| row.f0.is_some() || row.f1.is_some())
         .collect::<Vec<Row>>();
-    if block.is_some_and(|block| block.of_facets) {
-        data_at_points(checker, items, &rows, energy);
+    if let Some(block) = block.filter(|block| block.region.is_of_facets()) {
+        data_at_points(checker, (items, block.region), &rows, energy);
     }
     checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
 }
@@ -191,7 +219,9 @@ impl RegionPhysics {
         block: Option<Block>,
         written: &mut RegionContents,
     ) {
-        let FormItemKind::Row { row, row_span, field, value: tree } = &item.kind else { return };
+        let FormItemKind::Row { row, row_span, side, field, value: tree } = &item.kind else {
+            return;
+        };
         let value = checker.expression(*tree, ExprContext::region(block));
         let Some(i) = checker.field(&field.name) else {
             written.broken = true;
@@ -201,23 +231,48 @@ impl RegionPhysics {
         if checker.names.repeated.contains(field.name.as_str()) {
             return;
         }
-        if let Some(before) = self.spans.insert((i, *row), item.span) {
-            report_twice(
-                checker,
-                &format!("{}[{}]", row_name(*row), field.name),
-                item.span,
-                before,
-            );
+        let word = side.map(|(word, _)| word);
+        if let Some(before) = self.spans.insert((i, *row, word), item.span) {
+            let tested = match word {
+                Some(word) => format!("{}({})", word.name(), field.name),
+                None => field.name.clone(),
+            };
+            let part = format!("{}[{tested}]", row_name(*row));
+            report_twice(checker, &part, item.span, before);
             return;
         }
-        if let Some(value) = value
+        let sides = sides::of_row(checker, (i, *row, *row_span), *side, block);
+        if let (Some(value), Some(sides)) = (value, sides)
             && row_fits(checker, (i, *row), (*tree, value), *row_span)
+            && sides::has_one_value(checker, (*tree, value), block)
         {
-            let entry = self.rows.entry(i).or_insert(Row { field: i, f0: None, f1: None });
-            match row {
-                ast::RowKind::F0 => entry.f0 = Some(value),
-                ast::RowKind::F1 => entry.f1 = Some(value),
-            }
+            self.add_sides(checker, (i, *row), sides, value);
+        }
+    }
+
+    /// Adds the value of a row to those of its sides.
+    fn add_sides(
+        &mut self,
+        checker: &mut Checker<'_>,
+        (field, row): (usize, RowKind),
+        sides: &[(Side, f64)],
+        value: ExprId,
+    ) {
+        let exprs = &mut checker.form.exprs;
+        for &(side, factor) in sides {
+            let entry = self.rows.entry((field, side));
+            let entry = entry.or_insert(Row { field, side, f0: None, f1: None });
+            let place = match row {
+                RowKind::F0 => &mut entry.f0,
+                RowKind::F1 => &mut entry.f1,
+            };
+            let factor = exprs.constant(factor);
+            let own = exprs.mul(factor, value);
+            let sum = match *place {
+                Some(before) => own.and_then(|own| exprs.add(before, own)),
+                None => own,
+            };
+            *place = Some(sum.expect("values of one row should have one shape"));
         }
     }
 
@@ -242,12 +297,16 @@ impl RegionPhysics {
             return;
         };
         written.whole = Some(notation);
+        if !sides::has_one_value(checker, (tree, value), block) {
+            written.broken = true;
+            return;
+        }
         let Some(rows) = derived(checker, notation, (tree, value), block) else {
             written.broken = true;
             return;
         };
         written.fields.extend(rows.iter().map(|row| row.field));
-        self.rows.extend(rows.into_iter().map(|row| (row.field, row)));
+        self.rows.extend(rows.into_iter().map(|row| ((row.field, row.side), row)));
         self.energy = (notation == RegionNotation::Energy).then_some(value);
     }
 }
@@ -262,10 +321,10 @@ fn report_twice(checker: &mut Checker<'_>, part: &str, again: Span, before: Span
     );
 }
 
-/// Reports data at the points of cells that a boundary block reads.
+/// Reports data at the points of cells that a block of facets reads.
 fn data_at_points(
     checker: &mut Checker<'_>,
-    items: &[FormItem],
+    (items, region): (&[FormItem], BlockRegion),
     rows: &[Row],
     energy: Option<ExprId>,
 ) {
@@ -276,7 +335,7 @@ fn data_at_points(
     let read: BTreeSet<usize> = parts
         .into_iter()
         .filter_map(|part| match form.exprs.expr(part) {
-            Expr::Terminal(Terminal::Aux(i)) => Some(*i),
+            Expr::Terminal(Terminal::Aux(i, _)) => Some(*i),
             _ => None,
         })
         .filter(|&i| form.aux[i].location == Location::Points)
@@ -293,15 +352,12 @@ fn data_at_points(
             matches!(&expr.kind, ast::ExprKind::Name(said) if *said == name) && inside(expr.span)
         };
         let said = checker.file.exprs.iter().find(says).map(|expr| expr.span);
-        let rows = items.iter().find(|item| {
-            use FormItemKind::{Energy, Residual, Row};
-            matches!(item.kind, Row { .. } | Residual { .. } | Energy { .. })
-        });
+        let rows = physics(items).next();
         let (Some(span), here) = (said.or(rows.map(|item| item.span)), said.is_some()) else {
             continue;
         };
-        let message =
-            format!("`{name}` lies at the points of cells and has no values on the boundary");
+        let facets = if region.is_interior() { "facets" } else { "the boundary" };
+        let message = format!("`{name}` lies at the points of cells and has no values on {facets}");
         let label = if here { "" } else { "read here, by what is defined outside the block" };
         let shape = match shape.rank() {
             0 => "scalar",
@@ -316,17 +372,17 @@ fn data_at_points(
     }
 }
 
-fn row_name(row: ast::RowKind) -> &'static str {
+fn row_name(row: RowKind) -> &'static str {
     match row {
-        ast::RowKind::F0 => "f0",
-        ast::RowKind::F1 => "f1",
+        RowKind::F0 => "f0",
+        RowKind::F1 => "f1",
     }
 }
 
 /// Checks that a row's value has the shape of its test factor, and contains no test function.
 fn row_fits(
     checker: &mut Checker<'_>,
-    (field, row): (usize, ast::RowKind),
+    (field, row): (usize, RowKind),
     (written, value): (ast::ExprId, ExprId),
     row_span: Span,
 ) -> bool {
@@ -335,16 +391,16 @@ fn row_fits(
         return false;
     }
     let terminal = match row {
-        ast::RowKind::F0 => Terminal::Field(field),
-        ast::RowKind::F1 => Terminal::FieldGradient(field),
+        RowKind::F0 => Terminal::Field(field, None),
+        RowKind::F1 => Terminal::FieldGradient(field, None),
     };
     let Some(expected) = checker.form.shape_of(terminal) else { return false };
     let found = checker.form.exprs.ty(value);
     if found != Type::Tensor(expected) {
         let name = &checker.names.fields[field].name.name;
         let of = match row {
-            ast::RowKind::F0 => name.clone(),
-            ast::RowKind::F1 => format!("grad({name})"),
+            RowKind::F0 => name.clone(),
+            RowKind::F1 => format!("grad({name})"),
         };
         let message = format!(
             "{}[{name}] must have the shape of {of}, {expected}, but this is {found}",
@@ -361,14 +417,14 @@ fn row_fits(
     no_tests(checker, row_name(row), (written, value))
 }
 
-fn row_help(row: ast::RowKind, expected: Shape, found: Type) -> Option<&'static str> {
+fn row_help(row: RowKind, expected: Shape, found: Type) -> Option<&'static str> {
     let Type::Tensor(found) = found else {
         return Some("`if c { 1 } else { 0 }` makes a number of a condition");
     };
     match (row, expected.rank(), found.rank()) {
-        (ast::RowKind::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
-        (ast::RowKind::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),
-        (ast::RowKind::F0, a, b) if b == a + 1 => {
+        (RowKind::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
+        (RowKind::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),
+        (RowKind::F0, a, b) if b == a + 1 => {
             Some("what is tested against the gradient belongs into `f1`")
         }
         _ => None,
@@ -400,7 +456,7 @@ fn no_tests(
     (written, value): (ast::ExprId, ExprId),
 ) -> bool {
     let test = terminals(checker, value).find_map(|terminal| match terminal {
-        Terminal::Test(i) | Terminal::TestGradient(i) => Some(i),
+        Terminal::Test(i, _) | Terminal::TestGradient(i, _) => Some(i),
         _ => None,
     });
     let Some(field) = test else { return true };
@@ -462,8 +518,8 @@ fn derived(
         return None;
     }
     let wanted = |terminal: Terminal| match notation {
-        RegionNotation::Weak => matches!(terminal, Terminal::Test(_) | Terminal::TestGradient(_)),
-        _ => matches!(terminal, Terminal::Field(_) | Terminal::FieldGradient(_)),
+        RegionNotation::Weak => matches!(terminal, Terminal::Test(..) | Terminal::TestGradient(..)),
+        _ => matches!(terminal, Terminal::Field(..) | Terminal::FieldGradient(..)),
     };
     let parts = match adjoint(&mut checker.form.exprs, value, wanted) {
         Ok(parts) => parts,
@@ -472,18 +528,20 @@ fn derived(
             return None;
         }
     };
-    let mut rows: BTreeMap<usize, Row> = BTreeMap::new();
+    let mut rows: BTreeMap<(usize, Side), Row> = BTreeMap::new();
     for (terminal, part) in parts {
-        let (Terminal::Field(field)
-        | Terminal::Test(field)
-        | Terminal::FieldGradient(field)
-        | Terminal::TestGradient(field)) = terminal
+        let (Terminal::Field(field, side)
+        | Terminal::Test(field, side)
+        | Terminal::FieldGradient(field, side)
+        | Terminal::TestGradient(field, side)) = terminal
         else {
             continue;
         };
-        let row = rows.entry(field).or_insert(Row { field, f0: None, f1: None });
+        // Values in continuous spaces count as those of the inside.
+        let side = side.unwrap_or_default();
+        let row = rows.entry((field, side)).or_insert(Row { field, side, f0: None, f1: None });
         match terminal {
-            Terminal::Field(_) | Terminal::Test(_) => row.f0 = Some(part),
+            Terminal::Field(..) | Terminal::Test(..) => row.f0 = Some(part),
             _ => row.f1 = Some(part),
         }
     }

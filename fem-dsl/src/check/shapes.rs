@@ -25,7 +25,7 @@ pub(super) fn diagnose(
         BuildError::Index { .. } => (Code::BadIndex, error.to_string()),
         BuildError::SecondDerivative { terminal } => {
             let name = match undifferentiated(*terminal) {
-                Terminal::Test(field) => test_name(field),
+                Terminal::Test(field, _) => test_name(field),
                 terminal => form.terminal_name(terminal),
             };
             (Code::NoDerivative, format!("this needs a second derivative of `{name}`"))
@@ -37,6 +37,14 @@ pub(super) fn diagnose(
         BuildError::NoGradient { terminal } => {
             (Code::NoDerivative, format!("`{}` has no gradient", form.terminal_name(*terminal)))
         }
+        BuildError::GradientOfSide { terminal, side } => {
+            let name = form.terminal_name(terminal.with_side(None));
+            (Code::MisplacedSide, format!("a derivative of `{}({name})`", side.word()))
+        }
+        BuildError::SideOfSide { word, terminal } => {
+            (Code::MisplacedSide, format!("`{word}` of `{}`", form.terminal_name(*terminal)))
+        }
+        BuildError::SideOfNormal { .. } => (Code::MisplacedSide, error.to_string()),
     };
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
     let bare = matches!(
@@ -44,6 +52,9 @@ pub(super) fn diagnose(
         BuildError::SecondDerivative { .. }
             | BuildError::NoGradient { .. }
             | BuildError::NoRate { .. }
+            | BuildError::GradientOfSide { .. }
+            | BuildError::SideOfSide { .. }
+            | BuildError::SideOfNormal { .. }
     );
     if !bare {
         for (place, found) in operands {
@@ -57,21 +68,30 @@ pub(super) fn diagnose(
 fn help(error: &BuildError) -> Option<String> {
     let help = match error {
         BuildError::Product { left, right } => product_help(*left, *right),
-        BuildError::SecondDerivative { terminal: Terminal::Aux(_) | Terminal::AuxGradient(_) } => {
-            "first derivatives only: give the gradient as data of its own, `aux g: vector;`"
-        }
+        BuildError::SecondDerivative {
+            terminal: Terminal::Aux(..) | Terminal::AuxGradient(..),
+        } => "first derivatives only: give the gradient as data of its own, `aux g: vector;`",
         BuildError::SecondDerivative { .. } => {
             "first derivatives only: integrate by parts, so that `-div(a)` in `f0[u]` becomes `f1[u] = a;`"
         }
         BuildError::NoRate { terminal: Terminal::Rate(..) | Terminal::RateGradient(..) } => {
             "first and second derivatives only: let a field be the first, `f0[v] = v - dt(u);`"
         }
-        BuildError::NoRate { terminal: Terminal::Aux(_) | Terminal::AuxGradient(_) } => {
+        BuildError::NoRate { terminal: Terminal::Aux(..) | Terminal::AuxGradient(..) } => {
             "what data does in time is not known: give its derivative as data of its own"
         }
         BuildError::NoRate { .. } => "write `dt(u) * v`: test functions do not depend on time",
-        BuildError::NoGradient { terminal: Terminal::Aux(_) } => {
+        BuildError::NoGradient { terminal: Terminal::Aux(..) } => {
             "only `aux … on nodes` has a gradient"
+        }
+        BuildError::GradientOfSide { .. } => {
+            "derivatives are taken in a cell: `jump(grad(u))` instead of `grad(jump(u))`"
+        }
+        BuildError::SideOfSide { .. } => {
+            "one word for each value: `inside(a) * outside(b)`; it goes down to fields and data"
+        }
+        BuildError::SideOfNormal { .. } => {
+            "write `n`: it points from the inside to the outside; `-n` is the outer normal of the outside"
         }
         BuildError::Index { shape, .. } => return Some(index_help(*shape)),
         BuildError::Operand { operation: "/", found: Type::Tensor(_), .. } => {
@@ -96,6 +116,7 @@ fn operand_help(operation: &str, expected: &str, found: Type) -> Option<&'static
     Some(match (operation, shape.rank()) {
         _ if expected == "a condition" => "compare it with something: `u > 0`",
         ("<" | "<=" | ">" | ">=" | "==" | "!=", _) => "compare components, or the `norm`",
+        ("penalty", _) => "a side is taken of the penalty: `inside(penalty(u))`",
         ("outer", 0) => "numbers are multiplied with `*`",
         ("div", 0) => "perhaps `grad` is meant",
         ("tr" | "det" | "inv" | "cof" | "sym" | "skew" | "dev", 1) => {
@@ -132,11 +153,11 @@ fn operand_code(operation: &str, expected: &str, found: Type) -> Code {
 
 fn undifferentiated(terminal: Terminal) -> Terminal {
     match terminal {
-        Terminal::FieldGradient(i) => Terminal::Field(i),
-        Terminal::TestGradient(i) => Terminal::Test(i),
-        Terminal::DirectionGradient(i) => Terminal::Direction(i),
-        Terminal::AuxGradient(i) => Terminal::Aux(i),
-        Terminal::RateGradient(i, order) => Terminal::Rate(i, order),
+        Terminal::FieldGradient(i, side) => Terminal::Field(i, side),
+        Terminal::TestGradient(i, side) => Terminal::Test(i, side),
+        Terminal::DirectionGradient(i, side) => Terminal::Direction(i, side),
+        Terminal::AuxGradient(i, side) => Terminal::Aux(i, side),
+        Terminal::RateGradient(i, order, side) => Terminal::Rate(i, order, side),
         other => other,
     }
 }

@@ -19,10 +19,13 @@ pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
     let reachable = form.exprs.reachable_in_order(&roots).into_iter();
     let differentiated: BTreeSet<usize> = reachable
         .filter_map(|id| match form.exprs.expr(id) {
-            Expr::Terminal(Terminal::FieldGradient(field)) => Some(*field),
+            Expr::Terminal(Terminal::FieldGradient(field, _)) => Some(*field),
             _ => None,
         })
         .collect();
+    let interior = form.integrals.iter().filter(|integral| integral.region.is_interior());
+    let coupled: BTreeSet<usize> =
+        interior.flat_map(|integral| &integral.rows).map(|row| row.field).collect();
     let declared = written.items.iter().filter_map(|item| match &item.kind {
         ast::FormItemKind::Field { name, .. } => Some(name),
         _ => None,
@@ -40,10 +43,10 @@ pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
             ),
             _ => return None,
         };
-        matches!(space, Space::L2(_)).then(|| {
+        (matches!(space, Space::L2(_)) && !coupled.contains(&index)).then(|| {
             Diagnostic::warning(Code::UncoupledCells, message)
                 .label(name.span, format!("in `{space}`: {label}"))
-                .help(suggestions::BETWEEN_CELLS)
+                .help(suggestions::COUPLE_CELLS)
         })
     };
     declared.enumerate().filter_map(warning).collect()

@@ -4,7 +4,7 @@ use super::expr::{Expr, MatrixFunction, Terminal};
 use super::print::{comparison_sign, unary_word};
 use super::shape::{Shape, Type};
 use super::{ExprId, Exprs, fold};
-use crate::terms::{Binary, Comparison, Unary};
+use crate::terms::{Binary, Comparison, Side, Unary};
 use thiserror::Error;
 
 /// An operation that does not apply to its operands.
@@ -74,6 +74,28 @@ pub enum BuildError {
     NoRate {
         /// The terminal.
         terminal: Terminal,
+    },
+    /// The gradient of a value that has been taken from one side of a facet.
+    #[error("a gradient is taken before a side")]
+    GradientOfSide {
+        /// The terminal.
+        terminal: Terminal,
+        /// Its side.
+        side: Side,
+    },
+    /// A side of a value that has been taken from a side.
+    #[error("`{word}` of a value that has a side")]
+    SideOfSide {
+        /// The word.
+        word: &'static str,
+        /// The terminal with a side.
+        terminal: Terminal,
+    },
+    /// A side of the normal.
+    #[error("`n` is one vector on both sides")]
+    SideOfNormal {
+        /// The word.
+        word: &'static str,
     },
     /// The gradient of data that is only defined at points, or of a direction.
     #[error("this has no gradient")]

@@ -4,6 +4,7 @@ use super::ExprId;
 use super::build::BuildError;
 use super::expr::{Expr, Terminal};
 use super::exprs::Exprs;
+use super::shape::Shape;
 use std::collections::BTreeMap;
 
 impl Exprs {
@@ -14,11 +15,21 @@ impl Exprs {
         id: ExprId,
         to: impl Fn(ExprId) -> ExprId,
     ) -> Result<ExprId, BuildError> {
-        match *old.expr(id) {
+        self.rebuild(old.expr(id), old.shape(id), to)
+    }
+
+    /// Returns an expression of a known shape with other operands; `to` maps them.
+    pub(crate) fn rebuild(
+        &mut self,
+        expr: &Expr,
+        shape: Shape,
+        to: impl Fn(ExprId) -> ExprId,
+    ) -> Result<ExprId, BuildError> {
+        match *expr {
             Expr::Constant(number) => Ok(self.constant(number.get())),
             Expr::Zero(shape) => Ok(self.zero(shape)),
             Expr::Identity(n) => Ok(self.identity(n)),
-            Expr::Terminal(terminal) => Ok(self.terminal(terminal, old.shape(id))),
+            Expr::Terminal(terminal) => Ok(self.terminal(terminal, shape)),
             Expr::Literal(shape, ref components) => {
                 let components = components.iter().map(|&a| to(a)).collect();
                 self.literal(shape, components)

@@ -2,33 +2,34 @@
 
 use super::ExprId;
 use super::shape::Shape;
-use crate::terms::{Binary, Comparison, Number, Unary};
+use crate::terms::{Binary, Comparison, Number, Side, Unary};
 
 /// An input of an expression at a point. Fields, auxiliary data and parameters are identified by their index in the
-/// form.
+/// form. An input that differs between the two cells at a facet has the side from which it is taken; without one it has
+/// one value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Terminal {
     /// The field u.
-    Field(usize),
+    Field(usize, Option<Side>),
     /// ∇u, with the derivative's index last.
-    FieldGradient(usize),
+    FieldGradient(usize, Option<Side>),
     /// The test function of a field.
-    Test(usize),
+    Test(usize, Option<Side>),
     /// The gradient of a test function.
-    TestGradient(usize),
+    TestGradient(usize, Option<Side>),
     /// The direction δu.
-    Direction(usize),
+    Direction(usize, Option<Side>),
     /// ∇δu.
-    DirectionGradient(usize),
+    DirectionGradient(usize, Option<Side>),
     /// Auxiliary data.
-    Aux(usize),
+    Aux(usize, Option<Side>),
     /// The gradient of auxiliary data on nodes.
-    AuxGradient(usize),
+    AuxGradient(usize, Option<Side>),
     /// A time derivative of a field, with its order. In a checked form it is one of
     /// [`Form::rates`](super::Form::rates).
-    Rate(usize, usize),
+    Rate(usize, usize, Option<Side>),
     /// Its gradient.
-    RateGradient(usize, usize),
+    RateGradient(usize, usize, Option<Side>),
     /// A runtime parameter.
     Param(usize),
     /// The coordinates x.
@@ -38,9 +39,55 @@ pub enum Terminal {
     /// The time t.
     Time,
     /// The cell diameter h.
-    Diameter,
+    Diameter(Option<Side>),
+    /// The extent hn of the cell from the facet: 1/|∇ξ₀|, if the facet is at ξ₀ = 0.
+    Extent(Option<Side>),
+    /// The penalty of a field: c/hn, with c of its degree.
+    Penalty(usize, Option<Side>),
     /// The degree k.
     Degree,
+}
+
+impl Terminal {
+    /// Returns the side from which it is taken.
+    pub fn side(self) -> Option<Side> {
+        match self {
+            Self::Field(_, side)
+            | Self::FieldGradient(_, side)
+            | Self::Test(_, side)
+            | Self::TestGradient(_, side)
+            | Self::Direction(_, side)
+            | Self::DirectionGradient(_, side)
+            | Self::Aux(_, side)
+            | Self::AuxGradient(_, side)
+            | Self::Rate(_, _, side)
+            | Self::RateGradient(_, _, side)
+            | Self::Diameter(side)
+            | Self::Extent(side)
+            | Self::Penalty(_, side) => side,
+            Self::Param(_) | Self::Coordinates | Self::Normal | Self::Time | Self::Degree => None,
+        }
+    }
+
+    /// Returns the same input of a side; inputs that belong to no cell are returned as they are.
+    pub fn with_side(self, side: Option<Side>) -> Self {
+        match self {
+            Self::Field(i, _) => Self::Field(i, side),
+            Self::FieldGradient(i, _) => Self::FieldGradient(i, side),
+            Self::Test(i, _) => Self::Test(i, side),
+            Self::TestGradient(i, _) => Self::TestGradient(i, side),
+            Self::Direction(i, _) => Self::Direction(i, side),
+            Self::DirectionGradient(i, _) => Self::DirectionGradient(i, side),
+            Self::Aux(i, _) => Self::Aux(i, side),
+            Self::AuxGradient(i, _) => Self::AuxGradient(i, side),
+            Self::Rate(i, order, _) => Self::Rate(i, order, side),
+            Self::RateGradient(i, order, _) => Self::RateGradient(i, order, side),
+            Self::Diameter(_) => Self::Diameter(side),
+            Self::Extent(_) => Self::Extent(side),
+            Self::Penalty(i, _) => Self::Penalty(i, side),
+            Self::Param(_) | Self::Coordinates | Self::Normal | Self::Time | Self::Degree => self,
+        }
+    }
 }
 
 /// Functions of one matrix.

@@ -3,7 +3,7 @@
 
 use super::expr::{Expr, Terminal};
 use super::{ExprId, Form, Row, rate_name};
-use crate::terms::{Binary, Comparison, Degree, Location, Region, Space, Unary};
+use crate::terms::{Binary, Comparison, Degree, Location, Space, Unary};
 use std::fmt;
 
 impl fmt::Display for Form {
@@ -34,9 +34,10 @@ impl fmt::Display for Form {
             }
         }
         for integral in &self.integrals {
-            writeln!(f, "  on {}", Notation(&integral.region))?;
-            print_rows(f, self, "", &integral.rows)?;
-            print_rows(f, self, "δ", &integral.action)?;
+            writeln!(f, "  on {}", integral.region)?;
+            let sided = integral.region.is_interior();
+            print_rows(f, self, ("", sided), &integral.rows)?;
+            print_rows(f, self, ("δ", sided), &integral.action)?;
             if let Some(energy) = integral.energy {
                 writeln!(f, "    energy = {energy}")?;
             }
@@ -45,11 +46,22 @@ impl fmt::Display for Form {
     }
 }
 
-fn print_rows(f: &mut fmt::Formatter<'_>, form: &Form, mark: &str, rows: &[Row]) -> fmt::Result {
+fn print_rows(
+    f: &mut fmt::Formatter<'_>,
+    form: &Form,
+    (mark, sided): (&str, bool),
+    rows: &[Row],
+) -> fmt::Result {
     for row in rows {
         for (name, value) in [("f0", row.f0), ("f1", row.f1)] {
             if let Some(value) = value {
-                writeln!(f, "    {mark}{name}[{}] = {value}", form.fields[row.field].name)?;
+                let field = &form.fields[row.field].name;
+                match sided {
+                    true => {
+                        writeln!(f, "    {mark}{name}[{}({field})] = {value}", row.side.word())?
+                    }
+                    false => writeln!(f, "    {mark}{name}[{field}] = {value}")?,
+                }
             }
         }
     }
@@ -70,16 +82,6 @@ impl fmt::Display for Notation<Space> {
             Degree::Relative(m) if m < 0 => write!(f, "{name}(k - {})", -m),
             Degree::Relative(m) => write!(f, "{name}(k + {m})"),
             Degree::Fixed(degree) => write!(f, "{name}({degree})"),
-        }
-    }
-}
-
-impl fmt::Display for Notation<&Region> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.0 {
-            Region::Cells => f.write_str("cells"),
-            Region::CellsUnder(tags) => write!(f, "cells {tags:?}"),
-            Region::Facets(tags) => write!(f, "boundary {tags:?}"),
         }
     }
 }
@@ -139,23 +141,29 @@ impl Form {
     /// Returns the terminal in the notation of the language.
     pub fn terminal_name(&self, terminal: Terminal) -> String {
         let field = |i: usize| self.fields[i].name.as_str();
-        match terminal {
-            Terminal::Field(i) => field(i).to_owned(),
-            Terminal::FieldGradient(i) => format!("grad({})", field(i)),
-            Terminal::Test(i) => format!("test_{}", field(i)),
-            Terminal::TestGradient(i) => format!("grad(test_{})", field(i)),
-            Terminal::Direction(i) => format!("δ{}", field(i)),
-            Terminal::DirectionGradient(i) => format!("grad(δ{})", field(i)),
-            Terminal::Aux(i) => self.aux[i].name.clone(),
-            Terminal::AuxGradient(i) => format!("grad({})", self.aux[i].name),
-            Terminal::Rate(i, order) => rate_name(field(i), order),
-            Terminal::RateGradient(i, order) => format!("grad({})", rate_name(field(i), order)),
+        let name = match terminal {
+            Terminal::Field(i, _) => field(i).to_owned(),
+            Terminal::FieldGradient(i, _) => format!("grad({})", field(i)),
+            Terminal::Test(i, _) => format!("test_{}", field(i)),
+            Terminal::TestGradient(i, _) => format!("grad(test_{})", field(i)),
+            Terminal::Direction(i, _) => format!("δ{}", field(i)),
+            Terminal::DirectionGradient(i, _) => format!("grad(δ{})", field(i)),
+            Terminal::Aux(i, _) => self.aux[i].name.clone(),
+            Terminal::AuxGradient(i, _) => format!("grad({})", self.aux[i].name),
+            Terminal::Rate(i, order, _) => rate_name(field(i), order),
+            Terminal::RateGradient(i, order, _) => format!("grad({})", rate_name(field(i), order)),
             Terminal::Param(i) => self.params[i].name.clone(),
             Terminal::Coordinates => "x".to_owned(),
             Terminal::Normal => "n".to_owned(),
             Terminal::Time => "t".to_owned(),
-            Terminal::Diameter => "h".to_owned(),
+            Terminal::Diameter(_) => "h".to_owned(),
+            Terminal::Extent(_) => "hn".to_owned(),
+            Terminal::Penalty(i, _) => format!("penalty({})", field(i)),
             Terminal::Degree => "k".to_owned(),
+        };
+        match terminal.side() {
+            Some(side) => format!("{}({name})", side.word()),
+            None => name,
         }
     }
 }

@@ -5,15 +5,16 @@
 //!    only on parameters and constants;
 //! 2. every operand precedes its expression; every expression has the type that the builder assigns
 //!    to its operation; every terminal exists and has the shape that the form defines for it;
-//! 3. the cells' integral, if any, comes first, and only expressions on facets use the normal;
-//! 4. rows are ordered by field, one per field, none of them empty or zero; f0 has the shape of the
+//! 3. the cells' integral, if any, comes first, and only expressions on facets use the normal; inputs
+//!    have sides between cells alone, and there each input with two values has one;
+//! 4. rows are ordered by field and side, one for each, none of them empty or zero; f0 has the shape of the
 //!    field, f1 that of its gradient; an energy is a scalar;
 //! 5. no row contains a test function; only the action contains directions;
 //! 6. before `differentiate` there is no action; after it, the action is linear and
 //!    homogeneous in the direction.
 
 use super::{Expr, ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal, Type};
-use crate::terms::{Binary, Region, Unary};
+use crate::terms::{Binary, Region, Side, Unary};
 use crate::verify::{Phase, VerifyError, ensure};
 use std::collections::BTreeMap;
 
@@ -178,16 +179,28 @@ fn matrix_type(function: MatrixFunction, shape: Shape) -> Option<Type> {
 
 fn of_integral(form: &Form, integral: &Integral, phase: Phase) -> Result<(), VerifyError> {
     let normal = !integral.region.is_of_cells();
-    let allowed = |terminal: Terminal, action: bool| match terminal {
-        Terminal::Test(_) | Terminal::TestGradient(_) => false,
-        Terminal::Direction(_) | Terminal::DirectionGradient(_) => action,
-        Terminal::Normal => normal,
-        _ => true,
+    let interior = integral.region.is_interior();
+    let allowed = |terminal: Terminal, action: bool| {
+        let sided = match interior {
+            true => !form.has_two_values(terminal),
+            false => terminal.side().is_none(),
+        };
+        let known = match terminal {
+            Terminal::Test(..) | Terminal::TestGradient(..) => false,
+            Terminal::Direction(..) | Terminal::DirectionGradient(..) => action,
+            Terminal::Normal | Terminal::Extent(_) | Terminal::Penalty(..) => normal,
+            _ => true,
+        };
+        sided && known
     };
     for (rows, action) in [(&integral.rows, false), (&integral.action, true)] {
-        let ordered = rows.windows(2).all(|pair| pair[0].field < pair[1].field);
-        ensure(ordered, || "rows are ordered by field".to_owned())?;
+        let key = |row: &Row| (row.field, row.side);
+        let ordered = rows.windows(2).all(|pair| key(&pair[0]) < key(&pair[1]));
+        ensure(ordered, || "rows are ordered by field and side".to_owned())?;
         for row in rows {
+            let one = form.fields[row.field].space.is_continuous() && row.f0.is_some();
+            let exists = row.side == Side::Inside || interior && !one;
+            ensure(exists, || format!("a row of field {} outside", row.field))?;
             of_row(form, *row)?;
             let roots: Vec<ExprId> = row.f0.into_iter().chain(row.f1).collect();
             let bad = terminals(&form.exprs, &roots).find(|&terminal| !allowed(terminal, action));
@@ -210,7 +223,7 @@ fn of_integral(form: &Form, integral: &Integral, phase: Phase) -> Result<(), Ver
 fn of_row(form: &Form, row: Row) -> Result<(), VerifyError> {
     let name = || format!("row of field {}", row.field);
     ensure(row.f0.is_some() || row.f1.is_some(), || format!("empty {}", name()))?;
-    let terminals = [Terminal::Field(row.field), Terminal::FieldGradient(row.field)];
+    let terminals = [Terminal::Field(row.field, None), Terminal::FieldGradient(row.field, None)];
     for (value, terminal) in [row.f0, row.f1].into_iter().zip(terminals) {
         let Some(value) = value else { continue };
         let shape = form.shape_of(terminal).map(Type::Tensor);
@@ -230,7 +243,7 @@ fn linear(exprs: &Exprs, root: ExprId) -> bool {
         let operands = expr.operands();
         let depends = operands.iter().any(|operand| dependence[operand].is_some());
         let value = match *expr {
-            Expr::Terminal(Terminal::Direction(_) | Terminal::DirectionGradient(_)) => Some(true),
+            Expr::Terminal(Terminal::Direction(..) | Terminal::DirectionGradient(..)) => Some(true),
             _ if !depends => None,
             Expr::Literal(..) | Expr::Add(..) | Expr::Sub(..) => {
                 Some(operands.iter().all(|&a| of(a) == Some(true)))

@@ -14,7 +14,7 @@
 
 use super::{further, unused};
 use crate::point::{
-    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Slot, is_affine,
+    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Side, Slot, is_affine,
 };
 use std::ops::Range;
 
@@ -128,7 +128,12 @@ fn extend(
         }
         let components = if slope && of_cells { form.fields[field].shape.components() } else { 0 };
         for (component, axis) in (0..components).flat_map(|c| (0..form.dim).map(move |a| (c, a))) {
-            let u = tested.state(Slot { field, component, part: Part::Derivative(axis) });
+            let u = tested.state(Slot {
+                field,
+                side: Side::Inside,
+                component,
+                part: Part::Derivative(axis),
+            });
             let square = tested.product(u, u);
             tested.add(shares.slope, square);
         }
@@ -137,7 +142,15 @@ fn extend(
     rows.sort_unstable();
     own.graph = graph;
     own.residual.extend(rows.into_iter().map(|(row, node)| {
-        (Slot { field: form.fields.len(), component: row - first, part: Part::Value }, node)
+        (
+            Slot {
+                field: form.fields.len(),
+                side: Side::Inside,
+                component: row - first,
+                part: Part::Value,
+            },
+            node,
+        )
     }));
     (own.action, own.jacobian, own.energy) = (Vec::new(), Vec::new(), None);
     own.symmetric = true;

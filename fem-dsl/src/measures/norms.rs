@@ -8,7 +8,7 @@
 //! are formed from the complete components, so that no pass sees a square of their constants.
 
 use super::{sum, with_scale};
-use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Region, Slot};
+use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Region, Side, Slot};
 use std::ops::Range;
 
 /// Replaces components of the additional fields of a form with `own` fields by their squares. The first component of
@@ -24,7 +24,12 @@ pub(crate) fn norms(form: PointForm, own: usize, ranges: &[Range<usize>]) -> Poi
     let slot = |number: usize| {
         let row = form.row(own, 0) + number;
         let field = (own..form.fields.len()).rev().find(|&field| form.row(field, 0) <= row);
-        field.map(|field| Slot { field, component: row - form.row(field, 0), part: Part::Value })
+        field.map(|field| Slot {
+            field,
+            side: Side::Inside,
+            component: row - form.row(field, 0),
+            part: Part::Value,
+        })
     };
     for mut integral in integrals {
         if integral.region == Region::Cells {

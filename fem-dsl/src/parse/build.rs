@@ -5,9 +5,10 @@ use super::builder::{Builder, ident, span, text};
 use super::expect::{self, ParseContext};
 use super::expression::Expressions;
 use super::items::{form_item, problem_item};
-use super::scan::{Scan, TokenKind};
+use super::scan::{Scan, Token, TokenKind};
 use crate::ast::{
-    File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItem, ProblemItemKind, RowKind, Span,
+    BlockRegion, File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItem, ProblemItemKind,
+    RowKind, SideWord, Span,
 };
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
@@ -101,10 +102,12 @@ impl Builder<'_> {
 
     fn block(&mut self, pair: Pair<'_, Rule>) -> FormItemKind {
         let at = span(&pair);
-        let (mut of_facets, mut tags, mut items) = (true, Vec::new(), Vec::new());
+        let (mut region, mut tags, mut items) = (BlockRegion::Boundary, Vec::new(), Vec::new());
         for part in pair.into_inner() {
             match part.as_rule() {
-                Rule::kw_cells => of_facets = false,
+                Rule::kw_cells => region = BlockRegion::Cells,
+                Rule::kw_interior => region = BlockRegion::Interior,
+                Rule::kw_from => region = BlockRegion::OrderedInterior,
                 Rule::string => tags.push(text(&part)),
                 Rule::broken_head => {
                     let head = Span { end: span(&part).end, ..at };
@@ -114,12 +117,13 @@ impl Builder<'_> {
                 | Rule::close_brace
                 | Rule::kw_on
                 | Rule::kw_boundary
+                | Rule::kw_to
                 | Rule::comma => {}
                 // The grammar allows no block here, so that the recursion is one level deep.
                 _ => items.push(self.form_item(part)),
             }
         }
-        FormItemKind::Block { of_facets, tags, items }
+        FormItemKind::Block { region, tags, items }
     }
 
     fn problem(&mut self, pair: Pair<'_, Rule>) -> Problem {
@@ -202,13 +206,21 @@ impl Builder<'_> {
         };
         let index = self.scan.token_at(at.start);
         let tokens = self.scan.tokens.get(index..index + 4)?;
-        let part = |i: usize| &self.text[tokens[i].span.range()];
-        if part(1) != "[" || part(3) != "]" || tokens[2].kind != TokenKind::Word {
+        let part = |token: &Token| &self.text[token.span.range()];
+        let word = SideWord::of(part(&tokens[2])).filter(|_| part(&tokens[3]) == "(");
+        let side = word.map(|word| (word, tokens[2].span));
+        // The field, and what follows it.
+        let [field, end] = match word {
+            Some(_) => *self.scan.tokens.get(index + 4..index + 6)?.as_array()?,
+            None => [tokens[2], tokens[3]],
+        };
+        let closed = part(&end) == if word.is_some() { ")" } else { "]" };
+        if part(&tokens[1]) != "[" || !closed || field.kind != TokenKind::Word {
             return None;
         }
-        let field = Ident { name: part(2).to_owned(), span: tokens[2].span };
+        let field = Ident { name: part(&field).to_owned(), span: field.span };
         let row_span = tokens[0].span;
-        Some(FormItemKind::Row { row, row_span, field, value: self.error(at) })
+        Some(FormItemKind::Row { row, row_span, side, field, value: self.error(at) })
     }
 
     fn broken_problem_item(&mut self, at: Span) -> ProblemItemKind {

@@ -102,12 +102,9 @@ pub(super) fn describe(
         .map_or("", |token| &text[token.span.range()]);
 
     if failure.expected.is_empty() && first == "on" {
-        return Diagnostic::new(
-            Code::UnexpectedToken,
-            "a boundary block cannot stand inside another",
-        )
-        .label(found_span, "inside another boundary block")
-        .help("close the outer block first");
+        return Diagnostic::new(Code::UnexpectedToken, "a block cannot stand inside another")
+            .label(found_span, "inside another block")
+            .help("close the outer block first");
     }
     if let [rule @ (Rule::file | Rule::form_item | Rule::problem_item)] = failure.expected[..] {
         let next = tokens.get(index + 1).map_or("", |token| &text[token.span.range()]);
@@ -172,7 +169,6 @@ fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
         return suggestions::space(found);
     }
     Some(match (first, previous, found) {
-        ("on", "on", "interior") => suggestions::BETWEEN_CELLS,
         (_, "nabla", _) => "write `grad(u)`, `div(u)` or `curl(u)`",
         (_, "*", "*") => "a power is written `a^b`",
         ("dirichlet", _, "where" | "for") => "write `on \"tag\"`, or `on all`",
@@ -347,6 +343,9 @@ impl Expectation {
             Rule::kw_in => ("`in`", &["in"]),
             Rule::kw_on => ("`on`", &["on"]),
             Rule::kw_boundary => ("`boundary`", &["boundary"]),
+            Rule::kw_interior => ("`interior`", &["interior"]),
+            Rule::kw_from => ("`from`", &["from"]),
+            Rule::kw_to => ("`to`", &["to"]),
             Rule::kw_k => ("`k`", &["k"]),
             _ => return,
         };
@@ -436,7 +435,9 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (_, "f0" | "f1") => "write `f0[u] = …;` with the field in the brackets",
         (_, "test") => "write `test v for u;`",
         (_, "residual" | "energy") => "write the word, `=`, an expression and `;`",
-        (_, "on") => "write `on boundary \"tag\" { … }`",
+        (_, "on") => {
+            "write `on boundary \"tag\" { … }`, `on cells \"tag\" { … }`, `on interior { … }` or `on interior from \"a\" to \"b\" { … }`"
+        }
         _ => return None,
     })
 }

@@ -3,8 +3,8 @@
 use super::builder::{Builder, ident, span, text};
 use crate::ast::{
     Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
-    LocationSpec, NamedCall, ProblemItemKind, RowKind, ShapeKind, ShapeSpec, SpaceSpec, Span,
-    SupportSpec, Text,
+    LocationSpec, NamedCall, ProblemItemKind, RowKind, ShapeKind, ShapeSpec, SideWord, SpaceSpec,
+    Span, SupportSpec, Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -27,6 +27,7 @@ struct ItemParts {
     named: Option<NamedCall>,
     arguments: Vec<Argument>,
     word: Option<Ident>,
+    side: Option<(SideWord, Span)>,
 }
 
 fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
@@ -48,6 +49,18 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
                 let names = part.into_inner().filter(|inner| inner.as_rule() == Rule::name);
                 let names: Vec<Ident> = names.map(|name| ident(&name)).collect();
                 parts.normal = <[Ident; 2]>::try_from(names).ok();
+            }
+            Rule::traced => {
+                for inner in part.into_inner() {
+                    match inner.as_rule() {
+                        Rule::name => parts.names.push(ident(&inner)),
+                        Rule::kw_side => {
+                            let word = SideWord::of(inner.as_str());
+                            parts.side = word.map(|word| (word, span(&inner)));
+                        }
+                        _ => {}
+                    }
+                }
             }
             Rule::rate => {
                 let name = part.into_inner().find(|inner| inner.as_rule() == Rule::name);
@@ -102,7 +115,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
     {
         builder.declared(&name);
     }
-    let ItemParts { names, exprs, shape, space, place, word, .. } = parts(builder, pair);
+    let ItemParts { names, exprs, shape, space, place, word, side, .. } = parts(builder, pair);
     let (mut names, mut exprs) = (names.into_iter(), exprs.into_iter());
     match rule {
         Rule::field => FormItemKind::Field { name: next(&mut names), shape, space },
@@ -121,6 +134,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
             FormItemKind::Row {
                 row: if word.name == "f0" { RowKind::F0 } else { RowKind::F1 },
                 row_span: word.span,
+                side,
                 field: next(&mut names),
                 value: next(&mut exprs),
             }

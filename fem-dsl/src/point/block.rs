@@ -17,7 +17,8 @@ use super::scalars::Scalars;
 use super::traverse::reachable;
 use super::verify::expect_point;
 use super::{
-    Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Slot, Unary, is_affine,
+    Coefficient, Graph, Input, Integral, Node, NodeId, Part, PointForm, Side, Slot, Unary,
+    is_affine,
 };
 use crate::arena::IdMap;
 use std::collections::BTreeMap;
@@ -137,7 +138,7 @@ pub fn complement(form: &PointForm, field: usize) -> Option<PointForm> {
 }
 
 fn of_cells(form: &PointForm, from: &Integral, field: usize) -> Option<Integral> {
-    let value = Slot { field, component: 0, part: Part::Value };
+    let value = Slot { field, side: Side::Inside, component: 0, part: Part::Value };
     let entries: BTreeMap<(Slot, Slot), NodeId> =
         from.jacobian.iter().map(|entry| ((entry.test, entry.trial), entry.value)).collect();
     let mut scalars = Scalars::default();
@@ -150,6 +151,7 @@ fn of_cells(form: &PointForm, from: &Integral, field: usize) -> Option<Integral>
         let slots = (0..of.shape.components()).flat_map(|component| {
             (0..form.dim).map(move |axis| Slot {
                 field: other,
+                side: Side::Inside,
                 component,
                 part: Part::Derivative(axis),
             })

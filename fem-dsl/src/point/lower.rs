@@ -128,12 +128,14 @@ fn sample(input: Input, seed: u64) -> f64 {
         Input::Coordinate(j) => (5 + 20 * j, None),
         Input::Normal(j) => (6 + 20 * j, None),
         Input::Time => (7, None),
-        Input::Diameter => (8, None),
+        Input::Diameter(side) => (8 + 20 * side as usize, None),
         Input::Degree => (9, None),
+        Input::Extent(side) => (10 + 20 * side as usize, None),
+        Input::PenaltyFactor(field) => (11 + 20 * field, None),
     };
     let place = slot.map_or(0, |slot| {
         let part = if let Part::Derivative(j) = slot.part { j + 1 } else { 0 };
-        1000 * slot.field + 10 * slot.component + part
+        1000 * slot.field + 10 * slot.component + part + 500_000 * slot.side as usize
     });
     let hash = (kind as u64 + 31 * place as u64 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     0.25 + hash as f64 / (1_u64 << 24) as f64
@@ -148,13 +150,13 @@ fn slots(
 ) -> Vec<(Slot, NodeId)> {
     let mut entries = Vec::new();
     for row in rows {
-        let field = row.field;
+        let Row { field, side, .. } = *row;
         for (component, &node) in row.f0.iter().flat_map(|f0| nodes[f0].iter()).enumerate() {
-            entries.push((Slot { field, component, part: Part::Value }, node));
+            entries.push((Slot { field, side, component, part: Part::Value }, node));
         }
         for (flat, &node) in row.f1.iter().flat_map(|f1| nodes[f1].iter()).enumerate() {
             let (component, part) = (flat / form.dim, Part::Derivative(flat % form.dim));
-            entries.push((Slot { field, component, part }, node));
+            entries.push((Slot { field, side, component, part }, node));
         }
     }
     entries.retain(|(_, node)| !scalars.is_zero(*node));

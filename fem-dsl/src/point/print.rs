@@ -1,7 +1,7 @@
 //! The text of a [`PointForm`], as printed by `wf emit --stage point`: one line per operation, with user-defined names.
 
 use super::{
-    Binary, Comparison, Input, Integral, Node, NodeId, Part, PointForm, Region, Slot, Unary,
+    Binary, Comparison, Input, Integral, Node, NodeId, Part, PointForm, Side, Slot, Unary,
 };
 use crate::arena::IndexVec;
 use std::fmt;
@@ -10,11 +10,7 @@ impl fmt::Display for PointForm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "point {} in {}D", self.name, self.dim)?;
         for integral in &self.integrals {
-            match &integral.region {
-                Region::Cells => writeln!(f, "on cells")?,
-                Region::CellsUnder(tags) => writeln!(f, "on cells {tags:?}")?,
-                Region::Facets(tags) => writeln!(f, "on boundary {tags:?}")?,
-            }
+            writeln!(f, "on {}", integral.region)?;
             integral_text(f, self, integral)?;
         }
         Ok(())
@@ -115,13 +111,15 @@ impl PointForm {
             }
             Input::Param(i, component) => {
                 let param = &self.params[i];
-                let slot = Slot { field: i, component, part: Part::Value };
+                let slot = Slot { field: i, side: Side::Inside, component, part: Part::Value };
                 slot_name(&param.name, param.shape, slot)
             }
             Input::Coordinate(j) => format!("x[{j}]"),
             Input::Normal(j) => format!("n[{j}]"),
             Input::Time => "t".to_owned(),
-            Input::Diameter => "h".to_owned(),
+            Input::Diameter(side) => sided("h", side),
+            Input::Extent(side) => sided("hn", side),
+            Input::PenaltyFactor(field) => format!("penalty_factor({})", self.fields[field].name),
             Input::Degree => "k".to_owned(),
         }
     }
@@ -130,6 +128,14 @@ impl PointForm {
     fn test_name(&self, slot: Slot) -> String {
         let field = &self.fields[slot.field];
         slot_name(&format!("test({})", field.name), field.shape, slot)
+    }
+}
+
+/// Returns a name with its side; the inside is the one without a word.
+fn sided(name: &str, side: Side) -> String {
+    match side {
+        Side::Inside => name.to_owned(),
+        Side::Outside => format!("{}({name})", side.word()),
     }
 }
 
@@ -148,6 +154,7 @@ fn slot_name(name: &str, shape: super::Shape, slot: Slot) -> String {
             format!("grad({name})")
         }
     };
+    let base = sided(&base, slot.side);
     if indices.is_empty() {
         return base;
     }

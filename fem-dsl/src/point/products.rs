@@ -20,10 +20,10 @@ pub(super) type Level = u8;
 /// Returns the level of an input; `per_cell` is true for auxiliary data with one value per cell.
 pub(super) fn level(input: Input, per_cell: impl Fn(usize) -> bool) -> Level {
     match input {
-        Input::Param(..) | Input::Time | Input::Degree => 1,
-        Input::Diameter => 2,
+        Input::Param(..) | Input::Time | Input::Degree | Input::PenaltyFactor(_) => 1,
+        Input::Diameter(_) => 2,
         Input::Aux(slot) if per_cell(slot.field) => 2,
-        Input::Aux(_) | Input::Coordinate(_) | Input::Normal(_) => 3,
+        Input::Aux(_) | Input::Coordinate(_) | Input::Normal(_) | Input::Extent(_) => 3,
         Input::State(_) => 4,
         Input::Direction(_) => 5,
     }

@@ -24,11 +24,11 @@ pub(crate) fn scalarise(
 
 fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec<NodeId> {
     // s u + r
-    let sum = |scalars: &mut Scalars, (field, order), gradient: bool| {
+    let sum = |scalars: &mut Scalars, (field, order, side), gradient: bool| {
         let rate = form.rate(field, order).expect("checked forms declare their time derivatives");
         let (u, r) = match gradient {
-            false => (Terminal::Field(field), Terminal::Aux(rate.aux)),
-            true => (Terminal::FieldGradient(field), Terminal::AuxGradient(rate.aux)),
+            false => (Terminal::Field(field, side), Terminal::Aux(rate.aux, side)),
+            true => (Terminal::FieldGradient(field, side), Terminal::AuxGradient(rate.aux, side)),
         };
         let [u, r] = [u, r].map(|terminal| terminal_nodes(scalars, form, terminal));
         let s = scalars.input(Input::Param(rate.param, 0));
@@ -40,35 +40,47 @@ fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec
         pairs.into_iter().map(of).collect::<Vec<_>>()
     };
     match terminal {
-        Terminal::Rate(field, order) => return sum(scalars, (field, order), false),
-        Terminal::RateGradient(field, order) => return sum(scalars, (field, order), true),
+        Terminal::Rate(field, order, side) => return sum(scalars, (field, order, side), false),
+        Terminal::RateGradient(field, order, side) => {
+            return sum(scalars, (field, order, side), true);
+        }
+        Terminal::Penalty(field, side) => {
+            let factor = scalars.input(Input::PenaltyFactor(field));
+            let extent = scalars.input(Input::Extent(side.unwrap_or_default()));
+            return vec![scalars.div(factor, extent)];
+        }
         _ => {}
     }
     let shape = form.shape_of(terminal).unwrap_or(Shape::SCALAR);
+    let side = terminal.side().unwrap_or_default();
     let input = |flat: usize| {
-        let value = |field| Slot { field, component: flat, part: Part::Value };
+        let value = |field| Slot { field, side, component: flat, part: Part::Value };
         let derivative = |field| Slot {
             field,
+            side,
             component: flat / form.dim,
             part: Part::Derivative(flat % form.dim),
         };
         match terminal {
-            Terminal::Field(i) => Input::State(value(i)),
-            Terminal::FieldGradient(i) => Input::State(derivative(i)),
-            Terminal::Rate(..) | Terminal::RateGradient(..) => unreachable!("a sum of others"),
+            Terminal::Field(i, _) => Input::State(value(i)),
+            Terminal::FieldGradient(i, _) => Input::State(derivative(i)),
+            Terminal::Rate(..) | Terminal::RateGradient(..) | Terminal::Penalty(..) => {
+                unreachable!("a function of others")
+            }
             // Test functions do not occur in f0 and f1.
-            Terminal::Test(_) | Terminal::TestGradient(_) => {
+            Terminal::Test(..) | Terminal::TestGradient(..) => {
                 unreachable!("verified forms have no test functions")
             }
-            Terminal::Direction(i) => Input::Direction(value(i)),
-            Terminal::DirectionGradient(i) => Input::Direction(derivative(i)),
-            Terminal::Aux(i) => Input::Aux(value(i)),
-            Terminal::AuxGradient(i) => Input::Aux(derivative(i)),
+            Terminal::Direction(i, _) => Input::Direction(value(i)),
+            Terminal::DirectionGradient(i, _) => Input::Direction(derivative(i)),
+            Terminal::Aux(i, _) => Input::Aux(value(i)),
+            Terminal::AuxGradient(i, _) => Input::Aux(derivative(i)),
             Terminal::Param(i) => Input::Param(i, flat),
             Terminal::Coordinates => Input::Coordinate(flat),
             Terminal::Normal => Input::Normal(flat),
             Terminal::Time => Input::Time,
-            Terminal::Diameter => Input::Diameter,
+            Terminal::Diameter(_) => Input::Diameter(side),
+            Terminal::Extent(_) => Input::Extent(side),
             Terminal::Degree => Input::Degree,
         }
     };

@@ -3,13 +3,15 @@
 //! 1. every operand precedes its node; truth values are operands of logical operations only, numbers
 //!    of all others; every constant is finite;
 //! 2. every input exists: slots of fields and aux (derivatives of aux on nodes only), components
-//!    of params and coordinates, the normal on facets only;
+//!    of params and coordinates, the normal and extents on facets only, outsides between cells only, and
+//!    there not of continuous values;
 //! 3. neither the residual nor the Jacobian nor the energy depends on directions; slots are
 //!    sorted, unique and exist; no list contains a constant zero;
 //! 4. `symmetric` and `linear` are correct; names belong to computed nodes.
 
 use super::{
-    Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Slot, is_affine,
+    Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Side, Slot,
+    Space, is_affine,
 };
 use crate::arena::IndexVec;
 use crate::verify::{VerifyError, ensure};
@@ -46,7 +48,7 @@ fn of_integral(form: &PointForm, integral: &Integral) -> Result<(), VerifyError>
         let sorted = list.windows(2).all(|pair| pair[0].0 < pair[1].0);
         ensure(sorted, || format!("the {name} is sorted by slot"))?;
         for &(slot, node) in list {
-            ensure(exists(form, slot), || format!("{slot:?} in the {name}"))?;
+            ensure(exists(form, integral, slot), || format!("{slot:?} in the {name}"))?;
             ensure(!is_zero(integral, node), || format!("zero at {slot:?} of the {name}"))?;
             ensure(depends[node] == directions, || format!("δu at {slot:?} of the {name}"))?;
         }
@@ -54,7 +56,9 @@ fn of_integral(form: &PointForm, integral: &Integral) -> Result<(), VerifyError>
     let keys: Vec<(Slot, Slot)> = integral.jacobian.iter().map(|c| (c.test, c.trial)).collect();
     ensure(keys.windows(2).all(|pair| pair[0] < pair[1]), || "the Jacobian is sorted".to_owned())?;
     for Coefficient { test, trial, value } in &integral.jacobian {
-        let fits = exists(form, *test) && exists(form, *trial) && !is_zero(integral, *value);
+        let fits = exists(form, integral, *test)
+            && exists(form, integral, *trial)
+            && !is_zero(integral, *value);
         ensure(fits && !depends[*value], || format!("Jacobian entry {test:?}, {trial:?}"))?;
     }
     if let Some(energy) = integral.energy {
@@ -115,23 +119,44 @@ fn inside(dim: usize, shape: Shape, slot: Slot) -> bool {
     part && slot.component < shape.components()
 }
 
-fn exists(form: &PointForm, slot: Slot) -> bool {
-    form.fields.get(slot.field).is_some_and(|field| inside(form.dim, field.shape, slot))
+/// Returns whether a region has cells on a side: only facets between cells have an outside.
+fn has_side(integral: &Integral, side: Side) -> bool {
+    side == Side::Inside || integral.region.is_interior()
+}
+
+/// Returns whether a region has a slot of a space: continuous values have one side.
+fn has_slot(integral: &Integral, space: Option<Space>, slot: Slot) -> bool {
+    let one = slot.part == Part::Value && space.is_some_and(Space::is_continuous);
+    has_side(integral, slot.side) && !(one && slot.side == Side::Outside)
+}
+
+fn exists(form: &PointForm, integral: &Integral, slot: Slot) -> bool {
+    form.fields.get(slot.field).is_some_and(|field| {
+        inside(form.dim, field.shape, slot) && has_slot(integral, Some(field.space), slot)
+    })
 }
 
 fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
     match input {
-        Input::State(slot) | Input::Direction(slot) => exists(form, slot),
+        Input::State(slot) | Input::Direction(slot) => exists(form, integral, slot),
         Input::Aux(slot) => form.aux.get(slot.field).is_some_and(|aux| {
             let derivative = matches!(slot.part, Part::Derivative(_));
+            let space = match aux.location {
+                Location::Nodes(space) => Some(space),
+                Location::Cells | Location::Points => None,
+            };
             inside(form.dim, aux.shape, slot)
-                && (!derivative || matches!(aux.location, Location::Nodes(_)))
+                && has_slot(integral, space, slot)
+                && (!derivative || space.is_some())
         }),
         Input::Param(i, component) => {
             form.params.get(i).is_some_and(|param| component < param.shape.components())
         }
         Input::Coordinate(j) => j < form.dim,
         Input::Normal(j) => j < form.dim && !integral.region.is_of_cells(),
-        Input::Time | Input::Diameter | Input::Degree => true,
+        Input::Extent(side) => !integral.region.is_of_cells() && has_side(integral, side),
+        Input::Diameter(side) => has_side(integral, side),
+        Input::PenaltyFactor(field) => field < form.fields.len() && !integral.region.is_of_cells(),
+        Input::Time | Input::Degree => true,
     }
 }

@@ -2,7 +2,7 @@
 //! finite. They are the responsible statements in the file or on the command line.
 
 use super::Program;
-use crate::ast::{self, FormItemKind, ProblemItemKind, SupportSpec};
+use crate::ast::{self, BlockRegion, FormItemKind, ProblemItemKind, SupportSpec};
 use crate::check::problem::{Overrides, Piece, Statement, unknown_tag};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -203,15 +203,17 @@ impl Program {
     ) -> impl Iterator<Item = &'a ast::Text> {
         let forms = &self.piece.file.forms;
         let form = forms.iter().find(|form| form.name.name == problem.form.name);
-        let tags =
-            form.into_iter().flat_map(|form| &form.items).filter_map(move |item| {
-                match &item.kind {
-                    FormItemKind::Block { of_facets, tags, .. } if *of_facets == facets => {
-                        Some(tags)
-                    }
-                    _ => None,
+        let tags = form.into_iter().flat_map(|form| &form.items).filter_map(move |item| {
+            match &item.kind {
+                // The tags of an ordered interior are those of cells.
+                FormItemKind::Block { region, tags, .. } => {
+                    let of_cells =
+                        matches!(region, BlockRegion::Cells | BlockRegion::OrderedInterior);
+                    (of_cells != facets).then_some(tags)
                 }
-            });
+                _ => None,
+            }
+        });
         tags.flatten()
     }
 }

@@ -186,7 +186,7 @@ impl Program {
             let Ident { name: of, span } = name.clone();
             let value = file.exprs.push(ast::Expr { kind: ExprKind::Name(of.clone()), span });
             let (row, field) = (RowKind::F0, Ident { name: of, span });
-            let kind = FormItemKind::Row { row, row_span: span, field, value };
+            let kind = FormItemKind::Row { row, row_span: span, side: None, field, value };
             items.push(item.clone());
             items.push(FormItem { doc: String::new(), kind, span });
         }

@@ -6,9 +6,9 @@ use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::eval::{TensorValues, tensors};
 use fem_dsl::form::{ExprId, Form, Terminal};
 use fem_dsl::parse::parse;
-use fem_dsl::point::{Input, Part, Slot};
+use fem_dsl::point::{Input, Part, Side, Slot};
 use fem_dsl::source::Source;
-use fem_dsl::testing::{FieldShape, Options, SecondField, random_form};
+use fem_dsl::testing::{FieldShape, Options, SecondField, random_form, random_interior};
 use std::collections::BTreeMap;
 
 /// The corpus: texts with at least one form each.
@@ -40,7 +40,7 @@ pub(crate) fn diagnostics(text: &str, dim: usize) -> Vec<Diagnostic> {
 pub(crate) fn forms() -> Vec<(String, Form)> {
     let corpus = corpus().into_iter();
     let named = corpus.map(|form| (format!("{} in {}D", form.name, form.dim), form));
-    named.chain(random_forms()).collect()
+    named.chain(random_forms()).chain(interior_forms()).collect()
 }
 
 /// Returns all forms of the corpus in the dimensions in which they are valid.
@@ -58,6 +58,17 @@ pub(crate) fn corpus() -> Vec<Form> {
         assert!(forms.len() > before, "{}: {:#?}", form.name.name, dimensions.diagnostics());
     }
     forms
+}
+
+/// Returns random forms with integrals between cells.
+pub(crate) fn interior_forms() -> impl Iterator<Item = (String, Form)> {
+    (0..24).flat_map(|seed| {
+        [2, 3].map(|dim| {
+            let text = random_interior(seed, dim);
+            let form = check(&text, dim).remove(0);
+            (text, form)
+        })
+    })
 }
 
 /// Returns random forms of every shape in both dimensions.
@@ -109,14 +120,14 @@ impl Sample {
             values.insert(terminal, random);
         };
         for i in 0..form.fields.len() {
-            fill(Terminal::Field(i), 0.6);
-            fill(Terminal::FieldGradient(i), 0.3);
-            fill(Terminal::Direction(i), 0.6);
-            fill(Terminal::DirectionGradient(i), 0.6);
+            fill(Terminal::Field(i, None), 0.6);
+            fill(Terminal::FieldGradient(i, None), 0.3);
+            fill(Terminal::Direction(i, None), 0.6);
+            fill(Terminal::DirectionGradient(i, None), 0.6);
         }
         for i in 0..form.aux.len() {
-            fill(Terminal::Aux(i), 0.6);
-            fill(Terminal::AuxGradient(i), 0.6);
+            fill(Terminal::Aux(i, None), 0.6);
+            fill(Terminal::AuxGradient(i, None), 0.6);
         }
         fill(Terminal::Coordinates, 0.9);
         fill(Terminal::Normal, 1.0);
@@ -124,22 +135,47 @@ impl Sample {
             values.insert(Terminal::Param(i), param.value.clone());
         }
         values.insert(Terminal::Time, vec![0.4]);
-        values.insert(Terminal::Diameter, vec![0.125]);
+        values.insert(Terminal::Diameter(None), vec![0.125]);
+        values.insert(Terminal::Extent(None), vec![0.0625]);
+        for i in 0..form.fields.len() {
+            values.insert(Terminal::Penalty(i, None), vec![Self::factor(i) / 0.0625]);
+        }
         values.insert(Terminal::Degree, vec![3.0]);
+        // The inside of a facet has the values without a side, the outside others.
+        for (terminal, inside) in values.clone() {
+            let outside = match terminal {
+                Terminal::Extent(_) => vec![0.125],
+                Terminal::Penalty(i, _) => vec![Self::factor(i) / 0.125],
+                _ => inside.iter().map(|value| 0.7 * value - 0.1 * value * value).collect(),
+            };
+            for (side, own) in [(Side::Inside, inside), (Side::Outside, outside)] {
+                let sided = terminal.with_side(Some(side));
+                if sided != terminal {
+                    values.insert(sided, own);
+                }
+            }
+        }
         Self { values }
+    }
+
+    /// Returns the factor of a field's penalty.
+    fn factor(field: usize) -> f64 {
+        16.0 + field as f64
     }
 
     /// Returns the sample with u + ε δu.
     pub(crate) fn moved(&self, form: &Form, epsilon: f64) -> Self {
         let mut values = self.values.clone();
-        for i in 0..form.fields.len() {
-            for (to, from) in [
-                (Terminal::Field(i), Terminal::Direction(i)),
-                (Terminal::FieldGradient(i), Terminal::DirectionGradient(i)),
-            ] {
-                let step = &self.values[&from];
-                if let Some(values) = values.get_mut(&to) {
-                    values.iter_mut().zip(step).for_each(|(u, du)| *u += epsilon * du);
+        for side in [None, Some(Side::Inside), Some(Side::Outside)] {
+            for i in 0..form.fields.len() {
+                for (to, from) in [
+                    (Terminal::Field(i, side), Terminal::Direction(i, side)),
+                    (Terminal::FieldGradient(i, side), Terminal::DirectionGradient(i, side)),
+                ] {
+                    let step = &self.values[&from];
+                    if let Some(values) = values.get_mut(&to) {
+                        values.iter_mut().zip(step).for_each(|(u, du)| *u += epsilon * du);
+                    }
                 }
             }
         }
@@ -154,20 +190,31 @@ impl Sample {
     /// Returns the input of a scalar graph.
     pub(crate) fn input(&self, form: &Form, input: Input) -> f64 {
         let slot = |slot: Slot, value: Terminal, gradient: Terminal| match slot.part {
-            Part::Value => self.values[&value][slot.component],
-            Part::Derivative(j) => self.values[&gradient][slot.component * form.dim + j],
-        };
-        match input {
-            Input::State(s) => slot(s, Terminal::Field(s.field), Terminal::FieldGradient(s.field)),
-            Input::Direction(s) => {
-                slot(s, Terminal::Direction(s.field), Terminal::DirectionGradient(s.field))
+            Part::Value => self.values[&value.with_side(Some(slot.side))][slot.component],
+            Part::Derivative(j) => {
+                self.values[&gradient.with_side(Some(slot.side))][slot.component * form.dim + j]
             }
-            Input::Aux(s) => slot(s, Terminal::Aux(s.field), Terminal::AuxGradient(s.field)),
+        };
+        let none = None;
+        match input {
+            Input::State(s) => {
+                slot(s, Terminal::Field(s.field, none), Terminal::FieldGradient(s.field, none))
+            }
+            Input::Direction(s) => slot(
+                s,
+                Terminal::Direction(s.field, none),
+                Terminal::DirectionGradient(s.field, none),
+            ),
+            Input::Aux(s) => {
+                slot(s, Terminal::Aux(s.field, none), Terminal::AuxGradient(s.field, none))
+            }
             Input::Param(i, component) => self.values[&Terminal::Param(i)][component],
             Input::Coordinate(j) => self.values[&Terminal::Coordinates][j],
             Input::Normal(j) => self.values[&Terminal::Normal][j],
             Input::Time => self.values[&Terminal::Time][0],
-            Input::Diameter => self.values[&Terminal::Diameter][0],
+            Input::Diameter(side) => self.values[&Terminal::Diameter(Some(side))][0],
+            Input::Extent(side) => self.values[&Terminal::Extent(Some(side))][0],
+            Input::PenaltyFactor(field) => Self::factor(field),
             Input::Degree => self.values[&Terminal::Degree][0],
         }
     }

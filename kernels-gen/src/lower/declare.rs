@@ -107,7 +107,7 @@ impl Lowering<'_> {
                         }
                     }
                 }
-                Input::Diameter => {
+                Input::Diameter(_) => {
                     self.argument(Role::Diameter, "diameter", Element::Real, lanes, false);
                 }
                 _ => {}

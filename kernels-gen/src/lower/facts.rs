@@ -146,7 +146,7 @@ impl<'a> KernelFacts<'a> {
             trial: None,
             points: match integral.region {
                 Region::Cells | Region::CellsUnder(_) => elements.rule.count(),
-                Region::Facets(_) => elements.rule.on_facet().len(),
+                Region::Facets(_) | Region::Interior(_) => elements.rule.on_facet().len(),
             },
         };
         facts.find_quantities();

@@ -152,8 +152,10 @@ impl<'a> Lowering<'a> {
         let integral = self.facts.integral;
         let moving = integral.depends_on(|input| match input {
             Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => true,
+            Input::Extent(_) => true,
             Input::Aux(slot) => form.aux[slot.field].location != Location::Cells,
-            Input::Param(..) | Input::Time | Input::Diameter | Input::Degree => false,
+            Input::Param(..) | Input::Time | Input::Diameter(_) | Input::Degree => false,
+            Input::PenaltyFactor(_) => false,
         });
         let still: IndexVec<NodeId, bool> = moving.iter().map(|moves| !moves).collect();
         let mut hoisted = self.hoisted.clone();
@@ -188,7 +190,7 @@ impl<'a> Lowering<'a> {
                 self.b.name(value, &self.facts.form.params[param].name)
             }
             Input::Degree => self.b.constant(self.facts.elements.degree as f64),
-            Input::Diameter => {
+            Input::Diameter(_) => {
                 let value = self.b.load_lanes(self.arguments[&Role::Diameter], batch);
                 self.b.name(value, "h")
             }
@@ -198,6 +200,9 @@ impl<'a> Lowering<'a> {
                 let argument = self.arguments[&Role::AuxCells(slot.field)];
                 let value = self.b.load_lanes(argument, index);
                 self.b.name(value, &aux.name)
+            }
+            Input::PenaltyFactor(_) | Input::Extent(_) => {
+                unreachable!("plans of forms with extents are refused")
             }
             Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => {
                 unreachable!("this input varies over a cell")

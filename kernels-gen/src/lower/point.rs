@@ -315,7 +315,7 @@ fn physics(
     s.b.comment("factors of the test functions");
     let mut tested = vec![TestFactors::default(); s.facts.rows()];
     let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
-    for &(Slot { field, component, part }, node) in outputs {
+    for &(Slot { field, component, part, .. }, node) in outputs {
         let value = lowered.get(node).expect("an output should be lowered");
         let row = s.facts.row(field, component);
         match part {

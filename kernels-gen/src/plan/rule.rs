@@ -207,8 +207,8 @@ fn keeps_order(form: &PointForm, elements: &Elements) -> usize {
         Some(match (&integral.region, elements.cell) {
             (Region::Cells | Region::CellsUnder(_), _) => wanted,
             // On an edge n points are exact to the odd degree 2n − 1.
-            (Region::Facets(_), Cell::Triangle) => (wanted + 1) & !1,
-            (Region::Facets(_), _) => wanted + 1,
+            (Region::Facets(_) | Region::Interior(_), Cell::Triangle) => (wanted + 1) & !1,
+            (Region::Facets(_) | Region::Interior(_), _) => wanted + 1,
         })
     };
     form.integrals.iter().filter_map(of_integral).max().unwrap_or(0)

@@ -179,7 +179,10 @@ impl Point {
             Input::Coordinate(axis) => self.x[axis],
             Input::Normal(axis) => self.normal[axis],
             Input::Time => BoundedValue::new(inputs.time),
-            Input::Diameter => cursor.diameter,
+            Input::Diameter(_) => cursor.diameter,
+            Input::Extent(_) | Input::PenaltyFactor(_) => {
+                unreachable!("plans of forms with extents are refused")
+            }
             Input::Degree => BoundedValue::new(reference.degree as f64),
         }
     }

@@ -4,7 +4,7 @@ use super::*;
 use crate::assert_close;
 use fem_dsl::point::{
     Aux, Binary, Coefficient, Degree, Field, Graph, Input, Node, NodeId, Param, Region, Shape,
-    Space as FormSpace,
+    Side, Space as FormSpace,
 };
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ fn form(
 }
 
 fn slot(part: Part) -> Slot {
-    Slot { field: 0, component: 0, part }
+    Slot { field: 0, side: Side::Inside, component: 0, part }
 }
 
 fn state(graph: &mut Graph, part: Part) -> NodeId {
@@ -235,13 +235,13 @@ fn every_input_reaches_the_form() {
     let inputs = [
         Input::Param(1, 1),
         Input::Time,
-        Input::Diameter,
+        Input::Diameter(Side::Inside),
         Input::Degree,
         Input::Coordinate(0),
-        Input::Aux(Slot { field: 0, component: 0, part: Part::Value }),
-        Input::Aux(Slot { field: 0, component: 0, part: Part::Derivative(1) }),
-        Input::Aux(Slot { field: 1, component: 1, part: Part::Value }),
-        Input::Aux(Slot { field: 2, component: 0, part: Part::Value }),
+        Input::Aux(Slot { field: 0, side: Side::Inside, component: 0, part: Part::Value }),
+        Input::Aux(Slot { field: 0, side: Side::Inside, component: 0, part: Part::Derivative(1) }),
+        Input::Aux(Slot { field: 1, side: Side::Inside, component: 1, part: Part::Value }),
+        Input::Aux(Slot { field: 2, side: Side::Inside, component: 0, part: Part::Value }),
     ];
     let mut form = form(2, |graph| {
         let nodes: Vec<NodeId> = inputs.iter().map(|&i| graph.intern(Node::Input(i))).collect();

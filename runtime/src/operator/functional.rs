@@ -524,7 +524,7 @@ fn fill(
         Input::Coordinate(axis) => {
             row.iter_mut().zip(&block.x).for_each(|(row, x)| *row = x[axis]);
         }
-        Input::Diameter => {
+        Input::Diameter(_) => {
             row.iter_mut()
                 .enumerate()
                 .for_each(|(point, row)| *row = on.mesh.diameter(cell(point)));

@@ -12,7 +12,8 @@ use crate::space::{Space, SpaceError};
 use crate::support::fingerprint::Fingerprint;
 use crate::support::random::random_entries;
 use fem_dsl::point::{
-    Input, Integral, Location, NodeId, Part, PointForm, Region, Slot, WHOLE_BOUNDARY,
+    Input, Integral, InteriorFacets, Location, NodeId, Part, PointForm, Region, Slot,
+    WHOLE_BOUNDARY,
 };
 use kernels_gen::element::Lagrange;
 use std::fmt;
@@ -208,8 +209,8 @@ impl Discretisation {
         conditions: impl IntoIterator<Item = &'a String>,
     ) -> Result<(), MeshError> {
         let of_form = form.integrals.iter().flat_map(|integral| match &integral.region {
-            Region::Cells | Region::CellsUnder(_) => &[][..],
-            Region::Facets(tags) => tags,
+            Region::Facets(tags) | Region::Interior(InteriorFacets::Under(tags)) => tags,
+            Region::Cells | Region::CellsUnder(_) | Region::Interior(_) => &[][..],
         });
         let named = of_form.filter(|tag| *tag != WHOLE_BOUNDARY);
         self.mesh.expect_facet_tags(named)?;
@@ -230,12 +231,13 @@ impl Discretisation {
     fn find_regions_of(&mut self, form: &PointForm, measured: usize) -> Result<(), MeshError> {
         let cells = form.integrals.iter().map(|integral| match &integral.region {
             Region::CellsUnder(tags) => Ok(Some(self.mesh.cells_under(tags)?)),
-            Region::Cells | Region::Facets(_) => Ok(None),
+            Region::Cells | Region::Facets(_) | Region::Interior(_) => Ok(None),
         });
         self.cells = cells.collect::<Result<_, MeshError>>()?;
         let whole = |tags: &[String]| tags.iter().any(|tag| tag == WHOLE_BOUNDARY);
         let facets = form.integrals.iter().map(|integral| match &integral.region {
-            Region::Cells | Region::CellsUnder(_) => Ok(Vec::new()),
+            // A plan of kernels between cells is refused.
+            Region::Cells | Region::CellsUnder(_) | Region::Interior(_) => Ok(Vec::new()),
             Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
             Region::Facets(tags) if self.has_one_value(form, integral, measured) => {
                 self.mesh.facets_under(tags)
@@ -259,8 +261,9 @@ impl Discretisation {
                 slot.part != Part::Value
                     || !matches!(place, Location::Nodes(fem_dsl::point::Space::H1(_)))
             }
-            Input::Normal(_) | Input::Diameter | Input::Direction(_) => true,
+            Input::Normal(_) | Input::Diameter(_) | Input::Extent(_) | Input::Direction(_) => true,
             Input::Param(..) | Input::Coordinate(_) | Input::Time | Input::Degree => false,
+            Input::PenaltyFactor(_) => false,
         });
         let measures = |(slot, node): &(Slot, NodeId)| {
             slot.field >= measured && slot.part == Part::Value && !sided[*node]

@@ -2,7 +2,9 @@
 
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::form::{ExprId, Exprs, Form, Integral, MatrixFunction, Row, Shape, Terminal};
-use fem_dsl::point::{self, Aux, Degree, Field, Location, Param, PointForm, Region, Space, Unary};
+use fem_dsl::point::{
+    self, Aux, Degree, Field, Location, Param, PointForm, Region, Side, Space, Unary,
+};
 use fem_dsl::source::Source;
 use std::collections::BTreeMap;
 
@@ -25,12 +27,12 @@ impl Maker {
     }
 
     fn u(&mut self) -> ExprId {
-        self.exprs.terminal(Terminal::Field(0), self.field.into())
+        self.exprs.terminal(Terminal::Field(0, None), self.field.into())
     }
 
     fn grad_u(&mut self) -> ExprId {
         let shape = Shape::from(self.field).raised(self.dim).expect("a gradient");
-        self.exprs.terminal(Terminal::FieldGradient(0), shape)
+        self.exprs.terminal(Terminal::FieldGradient(0, None), shape)
     }
 
     fn x(&mut self) -> ExprId {
@@ -59,7 +61,7 @@ impl Maker {
 
     fn aux(&mut self, name: &str, shape: point::Shape, location: Location) -> ExprId {
         self.aux.push(Aux { name: name.to_owned(), shape, location });
-        self.exprs.terminal(Terminal::Aux(self.aux.len() - 1), shape.into())
+        self.exprs.terminal(Terminal::Aux(self.aux.len() - 1, None), shape.into())
     }
 
     fn add(&mut self, a: ExprId, b: ExprId) -> ExprId {
@@ -87,7 +89,7 @@ impl Maker {
     }
 
     fn finish(self, name: &str, f0: Option<ExprId>, f1: Option<ExprId>) -> PointForm {
-        let rows = vec![Row { field: 0, f0, f1 }];
+        let rows = vec![Row { field: 0, side: Side::Inside, f0, f1 }];
         let (action, energy) = (Vec::new(), None);
         let form = Form {
             name: name.to_owned(),
@@ -181,9 +183,9 @@ fn everything(dim: usize) -> PointForm {
     let a = m.aux("a", SCALAR, Location::Nodes(Space::H1(Degree::Fixed(1))));
     let b = m.aux("b", SCALAR, Location::Points);
     let v = m.aux("v", point::Shape::Vector(dim), Location::Nodes(Space::H1(Degree::Relative(0))));
-    let grad_a = m.exprs.terminal(Terminal::AuxGradient(0), Shape::vector(dim));
+    let grad_a = m.exprs.terminal(Terminal::AuxGradient(0, None), Shape::vector(dim));
     let (t, h, k) =
-        (m.scalar(Terminal::Time), m.scalar(Terminal::Diameter), m.scalar(Terminal::Degree));
+        (m.scalar(Terminal::Time), m.scalar(Terminal::Diameter(None)), m.scalar(Terminal::Degree));
     let (u, grad_u) = (m.u(), m.grad_u());
     let exp = m.unary(Unary::Exp, a);
     let sin = m.unary(Unary::Sin, u);

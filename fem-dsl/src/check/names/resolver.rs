@@ -1,5 +1,6 @@
 //! Resolver: declarations are entered, then every name is looked up at its use.
 
+use super::facets::{available, of_facets};
 use super::{
     AuxItem, Block, Definition, Entry, ExprContext, FieldItem, MOST_ERRORS, Meaning, Names,
     ParamItem, Uses, subtree,
@@ -212,7 +213,9 @@ impl<'a> Resolver<'a> {
             let resolved = match &expr.kind {
                 ExprKind::Name(name) if quiet => self.quiet(name, place),
                 ExprKind::Name(name) => self.name(name, expr.span, place).map_err(Some),
-                ExprKind::Call { function, .. } if quiet && !is_built_in(function) => {
+                ExprKind::Call { function, .. }
+                    if quiet && self.names.built_in(&function.name).is_none() =>
+                {
                     self.quiet(&function.name, place)
                 }
                 ExprKind::Call { named, .. } if !named.is_empty() => {
@@ -263,7 +266,7 @@ impl<'a> Resolver<'a> {
         name: &str,
         place: ExprContext<'a>,
     ) -> Result<Option<Meaning>, Option<Box<Diagnostic>>> {
-        let known = words::KNOWN.contains(&name)
+        let known = self.names.is_known(name)
             || place.parameters.iter().any(|parameter| parameter.name == name);
         match self.names.entries.get(name) {
             Some(entry) => Ok(Some(entry.meaning)),
@@ -281,10 +284,10 @@ impl<'a> Resolver<'a> {
         if place.parameters.iter().any(|parameter| parameter.name == name) {
             return Ok(None);
         }
-        if words::KNOWN.contains(&name) {
+        if self.names.is_known(name) {
             return known(name, span, place).map(|()| None);
         }
-        if words::FUNCTIONS.contains(&name) {
+        if self.names.built_in(name).is_some() {
             let message = format!("`{name}` is a function and needs arguments");
             return Err(Box::new(
                 Diagnostic::new(Code::NotAFunction, message).label(span, "used as a value here"),
@@ -316,10 +319,13 @@ impl<'a> Resolver<'a> {
             let message = format!("`{name}` takes {wanted} argument{plural}, but this has {given}");
             Diagnostic::new(Code::WrongArgumentCount, message).label(span, "in this call")
         };
-        if let Some(wanted) = crate::check::functions::argument_count(name) {
-            return if wanted == given { Ok(None) } else { Err(Box::new(count(wanted))) };
+        if let Some(wanted) = self.names.built_in(name) {
+            if wanted != given {
+                return Err(Box::new(count(wanted)));
+            }
+            return available(name, span, place).map(|()| None);
         }
-        let is_value = words::KNOWN.contains(&name)
+        let is_value = self.names.is_known(name)
             || place.parameters.iter().any(|parameter| parameter.name == name);
         if is_value {
             let message = format!("`{name}` is no function");
@@ -441,15 +447,17 @@ impl<'a> Resolver<'a> {
         let parameters = place.parameters.iter().map(|parameter| parameter.name.as_str());
         let known = words::KNOWN.iter().copied().filter(move |name| match *name {
             "pi" | "dim" | "I" => true,
-            "n" => place.region.is_some_and(|block| block.of_facets),
+            "n" => place.is_of_facets(),
             _ => !place.param,
         });
-        declared.chain(parameters).chain(known)
+        let extent = place.is_of_facets().then_some(words::EXTENT);
+        declared.chain(parameters).chain(known).chain(extent)
     }
 
     fn functions(&self, place: ExprContext<'a>) -> impl Iterator<Item = &'a str> {
         let declared = self.visible(place).filter(|(_, function)| *function).map(|(name, _)| name);
-        declared.chain(words::FUNCTIONS.iter().copied())
+        let facets = place.is_of_facets().then_some(words::FACET_FUNCTIONS);
+        declared.chain(words::FUNCTIONS.iter().chain(facets.into_iter().flatten()).copied())
     }
 }
 
@@ -478,10 +486,6 @@ fn named_argument(argument: &ast::Argument) -> Diagnostic {
         .help("measures of a `report` have such arguments: `integral(f, on: \"tag\")`")
 }
 
-fn is_built_in(function: &Ident) -> bool {
-    crate::check::functions::argument_count(&function.name).is_some()
-}
-
 /// Checks that a known name has a value at `place`.
 fn known(name: &str, span: Span, place: ExprContext<'_>) -> Result<(), Box<Diagnostic>> {
     let settled = place.settled && matches!(name, "t" | "k");
@@ -493,12 +497,15 @@ fn known(name: &str, span: Span, place: ExprContext<'_>) -> Result<(), Box<Diagn
                 .help("use numbers, `pi`, `dim` and other parameters"),
         ));
     }
-    if name == "n" && !place.region.is_some_and(|block| block.of_facets) {
+    if name == "n" && !place.is_of_facets() {
         return Err(Box::new(
-            Diagnostic::new(Code::NotAvailableHere, "`n` is the normal of a boundary facet")
+            Diagnostic::new(Code::NotAvailableHere, "`n` is the normal of a facet")
                 .label(span, "there is no normal inside a cell")
-                .help("use it, and what is computed from it, in an `on boundary` block"),
+                .help("use it, and what is computed from it, in an `on boundary` or `on interior` block"),
         ));
+    }
+    if name == words::EXTENT && !place.is_of_facets() {
+        return Err(Box::new(of_facets("`hn` is the extent of a cell from a facet", span)));
     }
     Ok(())
 }

@@ -91,7 +91,7 @@ pub(super) fn is_of_nodes(
     what: &str,
     value: &Expression,
 ) -> bool {
-    if !value.graph.nodes().iter().any(|node| matches!(node, Node::Input(Input::Diameter))) {
+    if !value.graph.nodes().iter().any(|node| matches!(node, Node::Input(Input::Diameter(_)))) {
         return true;
     }
     let diagnostic = Diagnostic::new(Code::NotAvailableHere, format!("{what} asks for `h`"))

@@ -75,8 +75,10 @@ impl FluxDependencies {
         let mut seen = Self::default();
         for id in form.exprs.reachable_in_order(&fluxes) {
             match form.exprs.expr(id) {
-                Expr::Terminal(Terminal::Field(of)) if *of == field => seen.value = true,
-                Expr::Terminal(Terminal::FieldGradient(of)) if *of == field => seen.gradient = true,
+                Expr::Terminal(Terminal::Field(of, _)) if *of == field => seen.value = true,
+                Expr::Terminal(Terminal::FieldGradient(of, _)) if *of == field => {
+                    seen.gradient = true
+                }
                 _ => {}
             }
         }

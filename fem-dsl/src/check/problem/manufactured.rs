@@ -119,8 +119,8 @@ fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &F
 fn broken_flux<'f>(form: &'f Form, aux: &[CoordinateFunction]) -> Option<(&'f Field, Span)> {
     let exprs = &form.exprs;
     let of_place = |terminal: Terminal| match terminal {
-        Terminal::Coordinates | Terminal::Diameter => true,
-        Terminal::Aux(i) => aux.get(i).is_some_and(varies),
+        Terminal::Coordinates | Terminal::Diameter(_) => true,
+        Terminal::Aux(i, _) => aux.get(i).is_some_and(varies),
         _ => false,
     };
     let on_place = |condition: ExprOfForm| {
@@ -247,7 +247,10 @@ fn report_file(checker: &mut Checker<'_>, piece: &Piece, value: ExprId, name: &s
 fn varies(known: &CoordinateFunction) -> bool {
     let order = known.exprs.reachable_in_order(&[known.value]);
     order.into_iter().any(|id| {
-        matches!(known.exprs.expr(id), Expr::Terminal(Terminal::Coordinates | Terminal::Diameter))
+        matches!(
+            known.exprs.expr(id),
+            Expr::Terminal(Terminal::Coordinates | Terminal::Diameter(_))
+        )
     })
 }
 

@@ -11,7 +11,7 @@
 
 use super::conditions::known_tags;
 use super::{Checker, MeshChoice, Piece, Statement};
-use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
+use crate::ast::{self, BlockRegion, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
 use crate::check::names::{self, Block, ExprContext, subtree};
@@ -19,7 +19,7 @@ use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, Form, Integral, Row, Shape, Terminal, Type};
-use crate::point::{self, Degree, Field, Location, Param, Region, Space};
+use crate::point::{self, Degree, Field, Location, Param, Region, Side, Space};
 use crate::problem::{Expression, Functional, FunctionalKind, Report, ReportFormula};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -371,7 +371,7 @@ fn measure(
     let place_of = |asked: &RequestedCall| {
         let facets = matches!(asked, RequestedCall::Integral { on: Some(_), .. });
         // None of the form's own blocks, so that their names are unknown.
-        let block = Block { number: usize::MAX, of_facets: true };
+        let block = Block { number: usize::MAX, region: BlockRegion::Boundary };
         ExprContext::region(facets.then_some(block))
     };
     let (mut names, _) = names::resolve(&piece.file, written);
@@ -457,7 +457,7 @@ fn tensor(
     }
     let form = &expressions.form;
     let unknown = form.terminals(&[value]).find(|terminal| match *terminal {
-        Terminal::Rate(field, order) | Terminal::RateGradient(field, order) => {
+        Terminal::Rate(field, order, _) | Terminal::RateGradient(field, order, _) => {
             form.rate(field, order).is_none()
         }
         _ => false,
@@ -469,7 +469,7 @@ fn tensor(
         return None;
     }
     let of_test = exprs.reachable_in_order(&[value]).into_iter().any(|id| {
-        matches!(exprs.expr(id), Expr::Terminal(Terminal::Test(_) | Terminal::TestGradient(_)))
+        matches!(exprs.expr(id), Expr::Terminal(Terminal::Test(..) | Terminal::TestGradient(..)))
     });
     if of_test {
         let message = "a test function has no value after a solve";
@@ -488,7 +488,7 @@ fn has_values_everywhere(
     let form = &expressions.form;
     let parts = form.exprs.reachable_in_order(&[value]);
     let data = parts.into_iter().find_map(|part| match form.exprs.expr(part) {
-        Expr::Terminal(Terminal::Aux(i)) if form.aux[*i].location == Location::Points => {
+        Expr::Terminal(Terminal::Aux(i, _)) if form.aux[*i].location == Location::Points => {
             Some(form.aux[*i].name.clone())
         }
         _ => None,
@@ -565,7 +565,7 @@ fn taken(
         }
         (RequestedCall::Value { field, at }, _) => {
             let shape = expressions.form.fields[*field].shape;
-            let terminal = Terminal::Field(*field);
+            let terminal = Terminal::Field(*field, None);
             let value = expressions.form.exprs.terminal(terminal, shape.into());
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
             measure(shape, FunctionalKind::Value { first, at: padded(at) })
@@ -635,7 +635,8 @@ impl Sum {
                     continue;
                 }
                 let value = form.exprs.literal(Shape::vector(end - start), components).ok()?;
-                rows.push(Row { field: first + number, f0: Some(value), f1: None });
+                let field = first + number;
+                rows.push(Row { field, side: Side::Inside, f0: Some(value), f1: None });
             }
             form.integrals.push(Integral { region, rows, action: Vec::new(), energy: None });
         }

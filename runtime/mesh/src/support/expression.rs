@@ -69,7 +69,7 @@ pub fn evaluate(
             Input::Coordinate(axis) => {
                 row.iter_mut().zip(points).for_each(|(value, point)| *value = point[axis]);
             }
-            Input::Diameter => row
+            Input::Diameter(_) => row
                 .iter_mut()
                 .enumerate()
                 .for_each(|(i, value)| *value = diameter(block * BLOCK + i)),

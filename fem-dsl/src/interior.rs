@@ -1,0 +1,242 @@
+//! Properties of integrals over facets between cells, from their values at random states of the two cells.
+//!
+//! ```text
+//! symmetry      exchanging the cells and n → −n exchanges the rows of the two test functions
+//! consistency   with equal values on both sides the row of jump(φ) is −f1·n, and all others are 0
+//! conservation  the rows of φ_inside and φ_outside cancel
+//! ```
+//!
+//! A state of the two cells has a number for each component of each input; parameters have their values. States at
+//! which a row is not finite are left out.
+
+use crate::eval::tensors;
+use crate::form::{ExprId, Form, Integral, Row, Shape, Terminal};
+use crate::point::{InteriorFacets, Location, Region, Side};
+use std::collections::BTreeMap;
+
+/// Number of states.
+const STATES: usize = 8;
+
+/// Largest number of states that are tried.
+const MOST_TRIED: u64 = 64;
+
+/// Largest relative difference of equal numbers.
+const ROUNDING: f64 = 1e-9;
+
+/// The values of the inputs at a facet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum FacetState {
+    /// Two cells.
+    Pair(u64),
+    /// The same cells, seen from the other one.
+    Exchanged(u64),
+    /// Two cells with equal values.
+    Equal(u64),
+}
+
+/// Returns the components of an input.
+fn input(form: &Form, terminal: Terminal, state: FacetState) -> Vec<f64> {
+    let (seed, side) = match (state, terminal.side()) {
+        (FacetState::Pair(seed), side) => (seed, side),
+        (FacetState::Exchanged(seed), side) => (seed, side.map(Side::other)),
+        (FacetState::Equal(seed), _) => (seed, None),
+    };
+    let terminal = terminal.with_side(side);
+    let count = form.shape_of(terminal).map_or(1, Shape::components);
+    let numbers = |least: f64| -> Vec<f64> {
+        (0..count).map(|component| least + number(terminal, component, seed)).collect()
+    };
+    match terminal {
+        Terminal::Param(i) => form.params[i].value.clone(),
+        Terminal::Degree => vec![2.0],
+        Terminal::Normal => {
+            let n = numbers(-0.45);
+            let length = n.iter().map(|n| n * n).sum::<f64>().sqrt();
+            let sign = if matches!(state, FacetState::Exchanged(_)) { -1.0 } else { 1.0 };
+            n.iter().map(|n| sign * n / length).collect()
+        }
+        Terminal::FieldGradient(..) | Terminal::AuxGradient(..) | Terminal::RateGradient(..) => {
+            numbers(-0.5)
+        }
+        _ => numbers(0.25),
+    }
+}
+
+/// Returns a number between 0 and 1 for a component of an input.
+fn number(terminal: Terminal, component: usize, seed: u64) -> f64 {
+    let text = format!("{terminal:?} {component} {seed}");
+    let hash = text.bytes().fold(0xCBF2_9CE4_8422_2325_u64, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01B3)
+    });
+    let mixed = (hash ^ hash >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    (mixed >> 11) as f64 / (1_u64 << 53) as f64
+}
+
+/// Rows by field and side: the components of f0 and of f1.
+type Values = BTreeMap<(usize, Side), [Vec<f64>; 2]>;
+
+/// Evaluates rows, with zeros for absent ones of the fields that have any; `None` if a number is not finite.
+fn evaluate(form: &Form, rows: &[Row], state: FacetState) -> Option<Values> {
+    let roots: Vec<ExprId> = rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect();
+    let tensors = tensors(&form.exprs, &roots, |terminal| input(form, terminal, state));
+    let mut values = Values::new();
+    for row in rows {
+        let components = form.fields[row.field].shape.components();
+        for side in Side::ALL {
+            let zeros = || [vec![0.0; components], vec![0.0; components * form.dim]];
+            values.entry((row.field, side)).or_insert_with(zeros);
+        }
+        let own = values.entry((row.field, row.side)).or_default();
+        for (own, value) in own.iter_mut().zip([row.f0, row.f1]) {
+            if let Some(value) = value {
+                own.iter_mut().zip(&tensors[&value]).for_each(|(own, value)| *own += value);
+            }
+        }
+    }
+    let finite = values.values().flatten().flatten().all(|value| value.is_finite());
+    finite.then_some(values)
+}
+
+/// Returns the results of `measure` at states where it is finite.
+fn at_states<T>(measure: impl Fn(u64) -> Option<T>) -> Vec<T> {
+    (0..MOST_TRIED).filter_map(measure).take(STATES).collect()
+}
+
+fn largest<'a>(values: impl IntoIterator<Item = &'a f64>) -> f64 {
+    values.into_iter().fold(0.0, |most: f64, value| most.max(value.abs()))
+}
+
+/// Returns the first field whose rows depend on which of the two cells is the inside, although either may be.
+pub(crate) fn asymmetric(form: &Form, integral: &Integral) -> Option<usize> {
+    if let Region::Interior(InteriorFacets::Between(_)) = integral.region {
+        return None;
+    }
+    let states = at_states(|seed| {
+        let pair = evaluate(form, &integral.rows, FacetState::Pair(seed))?;
+        Some((pair, evaluate(form, &integral.rows, FacetState::Exchanged(seed))?))
+    });
+    (0..form.fields.len()).find(|&field| {
+        let one = form.fields[field].space.is_continuous();
+        states.iter().any(|(pair, exchanged)| {
+            (0..2).any(|part| {
+                let of = |values: &Values, side: Side| {
+                    values.get(&(field, side)).map_or_else(Vec::new, |own| own[part].clone())
+                };
+                let all = Side::ALL.map(|side| of(pair, side));
+                let scale = largest(all.iter().flatten());
+                Side::ALL.iter().any(|&side| {
+                    // Values in continuous spaces have one test function.
+                    let other = if one && part == 0 { side } else { side.other() };
+                    let (own, other) = (of(pair, side), of(exchanged, other));
+                    own.iter().zip(&other).any(|(a, b)| (a - b).abs() > ROUNDING * scale)
+                })
+            })
+        })
+    })
+}
+
+/// Returns the fields in discontinuous spaces whose rows over all facets are not those of their flux, with the
+/// difference relative to the flux.
+pub(crate) fn inconsistent(form: &Form) -> Vec<(usize, f64)> {
+    let over = |region: &Region| -> Vec<Row> {
+        let own = form.integrals.iter().filter(|integral| integral.region == *region);
+        own.flat_map(|integral| integral.rows.iter().copied()).collect()
+    };
+    let (rows, cells) = (over(&Region::Interior(InteriorFacets::All)), over(&Region::Cells));
+    let fields = (0..form.fields.len()).filter(|&field| {
+        let jumps = !form.fields[field].space.is_continuous();
+        jumps && rows.iter().any(|row| row.field == field) && has_one_flux(form, field)
+    });
+    let found = fields.filter_map(|field| {
+        let rows: Vec<Row> = rows.iter().filter(|row| row.field == field).copied().collect();
+        let cells: Vec<Row> = cells.iter().filter(|row| row.field == field).copied().collect();
+        let states = at_states(|seed| {
+            let state = FacetState::Equal(seed);
+            let rows = evaluate(form, &rows, state)?;
+            let cells = evaluate(form, &cells, state)?;
+            let components = form.fields[field].shape.components();
+            let zeros = || vec![0.0; components * form.dim];
+            let f1 = cells.get(&(field, Side::Inside)).map_or_else(zeros, |own| own[1].clone());
+            let n = input(form, Terminal::Normal, state);
+            let flux = f1.chunks(form.dim).map(|f1| f1.iter().zip(&n).map(|(f, n)| f * n).sum());
+            let flux: Vec<f64> = flux.collect();
+            let mut difference = 0.0_f64;
+            for (side, sign) in [(Side::Inside, -1.0), (Side::Outside, 1.0)] {
+                let [f0, f1] = &rows[&(field, side)];
+                let rest = f0.iter().zip(&flux).map(|(f0, flux)| f0 - sign * flux);
+                difference = rest.chain(f1.iter().copied()).fold(difference, |m, r| m.max(r.abs()));
+            }
+            let own = largest(rows.values().flatten().flatten());
+            Some((difference, largest(&flux), own))
+        });
+        let scale = states.iter().fold(0.0_f64, |most, state| most.max(state.1));
+        let own = states.iter().fold(0.0_f64, |most, state| most.max(state.2));
+        let difference = states.iter().fold(0.0_f64, |most, state| most.max(state.0));
+        let size = if scale > 0.0 { difference / scale } else { difference / own.max(1e-300) };
+        (difference > ROUNDING * scale.max(own)).then_some((field, size))
+    });
+    found.collect()
+}
+
+/// Returns whether a field's flux over all cells is the one at facets: no part of the cells adds another, and it reads
+/// no data at the points of cells.
+fn has_one_flux(form: &Form, field: usize) -> bool {
+    let fluxes = |integral: &Integral| -> Vec<ExprId> {
+        integral.rows.iter().filter(|row| row.field == field).filter_map(|row| row.f1).collect()
+    };
+    form.integrals.iter().all(|integral| {
+        match integral.region {
+        Region::CellsUnder(_) => fluxes(integral).is_empty(),
+        Region::Cells => form.terminals(&fluxes(integral)).all(|terminal| {
+            !matches!(terminal, Terminal::Aux(i, _) if form.aux[i].location == Location::Points)
+        }),
+        Region::Facets(_) | Region::Interior(_) => true,
+    }
+    })
+}
+
+/// Returns the components of fields in discontinuous spaces whose fluxes between cells cancel: what leaves one cell
+/// enters the other. Each is a field and a component.
+pub fn conserved(form: &Form) -> Vec<(usize, usize)> {
+    let over = |field: usize| -> Vec<Vec<Row>> {
+        let interior = form.integrals.iter().filter(|integral| integral.region.is_interior());
+        let own = |rows: &[Row]| rows.iter().filter(|row| row.field == field).copied().collect();
+        interior
+            .map(|integral| own(&integral.rows))
+            .filter(|own: &Vec<Row>| !own.is_empty())
+            .collect()
+    };
+    let mut found = Vec::new();
+    for (field, of) in form.fields.iter().enumerate().filter(|(_, of)| !of.space.is_continuous()) {
+        let integrals = over(field);
+        // Each integral has facets of its own.
+        let states: Vec<Values> = integrals
+            .iter()
+            .flat_map(|rows| at_states(|seed| evaluate(form, rows, FacetState::Pair(seed))))
+            .collect();
+        let cancels = |component: &usize| {
+            states.iter().all(|values| {
+                let [inside, outside] = Side::ALL.map(|side| values[&(field, side)][0][*component]);
+                (inside + outside).abs() <= ROUNDING * inside.abs().max(outside.abs())
+            })
+        };
+        let components = 0..if states.is_empty() { 0 } else { of.shape.components() };
+        found.extend(components.filter(cancels).map(|component| (field, component)));
+    }
+    found
+}
+
+/// Returns the name of a component: `u`, `u[1]`, `u[0, 1]`.
+pub fn component_name(form: &Form, (field, component): (usize, usize)) -> String {
+    let field = &form.fields[field];
+    let mut rest = component;
+    let mut indices = Vec::new();
+    for extent in Shape::from(field.shape).extents().into_iter().rev() {
+        indices.insert(0, (rest % extent).to_string());
+        rest /= extent;
+    }
+    match indices.is_empty() {
+        true => field.name.clone(),
+        false => format!("{}[{}]", field.name, indices.join(", ")),
+    }
+}

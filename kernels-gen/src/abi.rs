@@ -23,8 +23,8 @@
 //! | [`Role::Hanging`] | `u32 [batch][lane]`: [`hanging::word`] |
 //! | [`Role::Hang`] | `u32 [batch]`: [`hanging::of_batch`] |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
-//! | [`Role::Geometry`] | `[batch][value][lane]`, values by [`crate::plan::Geometry`] |
-//! | [`Role::Diameter`] | `[batch][lane]` |
+//! | [`Role::Geometry`] | `[batch][value][lane]`, values by [`crate::plan::Geometry`]; of pairs of cells `[batch][side][value][lane]` |
+//! | [`Role::Diameter`] | `[batch][lane]`; of pairs of cells `[batch][side][lane]` |
 //! | [`Role::AuxCells`] | `[batch][component][lane]` |
 //! | [`Role::AuxPoints`] | `[batch][point][component][lane]` |
 //! | [`Role::Stored`], and [`Role::Geometry`] stored at the points | `[batch][point][number][lane]`, or `[batch][number][point][lane]`: [`crate::plan::Target`] |
@@ -63,13 +63,16 @@ pub fn in_tiles(node: usize, components: usize) -> usize {
     node / TILE * TILE * components + node % TILE
 }
 
-/// The owner of an index map.
+/// The owner of an index map. In kernels of pairs of cells, fields and data are those of the inside and then those of the
+/// outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Owner {
     /// Field `i` of the form.
     Field(usize),
     /// Auxiliary data `i` of the form.
     Aux(usize),
+    /// The result for field `i` of the form, or for a trace: the DoFs that a batch of pairs writes.
+    Result(usize),
 }
 
 /// Slots in which a batch sums the contributions of its cells to a node before it writes to global memory:

@@ -13,7 +13,7 @@ use crate::kir::Precision;
 use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
-use support::has_kernels;
+use support::has_kernel;
 
 /// The computation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -244,18 +244,6 @@ pub enum PlanError {
     /// A rejected explicit quadrature.
     #[error("{}\nhelp: {}", .0, .0.remedy())]
     Quadrature(#[from] rule::QuadratureError),
-    /// A form with integrals over facets between cells.
-    #[error(
-        "the form `{0}` integrates over facets between cells (`on interior`), for which there are no kernels yet\n\
-         help: `wf check` and `wf emit --stage point` accept it"
-    )]
-    Interior(String),
-    /// A form with the extent of a cell from a facet.
-    #[error(
-        "the form `{0}` contains `hn` or `penalty`, which kernels do not know yet\n\
-         help: write a multiple of `1 / h`"
-    )]
-    Extent(String),
     /// An unimplemented feature.
     #[error("{0}")]
     Unsupported(String),
@@ -272,7 +260,6 @@ pub fn largest_degree(cell: Cell) -> usize {
 impl Elements {
     /// Returns the elements of a form at degree `k`, with the given rule.
     pub fn new(form: &PointForm, cell: Cell, degree: usize, rule: Rule) -> Result<Self, PlanError> {
-        has_kernels(form)?;
         if form.dim != cell.dim() {
             return Err(PlanError::Dimension {
                 form: form.name.clone(),
@@ -527,7 +514,7 @@ impl Plan {
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };
-        has_kernels(form)?;
+        has_kernel(self, integral)?;
         if !integral.region.is_of_cells() {
             self.check_facets(form, integral)?;
         }

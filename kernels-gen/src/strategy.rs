@@ -14,13 +14,15 @@ use crate::kir::Kernel;
 use crate::kir::verify::VerifyError;
 use crate::lower::facts::KernelFacts;
 use crate::lower::slots;
+use crate::lower::traces::with_traces;
 use crate::pass::simplify;
 use crate::plan::{Elements, Plan, PlanError, Scatter, Strategy};
 use fem_dsl::point::PointForm;
 
 /// Checks that a plan is supported for the form: its choices are compatible, and its strategy implements them.
 pub fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
-    checked(form, elements, plan).map(drop)
+    let (form, elements) = with_traces(form, elements, plan.integral);
+    checked(&form, &elements, plan).map(drop)
 }
 
 /// Returns the properties of a kernel that its strategy supports.
@@ -51,7 +53,8 @@ pub fn lower(
     elements: &Elements,
     plan: &Plan,
 ) -> Result<(Kernel, KernelAbi), PlanError> {
-    let facts = checked(form, elements, plan)?;
+    let (form, elements) = with_traces(form, elements, plan.integral);
+    let facts = checked(&form, &elements, plan)?;
     let (kernel, mut abi) = match plan.strategy {
         Strategy::CellPerLane => cell_per_lane::lower(&facts),
         Strategy::ThreadPerLine { cells } => thread_per_line::lower(&facts, cells),

@@ -51,7 +51,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
     let field = |number: usize| form.fields.get(number).map_or("?", |field| field.name.as_str());
     let aux = |number: usize| form.aux.get(number).map_or("?", |aux| aux.name.as_str());
     let of = |owner: Owner| match owner {
-        Owner::Field(number) => field(number),
+        Owner::Field(number) | Owner::Result(number) => field(number),
         Owner::Aux(number) => aux(number),
     };
     let unit = |indices: Indices| match indices {

@@ -5,7 +5,7 @@ use super::lowering::Lowering;
 use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
 use crate::plan::cell_matrix::CellMatrix;
-use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Task};
+use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Target, Task};
 use fem_dsl::point::{Input, Location};
 
 impl Lowering<'_> {
@@ -28,8 +28,8 @@ impl Lowering<'_> {
             self.argument(Role::Params, "params", Element::Real, count, false);
         }
         for quantity in &self.facts.quantities {
-            if quantity.source != QuantitySource::Position {
-                let role = quantity.source.role();
+            if !quantity.source.is_position() {
+                let role = self.facts.role_of(quantity.source);
                 self.argument(role, &quantity.name, Element::Real, 0, false);
             }
         }
@@ -50,7 +50,7 @@ impl Lowering<'_> {
             _ => {}
         }
         for quantity in &self.facts.quantities {
-            if quantity.source != QuantitySource::Position {
+            if !quantity.source.is_position() {
                 self.declare_map(quantity.source);
             }
         }
@@ -64,7 +64,8 @@ impl Lowering<'_> {
         if matches!(self.facts.plan.task, Task::StoredProduct | Task::MatrixProduct) {
             for field in self.facts.trial_fields() {
                 let name = self.facts.multiplied(field).name;
-                self.argument(Role::Direction(field), &name, Element::Real, 0, false);
+                let role = self.facts.role_of(QuantitySource::Direction(field));
+                self.argument(role, &name, Element::Real, 0, false);
                 self.declare_map(QuantitySource::Direction(field));
             }
         }
@@ -108,7 +109,8 @@ impl Lowering<'_> {
                     }
                 }
                 Input::Diameter(_) => {
-                    self.argument(Role::Diameter, "diameter", Element::Real, lanes, false);
+                    let extent = self.facts.sides() * lanes;
+                    self.argument(Role::Diameter, "diameter", Element::Real, extent, false);
                 }
                 _ => {}
             }
@@ -174,14 +176,29 @@ impl Lowering<'_> {
         if corners && !results.contains(&0) {
             self.declare_map(QuantitySource::Direction(0));
         }
-        results.iter().for_each(|&field| self.declare_map(QuantitySource::Direction(field)));
+        for &field in &results {
+            if self.facts.of_pairs() && self.facts.plan.target == Target::Vectors {
+                self.declare_written(field);
+            } else {
+                self.declare_map(QuantitySource::Direction(field));
+            }
+        }
         self.argument(Role::Active, "active", Element::U32, 1, false);
         let active = self.arguments[&Role::Active];
         self.b.set_active(active);
         for field in results {
             let name = self.facts.of_field("result", field);
-            self.argument(Role::Result(field), &name, Element::Real, 0, true);
+            let role = Role::Result(self.facts.field_of(field));
+            self.argument(role, &name, Element::Real, 0, true);
         }
+    }
+
+    /// Declares the DoFs of a trace to which a batch of pairs adds.
+    fn declare_written(&mut self, trace: usize) {
+        let numbers = self.facts.elements.fields[trace].count() * self.facts.components(trace);
+        let name = format!("{}_written", self.facts.form.fields[trace].name);
+        let role = Role::Map(Owner::Result(trace), Indices::Dofs);
+        self.argument(role, &name, Element::U32, numbers * self.facts.plan.lanes, false);
     }
 
     fn declare_map(&mut self, source: QuantitySource) {
@@ -202,6 +219,7 @@ impl Lowering<'_> {
                     self.facts.elements.aux[i].expect("a nodal aux should have an element");
                 (&aux.name, element, aux.shape.components())
             }
+            Owner::Result(_) => unreachable!("no source is a result"),
         };
         let nodes = element.count();
         let (word, entries) = match indices {

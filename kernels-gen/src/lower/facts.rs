@@ -9,7 +9,9 @@ use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{
     Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task, tested,
 };
-use fem_dsl::point::{Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Slot};
+use fem_dsl::point::{
+    Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side, Slot,
+};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The source of a quantity.
@@ -18,8 +20,8 @@ pub(crate) enum QuantitySource {
     State(usize),
     Direction(usize),
     Aux(usize),
-    /// The coordinates of isoparametric geometry.
-    Position,
+    /// The coordinates of isoparametric geometry, of the cell on a side.
+    Position(Side),
 }
 
 impl QuantitySource {
@@ -28,18 +30,13 @@ impl QuantitySource {
         match self {
             Self::State(field) | Self::Direction(field) => Owner::Field(field),
             Self::Aux(aux) => Owner::Aux(aux),
-            Self::Position => unreachable!("coordinates are stored cell by cell"),
+            Self::Position(_) => unreachable!("coordinates are stored cell by cell"),
         }
     }
 
-    /// Returns the role of its argument.
-    pub(crate) fn role(self) -> Role {
-        match self {
-            Self::State(field) => Role::State(field),
-            Self::Direction(field) => Role::Direction(field),
-            Self::Aux(aux) => Role::AuxNodes(aux),
-            Self::Position => Role::Geometry,
-        }
+    /// Returns whether it is the map of a cell.
+    pub(crate) fn is_position(self) -> bool {
+        matches!(self, Self::Position(_))
     }
 }
 
@@ -151,6 +148,74 @@ impl<'a> KernelFacts<'a> {
         };
         facts.find_quantities();
         facts
+    }
+
+    /// Returns whether the integral is over pairs of cells, whose fields are traces ([`super::traces`]).
+    pub(crate) fn of_pairs(&self) -> bool {
+        self.integral.region.is_interior()
+    }
+
+    /// Returns the number of sides.
+    pub(crate) fn sides(&self) -> usize {
+        if self.of_pairs() { 2 } else { 1 }
+    }
+
+    /// Returns the index of a trace's field among those of the form.
+    pub(crate) fn field_of(&self, trace: usize) -> usize {
+        trace % (self.form.fields.len() / self.sides())
+    }
+
+    /// Returns the side of a component, given by its row.
+    pub(crate) fn side_of_row(&self, row: usize) -> Side {
+        let inside = row < self.rows() / self.sides();
+        if inside { Side::Inside } else { Side::Outside }
+    }
+
+    /// Returns the side of a quantity.
+    pub(crate) fn side_of(&self, source: QuantitySource) -> Side {
+        let half = |count: usize| count / self.sides();
+        let inside = match source {
+            QuantitySource::State(field) | QuantitySource::Direction(field) => {
+                field < half(self.form.fields.len())
+            }
+            QuantitySource::Aux(aux) => aux < half(self.form.aux.len()),
+            QuantitySource::Position(side) => return side,
+        };
+        if inside { Side::Inside } else { Side::Outside }
+    }
+
+    /// Returns the role of a source's argument: both traces of a field are in one vector.
+    pub(crate) fn role_of(&self, source: QuantitySource) -> Role {
+        match source {
+            QuantitySource::State(trace) => Role::State(self.field_of(trace)),
+            QuantitySource::Direction(trace) => Role::Direction(self.field_of(trace)),
+            QuantitySource::Aux(aux) => Role::AuxNodes(aux % (self.form.aux.len() / self.sides())),
+            QuantitySource::Position(_) => Role::Geometry,
+        }
+    }
+
+    /// Returns whether the map of the outside is needed at the points: gradients of its traces, or its extent.
+    fn needs_outside(&self) -> bool {
+        let gradient = |slot: &Slot, source: QuantitySource| {
+            slot.part != Part::Value && self.side_of(source) == Side::Outside
+        };
+        let read = self.inputs.iter().any(|input| match input {
+            Input::State(slot) => gradient(slot, QuantitySource::State(slot.field)),
+            Input::Direction(slot) => gradient(slot, QuantitySource::Direction(slot.field)),
+            Input::Aux(slot) => gradient(slot, QuantitySource::Aux(slot.field)),
+            Input::Extent(side) => *side == Side::Outside,
+            _ => false,
+        });
+        let rows = self.rows();
+        let outside = |row: usize| self.side_of_row(row) == Side::Outside;
+        let tested = (0..rows).any(|row| outside(row) && self.tested(row).1);
+        let blocks = self.blocks.pairs.iter().any(|&(test, trial, block)| {
+            let block = &self.blocks.blocks[block].0;
+            let (of_test, of_trial) = (outside(test), outside(trial));
+            of_test && !(block.gg.is_empty() && block.gv.is_empty())
+                || of_trial && !(block.gg.is_empty() && block.vg.is_empty())
+        });
+        self.of_pairs() && (read || tested || blocks)
     }
 
     /// Returns the plan of the coefficients of an element matrix.
@@ -335,7 +400,9 @@ impl<'a> KernelFacts<'a> {
             Geometry::Affine => crate::plan::affine_numbers(self.form),
             Geometry::Vertices => dim << dim,
             Geometry::Corners => 0,
-            Geometry::Nodes(order) => dim * geometry_element(self.elements, order).count(),
+            Geometry::Nodes(order) => {
+                self.sides() * dim * geometry_element(self.elements, order).count()
+            }
             Geometry::Stored => {
                 let x = if crate::plan::reads_coordinates(self.form) { dim } else { 0 };
                 1 + dim * dim + x
@@ -437,7 +504,7 @@ impl<'a> KernelFacts<'a> {
 
     /// Returns whether the map of a cell is evaluated as a quantity.
     pub(crate) fn is_curved(&self) -> bool {
-        self.quantity(QuantitySource::Position).is_some()
+        self.quantity(QuantitySource::Position(Side::Inside)).is_some()
     }
 
     fn find_quantities(&mut self) {
@@ -474,14 +541,18 @@ impl<'a> KernelFacts<'a> {
                 }
             }
         } else if let (Geometry::Nodes(order), true) = (self.plan.geometry, self.needs_geometry()) {
-            self.quantities.push(Quantity {
-                source: QuantitySource::Position,
-                name: "x".to_owned(),
-                components: self.form.dim,
-                element: geometry_element(self.elements, order),
-                value: self.needs_x,
-                gradient: true,
-            });
+            let outside = self.needs_outside().then_some(Side::Outside);
+            for side in [Some(Side::Inside), outside].into_iter().flatten() {
+                let inside = side == Side::Inside;
+                self.quantities.push(Quantity {
+                    source: QuantitySource::Position(side),
+                    name: if inside { "x" } else { "outside_x" }.to_owned(),
+                    components: self.form.dim,
+                    element: geometry_element(self.elements, order),
+                    value: self.needs_x && inside,
+                    gradient: true,
+                });
+            }
         }
         for (source, (value, gradient)) in found {
             let (name, shape, element) = match source {
@@ -499,7 +570,7 @@ impl<'a> KernelFacts<'a> {
                     let element = self.elements.aux[i].expect("a nodal aux should have an element");
                     (self.form.aux[i].name.clone(), self.form.aux[i].shape, element)
                 }
-                QuantitySource::Position => continue,
+                QuantitySource::Position(_) => continue,
             };
             let components = shape.components();
             self.quantities.push(Quantity { source, name, components, element, value, gradient });

@@ -11,7 +11,7 @@ use crate::lower::jacobian::{
     PointGeometry, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
 };
 use crate::plan::Geometry;
-use fem_dsl::point::Part;
+use fem_dsl::point::{Input, Part, Side};
 
 /// The geometry of a cell that does not depend on the point.
 pub(crate) enum CellGeometry {
@@ -66,7 +66,7 @@ impl Affine {
             let coordinates = reference(s);
             x = self.image(s, &coordinates);
         }
-        PointGeometry { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
+        PointGeometry::new(self.k.clone(), None, weight, x)
     }
 
     /// Computes x = origin + Σ_a ξ_a J_a.
@@ -201,8 +201,7 @@ pub(crate) fn stored_geometry(s: &mut Lowering<'_>, point: &Index) -> Option<Poi
 
 /// Returns placeholder geometry that is not read.
 pub(crate) fn unread(s: &mut Lowering<'_>) -> PointGeometry {
-    let (k, x, normal) = (Vec::new(), Vec::new(), Vec::new());
-    PointGeometry { k, det: None, weight: s.b.constant(0.0), x, normal }
+    PointGeometry::new(Vec::new(), None, s.b.constant(0.0), Vec::new())
 }
 
 /// Loads geometry that was stored at a point.
@@ -219,7 +218,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> PointGeometry {
     let (weight, rest) = (loaded[0], &loaded[1..]);
     let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
     let x = rest[dim * dim..].to_vec();
-    PointGeometry { k, det: None, weight, x, normal: Vec::new() }
+    PointGeometry::new(k, None, weight, x)
 }
 
 /// Returns the weight of a point of the rule.
@@ -270,7 +269,7 @@ pub(crate) fn curved(
     let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
     let x = if s.facts.needs_x { part(s, Part::Value) } else { Vec::new() };
     let (k, det) = cofactors(&mut s.b, &columns);
-    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() }
+    PointGeometry::new(k, Some(det), weight, x)
 }
 
 /// Computes the geometry at a point of the rule: `map` supplies the map of an affine cell, `position` component i of a
@@ -317,10 +316,45 @@ fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     } else {
         Vec::new()
     };
-    PointGeometry { k, det: None, weight, normal, ..at }
+    let extents = [extent(s, Side::Inside, &k[0]), None];
+    PointGeometry { k, det: None, weight, normal, extents, ..at }
+}
+
+/// Returns the quantity of the map of a curved cell on a side, if it is evaluated.
+pub(crate) fn position_of(s: &Lowering<'_>, side: Side) -> Option<usize> {
+    s.facts.quantity(QuantitySource::Position(side))
+}
+
+/// Adds the map of the outside to the geometry of a pair of cells, if it is needed; `position` evaluates component i of
+/// a quantity, or a derivative of it.
+pub(crate) fn with_outside(
+    s: &mut Lowering<'_>,
+    at: PointGeometry,
+    mut position: impl FnMut(&mut Lowering<'_>, usize, usize, Part) -> ValueId,
+) -> PointGeometry {
+    let Some(outside) = position_of(s, Side::Outside) else { return at };
+    let weight = at.weight;
+    let map = curved(s, weight, |s, i, part| position(s, outside, i, part));
+    let det = map.det.expect("a curved map should have its determinant");
+    let reciprocal = s.b.reciprocal(det);
+    let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
+    let k: Vec<Vec<ValueId>> = map.k.iter().map(row).collect();
+    let extents = [at.extents[0], extent(s, Side::Outside, &k[0])];
+    PointGeometry { outside: k, extents, ..at }
+}
+
+/// Computes 1 / |∇ξ₀| of the cell on a side, if it is read.
+fn extent(s: &mut Lowering<'_>, side: Side, first: &[ValueId]) -> Option<ValueId> {
+    s.facts.inputs.contains(&Input::Extent(side)).then(|| {
+        let square = s.b.mul(first[0], first[0]);
+        let square = first[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
+        let length = s.b.unary(Unary::Sqrt, square);
+        let extent = s.b.reciprocal(length);
+        s.b.name(extent, "hn")
+    })
 }
 
 /// Returns the quantity of a curved cell's map.
 pub(crate) fn position(s: &Lowering<'_>) -> usize {
-    s.facts.quantity(QuantitySource::Position).expect("curved geometry should be evaluated")
+    position_of(s, Side::Inside).expect("curved geometry should be evaluated")
 }

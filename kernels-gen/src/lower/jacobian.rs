@@ -6,6 +6,7 @@
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
+use fem_dsl::point::Side;
 
 /// Geometry at a point: the pull-back of gradients, and the weight of the point.
 #[derive(Clone, Debug)]
@@ -20,6 +21,31 @@ pub(crate) struct PointGeometry {
     pub(crate) x: Vec<ValueId>,
     /// The outward unit normal, on facets if the form needs it.
     pub(crate) normal: Vec<ValueId>,
+    /// The inverse of the outside's map, of pairs of cells if the form needs it.
+    pub(crate) outside: Vec<Vec<ValueId>>,
+    /// The extents of both sides from the facet, if the form needs them.
+    pub(crate) extents: [Option<ValueId>; 2],
+}
+
+impl PointGeometry {
+    /// Returns the geometry at a point in a cell.
+    pub(crate) fn new(
+        k: Vec<Vec<ValueId>>,
+        det: Option<ValueId>,
+        weight: ValueId,
+        x: Vec<ValueId>,
+    ) -> Self {
+        let (normal, outside, extents) = (Vec::new(), Vec::new(), [None; 2]);
+        Self { k, det, weight, x, normal, outside, extents }
+    }
+
+    /// Returns the map of gradients on a side.
+    pub(crate) fn of(&self, side: Side) -> &[Vec<ValueId>] {
+        match side {
+            Side::Inside => &self.k,
+            Side::Outside => &self.outside,
+        }
+    }
 }
 
 /// Computes a × b.
@@ -223,12 +249,12 @@ pub(crate) fn multilinear_point(
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
         named_adjugate(b, &k, det, row.first);
-        return PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() };
+        return PointGeometry::new(k, Some(det), weight, x);
     }
     let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
     if let Some([start, slope]) = &row.c {
         columns.push(line(b, start, slope, xi));
     }
     let (k, det) = cofactors_from(b, &columns, row.first);
-    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() }
+    PointGeometry::new(k, Some(det), weight, x)
 }

@@ -3,6 +3,7 @@
 use super::facts::KernelFacts;
 use super::graph::LoweredValues;
 use crate::abi::{Argument, Indices, KernelAbi, Role};
+use crate::element::Lagrange;
 use crate::kir::build::Builder;
 pub(crate) use crate::kir::build::repeat;
 use crate::kir::{
@@ -11,7 +12,7 @@ use crate::kir::{
 };
 use crate::plan::{Elements, Linearisation, Plan, Strategy, Target};
 use fem_dsl::arena::IndexVec;
-use fem_dsl::point::{Input, Location, NodeId, Part, PointForm};
+use fem_dsl::point::{Input, Location, NodeId, Part, PointForm, Side};
 use std::collections::BTreeMap;
 
 /// The stored map of an affine cell.
@@ -190,9 +191,10 @@ impl<'a> Lowering<'a> {
                 self.b.name(value, &self.facts.form.params[param].name)
             }
             Input::Degree => self.b.constant(self.facts.elements.degree as f64),
-            Input::Diameter(_) => {
-                let value = self.b.load_lanes(self.arguments[&Role::Diameter], batch);
-                self.b.name(value, "h")
+            Input::Diameter(side) => {
+                let at = batch.times(self.facts.sides()).plus(side as usize);
+                let value = self.b.load_lanes(self.arguments[&Role::Diameter], at);
+                self.b.name(value, if side == Side::Inside { "h" } else { "outside_h" })
             }
             Input::Aux(slot) => {
                 let aux = &self.facts.form.aux[slot.field];
@@ -201,9 +203,11 @@ impl<'a> Lowering<'a> {
                 let value = self.b.load_lanes(argument, index);
                 self.b.name(value, &aux.name)
             }
-            Input::PenaltyFactor(_) | Input::Extent(_) => {
-                unreachable!("plans of forms with extents are refused")
+            Input::PenaltyFactor(field) => {
+                let factor = penalty_factor(self.facts.elements.fields[field]);
+                self.b.constant(factor)
             }
+            Input::Extent(_) => unreachable!("an extent varies over a facet"),
             Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => {
                 unreachable!("this input varies over a cell")
             }
@@ -243,6 +247,14 @@ impl<'a> Lowering<'a> {
     }
 }
 
+/// Returns the factor c of a penalty c / hn of a field of degree p: (p + 1)² on tensor cells, (p + 1)(p + dim) on
+/// simplices.
+fn penalty_factor(element: Lagrange) -> f64 {
+    let (p, cell) = (element.degree(), element.cell());
+    let other = if cell.is_tensor() { 1 } else { cell.dim() };
+    ((p + 1) * (p + other)) as f64
+}
+
 /// Returns the bytes of a group's shared arrays, each aligned to two reals.
 fn shared_bytes<'a>(arrays: impl Iterator<Item = &'a Local>, precision: Precision) -> usize {
     arrays.map(|array| array.length.next_multiple_of(2)).sum::<usize>() * precision.bytes()
@@ -259,10 +271,11 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
         Linearisation::Recompute => "",
         Linearisation::Stored => "_stored",
     };
-    let of_cells = form.integrals[plan.integral].region.is_of_cells();
-    let region = match (of_cells, plan.integral) {
+    let region = &form.integrals[plan.integral].region;
+    let region = match (region.is_of_cells(), plan.integral) {
         (true, 0) => String::new(),
         (true, number) => format!("_cells{number}"),
+        (false, number) if region.is_interior() => format!("_pairs{number}"),
         (false, number) => format!("_facets{number}"),
     };
     let hanging = if plan.hanging { "_hanging" } else { "" };

@@ -224,6 +224,9 @@ fn supply(
         Input::Aux(slot) => (QuantitySource::Aux(slot.field), slot),
         Input::Coordinate(axis) => return at.x[axis],
         Input::Normal(axis) => return at.normal[axis],
+        Input::Extent(side) => {
+            return at.extents[side as usize].expect("an extent should be there where it is read");
+        }
         _ => unreachable!("what is constant on a cell should have been lowered before"),
     };
     let Some(quantity) = s.facts.quantity(source) else {
@@ -246,9 +249,10 @@ fn supply(
                     gradient
                 }
             };
-            let mut sum = s.b.mul(at.k[0][axis], gradient[0]);
+            let k = at.of(s.facts.side_of(source));
+            let mut sum = s.b.mul(k[0][axis], gradient[0]);
             for (a, &derivative) in gradient.iter().enumerate().skip(1) {
-                sum = s.b.fma(at.k[a][axis], derivative, sum);
+                sum = s.b.fma(k[a][axis], derivative, sum);
             }
             let own = &s.facts.quantities[quantity];
             let component =
@@ -328,10 +332,11 @@ fn physics(
     }
     for (row, flux) in fluxes.iter().enumerate() {
         if let [(first_axis, first), rest @ ..] = flux.as_slice() {
+            let k = at.of(s.facts.side_of_row(row));
             tested[row].gradient = (0..dim)
                 .map(|a| {
-                    let start = s.b.mul(at.k[a][*first_axis], *first);
-                    rest.iter().fold(start, |sum, &(axis, f)| s.b.fma(at.k[a][axis], f, sum))
+                    let start = s.b.mul(k[a][*first_axis], *first);
+                    rest.iter().fold(start, |sum, &(axis, f)| s.b.fma(k[a][axis], f, sum))
                 })
                 .collect();
         }

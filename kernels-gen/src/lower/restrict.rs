@@ -6,7 +6,7 @@
 use super::facts::{Quantity, QuantitySource};
 use super::lowering::Lowering;
 use super::slots::SlotLocation;
-use crate::abi::{Indices, Role, TILE};
+use crate::abi::{Indices, Owner, Role, TILE};
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Index, IndirectIndex, Statement, ValueId, VarId, Write};
 use crate::plan::Scatter;
@@ -28,9 +28,9 @@ pub(crate) struct NodalLocation {
 impl NodalLocation {
     /// Returns the location of a gathered quantity.
     pub(crate) fn of(s: &Lowering<'_>, quantity: &Quantity) -> Self {
-        let role = quantity.source.role();
+        let role = s.facts.role_of(quantity.source);
         let slots = s.facts.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
-        let by_map = quantity.source != QuantitySource::Position && slots.is_none();
+        let by_map = !quantity.source.is_position() && slots.is_none();
         let map = by_map.then(|| map_of(s, quantity.source));
         let (array, components) = (s.arguments[&role], quantity.components);
         Self { array, map, components, write: Write::Exclusive, slots }
@@ -39,14 +39,19 @@ impl NodalLocation {
     /// Returns the location of the result of a field.
     pub(crate) fn result(s: &Lowering<'_>, field: usize) -> Self {
         let (components, own) = (s.facts.components(field), QuantitySource::Direction(field));
+        let result = Role::Result(s.facts.field_of(field));
+        let added = || match s.arguments.get(&Role::Map(Owner::Result(field), Indices::Dofs)) {
+            Some(&map) => (map, Indices::Dofs),
+            None => map_of(s, own),
+        };
         let (role, map, write) = match s.facts.plan.scatter {
-            Scatter::Atomic => (Role::Result(field), Some(map_of(s, own)), Write::LaneSerial),
-            Scatter::Coloured => (Role::Result(field), Some(map_of(s, own)), Write::Alone),
+            Scatter::Atomic => (result, Some(added()), Write::LaneSerial),
+            Scatter::Coloured => (result, Some(added()), Write::Alone),
             Scatter::Owner => (Role::CellResult(field), None, Write::Exclusive),
             Scatter::Block => {
                 // They have their own terms.
-                let map = (!s.facts.sums_first()).then(|| map_of(s, own));
-                (Role::Result(field), map, Write::LaneSerial)
+                let map = (!s.facts.sums_first()).then(added);
+                (result, map, Write::LaneSerial)
             }
         };
         let slots = s.in_slots(role, field);

@@ -181,7 +181,7 @@ pub(crate) fn fill(s: &mut Lowering<'_>) {
     s.b.comment("the nodes of the batch");
     for quantity in &s.facts.quantities {
         let Some(field) = s.facts.slotted(quantity.source) else { continue };
-        let (role, components) = (quantity.source.role(), quantity.components);
+        let (role, components) = (s.facts.role_of(quantity.source), quantity.components);
         let count = s.facts.plan.slots[field].count;
         let shared = s.b.shared(&format!("{}_slots", quantity.name), components * count);
         let (source, indices) = (s.arguments[&role], s.facts.indices_of(quantity.source));

@@ -13,7 +13,7 @@ use super::graph::LoweredValues;
 use super::jacobian::PointGeometry;
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
-use fem_dsl::point::{Integral, NodeId, Part, PointForm, Slot};
+use fem_dsl::point::{Integral, NodeId, Part, PointForm, Side, Slot};
 use std::collections::BTreeMap;
 
 /// The coefficients of one pair of components.
@@ -27,12 +27,16 @@ pub(crate) struct Block {
     pub(crate) vg: BTreeMap<usize, NodeId>,
     /// g0: values.
     pub(crate) vv: Option<NodeId>,
+    /// The sides of test and trial component, which differ in the map of gradients.
+    pub(crate) sides: [Side; 2],
 }
 
 impl Block {
     /// Returns whether gg is symmetric because both entries are the same graph node.
     pub(crate) fn symmetric(&self) -> bool {
-        self.gg.iter().all(|(&(i, j), node)| self.gg.get(&(j, i)) == Some(node))
+        let equal =
+            |(&(i, j), node): (&(usize, usize), &NodeId)| self.gg.get(&(j, i)) == Some(node);
+        self.sides[0] == self.sides[1] && self.gg.iter().all(equal)
     }
 
     /// Returns κ, if gg = κ I.
@@ -75,6 +79,11 @@ pub(crate) fn blocks(
 ) -> Blocks {
     let dim = form.dim;
     let row = |slot: Slot| form.row(slot.field, slot.component);
+    let of_pairs = integral.region.is_interior();
+    let side = |row: usize| match of_pairs && row >= form.rows() / 2 {
+        true => Side::Outside,
+        false => Side::Inside,
+    };
     let mut by_pair = BTreeMap::<(usize, usize), Block>::new();
     for coefficient in &integral.jacobian {
         let (test, trial) = (coefficient.test, coefficient.trial);
@@ -83,6 +92,7 @@ pub(crate) fn blocks(
         }
         let pair = (row(test), row(trial));
         let block = by_pair.entry(pair).or_default();
+        block.sides = [pair.0, pair.1].map(side);
         match (test.part, trial.part) {
             (Part::Derivative(i), Part::Derivative(j)) => {
                 block.gg.insert((i, j), coefficient.value);
@@ -152,6 +162,7 @@ impl Blocks {
         let dim = self.dim;
         let scales = Scales::new(b, at);
         let mut pulled = PulledBlock::default();
+        let [of_test, of_trial] = block.sides.map(|side| at.of(side));
         if !block.gg.is_empty() {
             pulled.gg = vec![vec![zero; dim]; dim];
             let isotropic = block.isotropic(dim).map(|node| value(&node));
@@ -162,7 +173,7 @@ impl Blocks {
             // flux[b][i] = Σ_j g3_ij K_bj, or K_b itself if g3 is a multiple of I.
             let flux: Vec<Vec<ValueId>> = (0..dim)
                 .map(|column| {
-                    let row = at.k[column].clone();
+                    let row = of_trial[column].clone();
                     if isotropic.is_some() {
                         return row;
                     }
@@ -183,12 +194,13 @@ impl Blocks {
                         pulled.gg[a][column] = pulled.gg[column][a];
                         continue;
                     }
-                    let sum = (0..dim).fold(zero, |sum, i| b.fma(at.k[a][i], flux[column][i], sum));
+                    let sum =
+                        (0..dim).fold(zero, |sum, i| b.fma(of_test[a][i], flux[column][i], sum));
                     pulled.gg[a][column] = b.mul(scale, sum);
                 }
             }
         }
-        let vector = |b: &mut Builder, entries: &BTreeMap<usize, NodeId>| -> Vec<ValueId> {
+        let vector = |b: &mut Builder, k: &[Vec<ValueId>], entries: &BTreeMap<usize, NodeId>| {
             if entries.is_empty() {
                 return Vec::new();
             }
@@ -196,13 +208,13 @@ impl Blocks {
                 .map(|a| {
                     let sum = entries
                         .iter()
-                        .fold(zero, |sum, (&i, node)| b.fma(at.k[a][i], value(node), sum));
+                        .fold(zero, |sum, (&i, node)| b.fma(k[a][i], value(node), sum));
                     b.mul(scales.gradient_value, sum)
                 })
                 .collect()
         };
-        pulled.gv = vector(b, &block.gv);
-        pulled.vg = vector(b, &block.vg);
+        pulled.gv = vector(b, of_test, &block.gv);
+        pulled.vg = vector(b, of_trial, &block.vg);
         pulled.vv = block.vv.as_ref().map(|node| b.mul(scales.value_value, value(node)));
         pulled
     }

@@ -1,22 +1,21 @@
-//! Forms without kernels: this version does not generate those between cells.
+//! Integrals over facets between cells: what their kernels do not do yet.
 
-use super::PlanError;
-use fem_dsl::point::{Input, Integral, Node, PointForm};
+use super::{Plan, PlanError, Task};
+use fem_dsl::point::Integral;
 
-/// Checks that the kernels of a form's integrals can be generated.
-pub(super) fn has_kernels(form: &PointForm) -> Result<(), PlanError> {
-    if form.integrals.iter().any(|integral| integral.region.is_interior()) {
-        return Err(PlanError::Interior(form.name.clone()));
+/// Checks that the kernel of a plan for pairs of cells can be generated.
+pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
+    if !integral.region.is_interior() {
+        return Ok(());
     }
-    let reads = |integral: &Integral| {
-        integral
-            .graph
-            .nodes()
-            .iter()
-            .any(|node| matches!(node, Node::Input(Input::Extent(_) | Input::PenaltyFactor(_))))
-    };
-    match form.integrals.iter().any(reads) {
-        true => Err(PlanError::Extent(form.name.clone())),
-        false => Ok(()),
+    let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    if plan.hanging {
+        return unsupported("pairs of cells have no hanging nodes yet");
+    }
+    match plan.task {
+        Task::Residual | Task::Action | Task::Diagonal | Task::Matrix => Ok(()),
+        _ => unsupported(
+            "pairs of cells have a residual, its derivative, their diagonal and matrices",
+        ),
     }
 }

@@ -120,7 +120,10 @@ pub(super) fn in_chunks(
 ) -> Result<Batches, BuildError> {
     let keep = kept(on, class);
     Ok(match class {
-        CellClass::Facets(integral) => Batches::of_facets(partition, lanes, on.facets_of(integral)),
+        CellClass::Facets(integral) => match on.pairs_of(integral) {
+            Some(pairs) => Batches::of_pairs(partition, lanes, pairs),
+            None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
+        },
         CellClass::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
         CellClass::Cells(..) => {
             let fields = on.fields.iter().map(|field| &*field.space);

@@ -77,6 +77,8 @@ impl TableKey {
         match key {
             // They depend on conditions, or on a rule.
             TableKind::Map(_, Indices::Dofs)
+            | TableKind::Map(Owner::Result(_), _)
+            | TableKind::Lines(Owner::Result(_), ..)
             | TableKind::Lines(_, Indices::Dofs, _)
             | TableKind::Slots(_, Indices::Dofs)
             | TableKind::Targets

@@ -11,6 +11,7 @@ use crate::space::Space;
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::parallel::*;
+use fem_dsl::point::Side;
 use kernels_gen::abi::hanging::{of_batch, turned};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
@@ -206,6 +207,15 @@ pub(super) fn make(
     slots: &[Slots],
 ) -> Result<Option<HostTable>, BuildError> {
     Ok(Some(match key {
+        TableKind::Map(Owner::Result(trace), _) => {
+            let (field, side) = of_side(trace, on.fields.len());
+            let (space, constraints) = space_of(Owner::Field(field), on)?;
+            let constraints = constraints.ok_or(BuildError::Field { field })?;
+            let written = batches.written_dofs(side, space, constraints);
+            let mut map = written.ok_or(BuildError::Field { field: trace })?;
+            renumber(&mut map, field, Indices::Dofs, layout);
+            HostTable::indices(map, extent, batches.lanes())
+        }
         TableKind::Map(owner, indices) => {
             HostTable::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
@@ -239,15 +249,12 @@ pub(super) fn make(
         }
         TableKind::Geometry(geometry) => {
             let (mesh, numbers) = (&on.mesh, extent / batches.lanes());
-            let table = match precision {
-                Precision::F64 => {
-                    geometry::table(mesh, batches, geometry, numbers)?.map(HostTable::F64)
-                }
-                Precision::F32 => {
-                    geometry::table(mesh, batches, geometry, numbers)?.map(HostTable::F32)
-                }
+            let table =
+                |batches: &Batches| geometry_of(mesh, batches, geometry, numbers, precision);
+            return match batches.outside() {
+                Some(outside) => Ok(both_sides(table(batches)?, table(outside)?, batches.len())),
+                None => Ok(table(batches)?),
             };
-            return Ok(table);
         }
         TableKind::Coordinates | TableKind::Axis(_) => {
             let Some(field) = on.fields.first() else {
@@ -258,10 +265,14 @@ pub(super) fn make(
                 Precision::F32 => HostTable::F32(coordinates(key, &on.mesh, &field.space, layout)),
             }
         }
-        TableKind::Diameter => match precision {
-            Precision::F64 => HostTable::F64(geometry::diameters(&on.mesh, batches)),
-            Precision::F32 => HostTable::F32(geometry::diameters(&on.mesh, batches)),
-        },
+        TableKind::Diameter => {
+            let table = |batches: &Batches| match precision {
+                Precision::F64 => HostTable::F64(geometry::diameters(&on.mesh, batches)),
+                Precision::F32 => HostTable::F32(geometry::diameters(&on.mesh, batches)),
+            };
+            let Some(outside) = batches.outside() else { return Ok(Some(table(batches))) };
+            return Ok(both_sides(Some(table(batches)), Some(table(outside)), batches.len()));
+        }
         TableKind::AuxCells(_) | TableKind::AuxPoints(_) => {
             return of_aux(key, extent, on, &on.aux, batches, precision);
         }
@@ -277,11 +288,16 @@ pub(super) fn of_aux(
     batches: &Batches,
     precision: Precision,
 ) -> Result<Option<HostTable>, BuildError> {
+    let mut batches = batches;
     let (aux, numbers, expected) = match key {
-        TableKind::AuxCells(aux) => match values.get(aux) {
-            Some(AuxValues::Cells(numbers)) => (aux, Some(numbers), ""),
-            _ => (aux, None, "one value a cell"),
-        },
+        TableKind::AuxCells(trace) => {
+            let (aux, side) = of_side(trace, values.len());
+            batches = batches.on(side).unwrap_or(batches);
+            match values.get(aux) {
+                Some(AuxValues::Cells(numbers)) => (aux, Some(numbers), ""),
+                _ => (aux, None, "one value a cell"),
+            }
+        }
         TableKind::AuxPoints(aux) => match values.get(aux) {
             Some(AuxValues::Points(numbers)) => (aux, Some(numbers), ""),
             _ => (aux, None, "one value a quadrature point"),
@@ -290,6 +306,66 @@ pub(super) fn of_aux(
     };
     let numbers = numbers.ok_or(BuildError::Aux { aux, expected })?;
     rows(numbers, aux, extent, on, batches, precision).map(Some)
+}
+
+/// Returns the index of a field or of data among those of a form, and the side of a trace; `count` is their number.
+/// Traces of the outside follow those of the inside ([`Owner`]).
+fn of_side(trace: usize, count: usize) -> (usize, Side) {
+    match trace.checked_sub(count) {
+        None => (trace, Side::Inside),
+        Some(outside) => (outside, Side::Outside),
+    }
+}
+
+/// Returns the owner of a table among the form's fields and data, and the batches of the cells on its side.
+fn on_side<'a>(
+    owner: Owner,
+    on: &Discretisation,
+    batches: &'a Batches,
+) -> Result<(Owner, &'a Batches), BuildError> {
+    let (own, side, error) = match owner {
+        Owner::Field(trace) | Owner::Result(trace) => {
+            let (field, side) = of_side(trace, on.fields.len());
+            (Owner::Field(field), side, BuildError::Field { field: trace })
+        }
+        Owner::Aux(trace) => {
+            let (aux, side) = of_side(trace, on.aux.len());
+            (Owner::Aux(aux), side, BuildError::Aux { aux: trace, expected: "values at nodes" })
+        }
+    };
+    Ok((own, batches.on(side).ok_or(error)?))
+}
+
+/// Builds the geometry table of some cells.
+fn geometry_of(
+    mesh: &Mesh,
+    batches: &Batches,
+    geometry: Geometry,
+    numbers: usize,
+    precision: Precision,
+) -> Result<Option<HostTable>, BuildError> {
+    Ok(match precision {
+        Precision::F64 => geometry::table(mesh, batches, geometry, numbers)?.map(HostTable::F64),
+        Precision::F32 => geometry::table(mesh, batches, geometry, numbers)?.map(HostTable::F32),
+    })
+}
+
+/// Joins tables of both sides of pairs of cells batch by batch.
+fn both_sides(
+    inside: Option<HostTable>,
+    outside: Option<HostTable>,
+    batches: usize,
+) -> Option<HostTable> {
+    fn join<T: PlainNumber>(inside: &[T], outside: &[T], batches: usize) -> Buffer<T> {
+        let each = (inside.len() / batches.max(1)).max(1);
+        let pairs = inside.chunks(each).zip(outside.chunks(each));
+        pairs.flat_map(|(inside, outside)| inside.iter().chain(outside)).copied().collect()
+    }
+    match (inside?, outside?) {
+        (HostTable::F64(a), HostTable::F64(b)) => Some(HostTable::F64(join(&a, &b, batches))),
+        (HostTable::F32(a), HostTable::F32(b)) => Some(HostTable::F32(join(&a, &b, batches))),
+        _ => None,
+    }
 }
 
 /// Returns the rows of a table of nodes or transfer targets, which are not listed in host memory; `None` for other
@@ -302,7 +378,9 @@ pub(super) fn rows_of<'a>(
     layout: &'a VectorLayout,
 ) -> Result<Option<IndexRows<'a>>, BuildError> {
     Ok(match key {
+        TableKind::Map(Owner::Result(_), _) => None,
         TableKind::Map(owner, Indices::Nodes | Indices::Tiles) => {
+            let (owner, batches) = on_side(owner, on, batches)?;
             let (space, _) = space_of(owner, on)?;
             let places = (0..space.nodes_per_cell()).collect();
             Some(node_rows(owner, (space, places), batches, layout))
@@ -330,7 +408,7 @@ fn node_rows<'a>(
             let number = number(field, layout);
             batches.node_rows(space, places, move |node| number(node) as u32)
         }
-        Owner::Aux(_) => batches.node_rows(space, places, |node| node),
+        Owner::Aux(_) | Owner::Result(_) => batches.node_rows(space, places, |node| node),
     }
 }
 
@@ -384,7 +462,7 @@ fn space_of(
     on: &Discretisation,
 ) -> Result<(&Space, Option<&Constraints>), BuildError> {
     match owner {
-        Owner::Field(field) => match on.fields.get(field) {
+        Owner::Field(field) | Owner::Result(field) => match on.fields.get(field) {
             Some(field) => Ok((&field.space, Some(&field.constraints))),
             None => Err(BuildError::Field { field }),
         },
@@ -403,6 +481,7 @@ fn map(
     batches: &Batches,
     layout: &VectorLayout,
 ) -> Result<Buffer<u32>, BuildError> {
+    let (owner, batches) = on_side(owner, on, batches)?;
     let (space, constraints) = space_of(owner, on)?;
     let mut map = match (indices, constraints) {
         (Indices::Nodes | Indices::Tiles, _) => batches.nodes(space),

@@ -156,6 +156,18 @@ impl NonzeroEntries {
             facets.chain(cells)
         })
     }
+
+    /// Returns the pairs of cells of integrals between cells with a matching entry.
+    fn pairs<'a>(
+        &'a self,
+        on: &'a Discretisation,
+        which: impl Fn(&Coefficient) -> bool + 'a,
+    ) -> impl Iterator<Item = [u32; 2]> + 'a {
+        let integrals = self.of.iter().enumerate();
+        let these = integrals.filter(move |(_, own)| own.iter().any(&which));
+        let pairs = these.flat_map(|(integral, _)| on.pairs_of(integral).unwrap_or_default());
+        pairs.map(|pair| pair.sides.map(|side| side.cell))
+    }
 }
 
 /// Returns for each node of a graph whether it is identically 0, and whether it varies in space.
@@ -250,9 +262,14 @@ fn free_constant(
 ) -> Option<NullSpaceKind> {
     let field = &on.fields[of.field];
     let mean = field.constraints.mean().is_some();
-    let by_cell = !field.space.element().is_continuous();
+    let mut by_cell = !field.space.element().is_continuous();
     let parts = match by_cell {
-        true => &ConnectedParts::cells(&on.mesh),
+        true => {
+            // Jumps between cells hold their constants together.
+            let mut pairs = terms.pairs(on, |term| of.is_value(term.trial)).peekable();
+            by_cell = pairs.peek().is_none();
+            &ConnectedParts::cells(&on.mesh, pairs)
+        }
         false => &*parts.get_or_insert_with(|| ConnectedParts::new(&on.mesh)),
     };
     let mut fixed = vec![false; parts.count];
@@ -341,21 +358,7 @@ impl ConnectedParts {
             vertices[1..].iter().for_each(|&vertex| sets.unite(vertices[0], vertex));
         });
         let root = |cell: usize| sets.root(joined.vertices(cell)[0]);
-        let first = if mesh.n_cells() > 0 { root(0) } else { 0 };
-        let (mut of, mut count) = (vec![0; mesh.n_cells()], u32::from(mesh.n_cells() > 0));
-        if !cells().holds(|cell| root(cell) == first) {
-            let mut number = vec![u32::MAX; joined.n_vertices()];
-            count = 0;
-            for (cell, own) in of.iter_mut().enumerate() {
-                let number = &mut number[root(cell) as usize];
-                if *number == u32::MAX {
-                    *number = count;
-                    count += 1;
-                }
-                *own = *number;
-            }
-        }
-        let own = Self { of, count: count as usize };
+        let own = Self::of_roots(mesh.n_cells(), joined.n_vertices(), root);
         match mesh.cut() {
             Some(cut) => own.of_all(mesh, cut),
             None => own,
@@ -400,9 +403,31 @@ impl ConnectedParts {
         Self { of: self.of.iter().map(place).collect(), count: all.len() }
     }
 
-    /// Makes each cell a part.
-    fn cells(mesh: &Mesh) -> Self {
-        Self { of: (0..mesh.n_cells() as u32).collect(), count: mesh.n_cells() }
+    /// Cells connected by pairs; without any, each cell is a part.
+    fn cells(mesh: &Mesh, pairs: impl Iterator<Item = [u32; 2]>) -> Self {
+        let sets = VertexSets::new(mesh.n_cells());
+        pairs.for_each(|[a, b]| sets.unite(a, b));
+        Self::of_roots(mesh.n_cells(), mesh.n_cells(), |cell| sets.root(cell as u32))
+    }
+
+    /// Numbers the parts of cells by the roots of their sets, which are below `roots`.
+    fn of_roots(cells: usize, roots: usize, root: impl Fn(usize) -> u32 + Sync) -> Self {
+        let all = || (0..cells).into_par_iter().with_min_len(1 << 10);
+        let first = if cells > 0 { root(0) } else { 0 };
+        let (mut of, mut count) = (vec![0; cells], u32::from(cells > 0));
+        if !all().holds(|cell| root(cell) == first) {
+            let mut number = vec![u32::MAX; roots];
+            count = 0;
+            for (cell, own) in of.iter_mut().enumerate() {
+                let number = &mut number[root(cell) as usize];
+                if *number == u32::MAX {
+                    *number = count;
+                    count += 1;
+                }
+                *own = *number;
+            }
+        }
+        Self { of, count: count as usize }
     }
 
     /// Returns the mask of parts on which a condition on any process fixes the component.

@@ -1,6 +1,7 @@
 //! Discretisation of a form: a mesh, its chunks, the spaces of the fields with their essential boundary conditions, and
 //! auxiliary data.
 
+use crate::mesh::pairs::{CellPair, interior};
 use crate::mesh::partition::Partition;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, MeshError};
@@ -100,6 +101,8 @@ pub struct Discretisation {
     pub aux: Vec<AuxValues>,
     /// The facets of each integral of the form, in cell order; empty for integrals over cells.
     pub facets: Vec<Vec<Facet>>,
+    /// The pairs of cells of each integral of the form; `None` for other integrals.
+    pub pairs: Vec<Option<Vec<CellPair>>>,
     /// The cells of each integral of the form, ascending; `None` for all cells.
     pub cells: Vec<Option<Vec<u32>>>,
     /// Affine constraints between degrees of freedom of any fields.
@@ -153,9 +156,9 @@ impl Discretisation {
             Ok(Field { constraints: Constraints::none(&space), space: Arc::new(space) })
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
-        let (aux, facets, cells) = (Vec::new(), Vec::new(), Vec::new());
+        let (aux, facets, pairs, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let (affine, targets) = (Arc::default(), None);
-        Ok(Self { mesh, partition, fields, aux, facets, cells, affine, targets })
+        Ok(Self { mesh, partition, fields, aux, facets, pairs, cells, affine, targets })
     }
 
     /// Creates a discretisation without conditions, with `fields` appended, the facets of another form, and the
@@ -192,6 +195,7 @@ impl Discretisation {
             fields,
             aux: self.aux.clone(),
             facets: Vec::new(),
+            pairs: Vec::new(),
             cells: Vec::new(),
             affine: Arc::default(),
             targets: None,
@@ -236,7 +240,6 @@ impl Discretisation {
         self.cells = cells.collect::<Result<_, MeshError>>()?;
         let whole = |tags: &[String]| tags.iter().any(|tag| tag == WHOLE_BOUNDARY);
         let facets = form.integrals.iter().map(|integral| match &integral.region {
-            // A plan of kernels between cells is refused.
             Region::Cells | Region::CellsUnder(_) | Region::Interior(_) => Ok(Vec::new()),
             Region::Facets(tags) if whole(tags) => Ok(self.mesh.boundary()),
             Region::Facets(tags) if self.has_one_value(form, integral, measured) => {
@@ -245,6 +248,11 @@ impl Discretisation {
             Region::Facets(tags) => self.mesh.outer_facets_under(tags),
         });
         self.facets = facets.collect::<Result<_, MeshError>>()?;
+        let pairs = form.integrals.iter().map(|integral| match &integral.region {
+            Region::Interior(facets) => interior(&self.mesh, facets).map(Some),
+            _ => Ok(None),
+        });
+        self.pairs = pairs.collect::<Result<_, MeshError>>()?;
         Ok(())
     }
 
@@ -280,6 +288,11 @@ impl Discretisation {
     /// Returns the cells of an integral; `None` for all cells.
     pub fn cells_of(&self, integral: usize) -> Option<&[u32]> {
         self.cells.get(integral)?.as_deref()
+    }
+
+    /// Returns the pairs of cells of an integral between cells.
+    pub fn pairs_of(&self, integral: usize) -> Option<&[CellPair]> {
+        self.pairs.get(integral)?.as_deref()
     }
 
     /// Returns the facets of an integral.

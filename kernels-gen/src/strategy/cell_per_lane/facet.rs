@@ -18,8 +18,8 @@ use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::ends::squared;
 use crate::lower::factors::nodes_of;
-use crate::lower::facts::Quantity;
-use crate::lower::geometry::{affine_map, geometry_at, position};
+use crate::lower::facts::{Quantity, QuantitySource};
+use crate::lower::geometry::{affine_map, geometry_at, position, with_outside};
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::hanging::{HangingFlags, Nodes};
 use crate::lower::lowering::{Lowering, repeat};
@@ -93,7 +93,8 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let mut traces = Vec::new();
     for quantity in &s.facts.quantities {
         let line = Line::new(facet.points, quantity.element);
-        let (nodal, first) = (NodalLocation::of(s, quantity), facet.first(s, &line));
+        let (nodal, first) =
+            (NodalLocation::of(s, quantity), facet.first(s, &line, quantity.source));
         s.b.comment(&format!("gather {}", quantity.name));
         traces.push(
             facet.gather(s, quantity, line, &mut |b, node, c| nodal.gather(b, &(&first + node), c)),
@@ -116,7 +117,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let stores = s.facts.plan.scatter == Scatter::Owner;
     for outcome in &outcomes {
         let (nodal, first) =
-            (NodalLocation::result(s, outcome.field), facet.first(s, &outcome.line));
+            (NodalLocation::result(s, outcome.field), facet.first_node(s, &outcome.line));
         facet.integrate(s, outcome, stores, &mut |b, node, c, value| {
             nodal.scatter(b, &(&first + node), c, value);
         });
@@ -163,8 +164,20 @@ impl Facet {
     }
 
     /// Returns the first node of the batch among those of all.
-    fn first(&self, s: &Lowering<'_>, line: &Line) -> Index {
+    fn first_node(&self, s: &Lowering<'_>, line: &Line) -> Index {
         Index::from(s.b.batch()).times(line.n * self.plane(line))
+    }
+
+    /// Returns the same for a source: the nodes of the maps of both sides follow one another.
+    fn first(&self, s: &Lowering<'_>, line: &Line, source: QuantitySource) -> Index {
+        let nodes = line.n * self.plane(line);
+        match source {
+            QuantitySource::Position(side) => {
+                let sides = Index::from(s.b.batch()).times(s.facts.sides() * nodes);
+                sides.plus(side as usize * nodes)
+            }
+            _ => self.first_node(s, line),
+        }
     }
 
     fn outcomes(&self, s: &mut Lowering<'_>) -> Vec<ElementVector> {
@@ -361,6 +374,7 @@ impl Facet {
             let x = position(s);
             value(s, x, i, part)
         });
+        let at = with_outside(s, at, &value);
         let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             value(s, quantity, c, part)
         };

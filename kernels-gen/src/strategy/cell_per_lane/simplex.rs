@@ -12,8 +12,10 @@ use super::column::Column;
 use super::prefetch;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::ends::squared;
-use crate::lower::facts::Quantity;
-use crate::lower::geometry::{cell_geometry, gather_corners, geometry_at, position, unread};
+use crate::lower::facts::{Quantity, QuantitySource};
+use crate::lower::geometry::{
+    cell_geometry, gather_corners, geometry_at, position, unread, with_outside,
+};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
@@ -94,6 +96,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         let mut evaluate = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
             value_at(s, &evaluated[quantity], quantity, c, part, &point)
         };
+        let at = with_outside(s, at, &mut evaluate);
         let tested = at_point(s, &at, &point, &mut evaluate);
         for result in &results {
             if s.facts.plan.task == Task::Diagonal {
@@ -164,9 +167,16 @@ fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
     let batch = Index::from(s.b.batch());
     s.b.comment(&format!("gather {}", quantity.name));
     let nodal = NodalLocation::of(s, quantity);
+    let first = match quantity.source {
+        // The maps of both sides follow one another.
+        QuantitySource::Position(side) => {
+            batch.times(s.facts.sides() * nodes).plus(side as usize * nodes)
+        }
+        _ => batch.times(nodes),
+    };
     s.b.repeat("a", nodes, false, |b, a| {
         for c in 0..quantity.components {
-            let value = nodal.gather(b, &(&batch.times(nodes) + &a), c);
+            let value = nodal.gather(b, &(&first + &a), c);
             b.store(local, a.plus(c * nodes), value);
         }
     });

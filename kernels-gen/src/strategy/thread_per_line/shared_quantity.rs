@@ -164,7 +164,7 @@ fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
         QuantitySource::State(field) | QuantitySource::Direction(field) => {
             s.facts.is_flat_field(field)
         }
-        QuantitySource::Aux(_) | QuantitySource::Position => !quantity.gradient,
+        QuantitySource::Aux(_) | QuantitySource::Position(_) => !quantity.gradient,
     }
 }
 
@@ -207,7 +207,7 @@ impl FreeArrays {
 /// `single` cell. Lines of nodes may not, because neighbours are neighbours in memory.
 pub(super) fn traffic(s: &Lowering<'_>, (dim, q): (usize, usize), single: bool) -> Vec<Traffic> {
     let mut kinds = BTreeMap::<(usize, bool, bool), usize>::new();
-    let curved = s.facts.quantity(QuantitySource::Position).is_some();
+    let curved = s.facts.is_curved();
     for (field, &element) in s.facts.elements.fields.iter().enumerate() {
         let flat = !curved && s.facts.is_flat_field(field);
         let kind = (element.degree() + 1, flat, s.facts.elements.collocated(element));

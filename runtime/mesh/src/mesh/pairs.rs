@@ -11,8 +11,10 @@
 mod tests;
 
 use super::views::FacetViews;
-use super::{Facet, Mesh, Topology};
+use super::{Facet, Mesh, MeshError, Topology};
+use fem_dsl::point::InteriorFacets;
 use kernels_gen::abi::hanging::{others, parts};
+use std::collections::BTreeSet;
 
 /// One side of a facet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,10 +56,45 @@ pub struct CellPair {
 /// Returns the pairs of cells at the facets of a mesh, in the order of their insides. On a subdomain, facets shared
 /// with other processes are absent.
 pub fn cell_pairs(mesh: &Mesh) -> Vec<CellPair> {
+    selected(mesh, |pair| Some(*pair))
+}
+
+/// Returns the pairs of cells of an integral over facets between cells.
+///
+/// # Errors
+///
+/// A mesh without one of the tags.
+pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, MeshError> {
+    match facets {
+        InteriorFacets::All => Ok(cell_pairs(mesh)),
+        InteriorFacets::Under(tags) => {
+            let tagged: BTreeSet<Facet> = mesh.facets_under(tags)?.into_iter().collect();
+            let is_tagged =
+                |&FacetSide { cell, local }: &FacetSide| tagged.contains(&Facet { cell, local });
+            Ok(selected(mesh, |pair| pair.sides.iter().any(is_tagged).then_some(*pair)))
+        }
+        InteriorFacets::Between(tags) => {
+            let [from, to] = [&tags[0], &tags[1]].map(|tag| mesh.cells_under([tag]));
+            let (from, to) = (from?, to?);
+            let is_between = |sides: [FacetSide; 2]| {
+                from.binary_search(&sides[0].cell).is_ok()
+                    && to.binary_search(&sides[1].cell).is_ok()
+            };
+            Ok(selected(mesh, |pair| {
+                let [first, second] = pair.sides;
+                let turned = FacetPair { sides: [second, first], ..*pair };
+                [*pair, turned].into_iter().find(|pair| is_between(pair.sides))
+            }))
+        }
+    }
+}
+
+/// Returns the pairs that `select` keeps, with the inside first, in the order of their insides.
+fn selected(mesh: &Mesh, select: impl Fn(&FacetPair) -> Option<FacetPair>) -> Vec<CellPair> {
     let views = FacetViews::new(mesh.cell());
     let all = FacetConnectivity::new(mesh, &views);
-    let pair = |pair: &FacetPair| CellPair { sides: pair.sides, seen: all.seen(&views, pair) };
-    let mut pairs: Vec<CellPair> = all.pairs.iter().map(pair).collect();
+    let pair = |pair: FacetPair| CellPair { sides: pair.sides, seen: all.seen(&views, &pair) };
+    let mut pairs: Vec<CellPair> = all.pairs.iter().filter_map(select).map(pair).collect();
     pairs.sort_by_key(|pair| (pair.sides[0].cell, pair.sides[0].local));
     pairs
 }

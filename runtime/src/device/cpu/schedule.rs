@@ -8,6 +8,7 @@ use super::{IndexArray, Launch, LaunchError, PlainNumber, SharedSlice};
 use crate::mesh::partition::Partition;
 use kernels_gen::abi::{IndirectAccess, KernelAbi};
 use rayon::Scope;
+use std::collections::BTreeSet;
 use std::ops::Range;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -190,25 +191,21 @@ impl Schedule {
         for (array, wanted) in abi.arguments.iter().enumerate().filter(|(_, wanted)| wanted.written)
         {
             let first = vector.place_of(&arguments[array])?;
-            // A kernel writes an array through one index array.
-            let Some(map) = abi.reaches.iter().find(|reach| reach.array == array) else {
-                // No access at all, for instance gradients of constant test functions.
-                if wanted.extent == 0 {
-                    continue;
-                }
-                return None;
-            };
-            let map = map.map;
-            if abi.reaches.iter().any(|reach| reach.array == array && reach.map != map) {
+            // Kernels of pairs of cells write an array through the index arrays of both.
+            let reaches = || abi.reaches.iter().filter(|reach| reach.array == array);
+            // No access at all, for instance gradients of constant test functions.
+            if reaches().next().is_none() && wanted.extent > 0 {
                 return None;
             }
-            let id = arguments[map].id()?;
-            let known = self.proved.iter().find(|proved| {
-                let same = (proved.id, proved.first) == (id, first);
-                same && proved.is_of(through(abi, map, array))
-                    && parts.is_none_or(|parts| parts == proved.parts)
-            })?;
-            parts = Some(&known.parts);
+            for map in reaches().map(|reach| reach.map).collect::<BTreeSet<usize>>() {
+                let id = arguments[map].id()?;
+                let known = self.proved.iter().find(|proved| {
+                    let same = (proved.id, proved.first) == (id, first);
+                    same && proved.is_of(through(abi, map, array))
+                        && parts.is_none_or(|parts| parts == proved.parts)
+                })?;
+                parts = Some(&known.parts);
+            }
         }
         Some(parts.unwrap_or_default())
     }

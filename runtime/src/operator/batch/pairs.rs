@@ -4,9 +4,13 @@
 //! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers.
 //! Batches of a part have pairs of which it writes both cells, the inside, or the outside.
 
-use super::Batches;
+use super::{Batches, CONSTRAINED};
+use crate::device::cpu::Buffer;
 use crate::mesh::pairs::CellPair;
 use crate::mesh::partition::Partition;
+use crate::space::Space;
+use crate::space::constraint::Constraints;
+use fem_dsl::point::Side;
 
 /// Bits of the sides that a batch writes: both, the inside, the outside.
 const WRITES: [u32; 3] = [3, 1, 2];
@@ -66,6 +70,32 @@ impl Batches {
         self.outside.as_deref()
     }
 
+    /// Returns the batches of the cells on a side.
+    pub(crate) fn on(&self, side: Side) -> Option<&Self> {
+        match side {
+            Side::Inside => Some(self),
+            Side::Outside => self.outside(),
+        }
+    }
+
+    /// Returns the degrees of freedom of the cells on a side, like [`Batches::dofs`], for those batches that write it;
+    /// all others are [`CONSTRAINED`].
+    pub(crate) fn written_dofs(
+        &self,
+        side: Side,
+        space: &Space,
+        constraints: &Constraints,
+    ) -> Option<Buffer<u32>> {
+        let mut dofs = self.on(side)?.dofs(space, constraints);
+        let extent = dofs.len() / self.len().max(1);
+        for (batch, writes) in dofs.chunks_mut(extent.max(1)).zip(&self.writes) {
+            if writes >> side as u32 & 1 == 0 {
+                batch.fill(CONSTRAINED);
+            }
+        }
+        Some(dofs)
+    }
+
     /// Returns the sides that each batch of pairs writes: bit 0 for the inside, bit 1 for the outside.
     pub fn writes(&self) -> &[u32] {
         &self.writes
@@ -77,7 +107,6 @@ mod tests {
     use super::*;
     use crate::mesh::pairs::cell_pairs;
     use crate::operator::batch::boxed;
-    use crate::space::Space;
     use kernels_gen::element::Lagrange;
     use std::collections::BTreeMap;
 

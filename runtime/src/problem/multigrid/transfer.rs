@@ -396,6 +396,7 @@ impl KernelTransfer {
             fields: vec![own.clone()],
             aux: Vec::new(),
             facets: Vec::new(),
+            pairs: Vec::new(),
             cells: Vec::new(),
             affine: Arc::default(),
             targets: Some(Arc::new(targets)),

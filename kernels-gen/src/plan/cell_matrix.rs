@@ -10,6 +10,7 @@
 //! and therefore refers to the DoFs that the cell reads.
 
 use super::Elements;
+use crate::lower::traces::with_traces;
 use fem_dsl::point::PointForm;
 
 /// The block of one pair of components.
@@ -37,8 +38,15 @@ pub struct CellMatrix {
 }
 
 impl CellMatrix {
-    /// Returns the entries of an integral's element matrices.
-    pub fn new(form: &PointForm, elements: &Elements, integral: usize) -> Self {
+    /// Returns the entries of an integral's element matrices; of pairs of cells, rows and columns are those of traces:
+    /// of all components of the inside, and then of the outside.
+    pub fn of(form: &PointForm, elements: &Elements, integral: usize) -> Self {
+        let (form, elements) = with_traces(form, elements, integral);
+        Self::new(&form, &elements, integral)
+    }
+
+    /// Returns the same for a form whose fields are traces, if the integral is over pairs of cells.
+    pub(crate) fn new(form: &PointForm, elements: &Elements, integral: usize) -> Self {
         let row = |field: usize, component: usize| form.row(field, component);
         let jacobian = &form.integrals[integral].jacobian;
         let counts = |entry: &&fem_dsl::point::Coefficient| {

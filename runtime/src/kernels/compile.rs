@@ -245,7 +245,7 @@ fn purposes(
         name: abi.name.clone(),
         geometry: plan.geometry,
         target: plan.target,
-        matrix: plan.task.is_of_matrices().then(|| CellMatrix::new(form, elements, plan.integral)),
+        matrix: plan.task.is_of_matrices().then(|| CellMatrix::of(form, elements, plan.integral)),
     };
     plans.iter().zip(&source.kernels).map(purpose).collect()
 }

@@ -306,6 +306,22 @@ impl Batches {
         Some(orientation * element.cell().facets().len() + local)
     }
 
+    /// Writes the nodes of a lane's cell in table order; `turns` are those of the space's element.
+    pub(super) fn nodes_of_lane(
+        &self,
+        space: &Space,
+        lane: usize,
+        turns: &[Vec<usize>],
+        nodes: &mut Vec<u32>,
+    ) {
+        let own = space.cell_nodes(self.cells[lane] as usize);
+        nodes.clear();
+        match self.turn(lane, space.element()) {
+            Some(turn) => nodes.extend(turns[turn].iter().map(|&node| own[node])),
+            None => nodes.extend_from_slice(own),
+        }
+    }
+
     /// Iterates over the lanes that are not padding: the lane, and the nodes of its cell in table order.
     pub fn each_cell<'a>(
         &'a self,

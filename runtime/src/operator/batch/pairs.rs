@@ -96,6 +96,11 @@ impl Batches {
         Some(dofs)
     }
 
+    /// Returns whether a batch writes the cells on a side: batches of cells or facets always write theirs.
+    pub(crate) fn writes_side(&self, batch: usize, side: Side) -> bool {
+        self.writes.get(batch).is_none_or(|writes| writes >> side as u32 & 1 == 1)
+    }
+
     /// Returns the sides that each batch of pairs writes: bit 0 for the inside, bit 1 for the outside.
     pub fn writes(&self) -> &[u32] {
         &self.writes

@@ -1,13 +1,14 @@
 //! Assembly without a pattern: row and column of each stored element, and merging into rows on the host. The device
 //! version is [`crate::device::acoo`].
 
-use super::sparsity::{each_somewhere, owner};
+use super::sparsity::{each_somewhere, trace};
 use crate::algebra::sparse::NOWHERE;
 use crate::algebra::vector::Real;
 use crate::device::acoo::{ElementPositions, StoredElements};
 use crate::operator::batch::Batches;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
+use fem_dsl::point::Side;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -34,22 +35,27 @@ pub(crate) fn elements(
     let own = |field: usize| on.fields[field].space.nodes_per_cell() * components(field);
     // Offset of each field in a cell.
     let firsts: Vec<usize> = (0..=on.fields.len()).map(|field| (0..field).map(own).sum()).collect();
-    let unknowns = firsts[on.fields.len()];
+    let of_cell = firsts[on.fields.len()];
     for (matrix, batches) in works {
         let (entries, lanes) = (matrix.entries, batches.lanes());
         let (dofs, table) = (all.dofs.len(), all.tables.len());
+        let sides: Vec<Side> =
+            Side::ALL.into_iter().filter(|&side| batches.on(side).is_some()).collect();
+        // Rows of pairs of cells exist in those batches alone that write them, so that their columns are listed apart.
+        let columns_from = if sides.len() > 1 { sides.len() * of_cell } else { 0 };
+        let unknowns = columns_from + sides.len() * of_cell;
         all.works.push(StoredElements { first: all.count, entries, lanes, unknowns, dofs, table });
         all.count += batches.len() * entries * lanes;
         // Row, entry and column of each.
         let mut own: Vec<[u32; 3]> = Vec::with_capacity(entries);
         for pair in &matrix.pairs {
-            let ((f, c), (g, d)) = (owner(on, pair.test), owner(on, pair.trial));
+            let ((s, f, c), (r, g, d)) = (trace(on, pair.test), trace(on, pair.trial));
             for j in 0..pair.columns {
                 for i in 0..pair.rows {
                     let at = pair.first + j * pair.rows + i;
-                    let row = firsts[f] + i * components(f) + c;
-                    let column = firsts[g] + j * components(g) + d;
-                    own.push([row, at, column].map(|number| number as u32));
+                    let row = s as usize * of_cell + firsts[f] + i * components(f) + c;
+                    let column = r as usize * of_cell + firsts[g] + j * components(g) + d;
+                    own.push([row, at, columns_from + column].map(|number| number as u32));
                 }
             }
         }
@@ -59,26 +65,31 @@ pub(crate) fn elements(
         all.tables.extend(own.iter().flat_map(|own| [own[1], own[2]]));
         all.dofs.resize(dofs + batches.len() * unknowns * lanes, NOWHERE);
         let spaces: Vec<_> = on.fields.iter().map(|field| &*field.space).collect();
-        let facets = !batches.is_empty() && batches.local(0).is_some();
-        let turned: Vec<Vec<Vec<usize>>> = match facets {
-            true => spaces.iter().map(|space| batches.turns(space.element())).collect(),
-            false => Vec::new(),
-        };
+        let turned: Vec<Vec<Vec<Vec<usize>>>> = sides
+            .iter()
+            .filter_map(|&side| batches.on(side))
+            .map(|of| spaces.iter().map(|space| of.turns(space.element())).collect())
+            .collect();
         let put = |batch: usize, own: &mut [u32]| {
+            let mut nodes = Vec::new();
             for lane in 0..batches.active()[batch] as usize {
                 let at = batch * lanes + lane;
-                let cell = batches.cells()[at] as usize;
-                for (number, space) in spaces.iter().enumerate() {
-                    let (start, components) = (on.dofs_of(number).start, components(number));
-                    let nodes = space.cell_nodes(cell);
-                    for i in 0..nodes.len() {
-                        let node = match batches.local(at) {
-                            Some(local) => nodes[turned[number][local as usize][i]],
-                            None => nodes[i],
-                        };
-                        for c in 0..components {
-                            own[(firsts[number] + i * components + c) * lanes + lane] =
-                                places[start + node as usize * components + c];
+                for (&side, turned) in sides.iter().zip(&turned) {
+                    let of = batches.on(side).unwrap_or(batches);
+                    let writes = batches.writes_side(batch, side);
+                    for (number, space) in spaces.iter().enumerate() {
+                        let (start, components) = (on.dofs_of(number).start, components(number));
+                        of.nodes_of_lane(space, at, &turned[number], &mut nodes);
+                        let first = side as usize * of_cell + firsts[number];
+                        for (i, &node) in nodes.iter().enumerate() {
+                            for c in 0..components {
+                                let place = places[start + node as usize * components + c];
+                                let unknown = first + i * components + c;
+                                if writes {
+                                    own[unknown * lanes + lane] = place;
+                                }
+                                own[(columns_from + unknown) * lanes + lane] = place;
+                            }
                         }
                     }
                 }

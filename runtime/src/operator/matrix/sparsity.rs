@@ -9,13 +9,14 @@
 //! position         = base of the row + stride · index
 //! ```
 //!
-//! In compressed rows the base is the offset of the row, and the stride is 1.
+//! In compressed rows the base is the offset of the row, and the stride is 1. Pairs of cells at a facet couple the nodes
+//! of one cell with those of the other.
 
 use crate::algebra::sparse::{NOWHERE, SparsityPattern, together};
 use crate::operator::batch::Batches;
-use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
+use fem_dsl::point::Side;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -66,8 +67,51 @@ pub(crate) struct Sparsity {
     firsts: Vec<usize>,
 }
 
+/// Returns the side of a component counted over the fields of both sides, and its field and index there.
+pub(crate) fn trace(on: &Discretisation, row: usize) -> (Side, usize, usize) {
+    let all: usize = on.fields.iter().map(|field| field.space.components()).sum();
+    let side = if row < all { Side::Inside } else { Side::Outside };
+    let (field, component) = owner(on, row % all);
+    (side, field, component)
+}
+
+/// Cells that couple two fields.
+#[derive(Clone, Default)]
+struct CoupledCells {
+    /// Cells whose nodes are coupled with each other.
+    alone: Vec<bool>,
+    /// Cells whose nodes are coupled with those of another cell; sorted.
+    pairs: Vec<[u32; 2]>,
+}
+
+impl CoupledCells {
+    /// Adds the cells of batches for a pair of components on these sides.
+    fn add(&mut self, n_cells: usize, batches: &Batches, sides: [Side; 2]) {
+        let [test, trial] = sides.map(|side| batches.on(side).unwrap_or(batches).cells());
+        if sides[0] == sides[1] {
+            self.alone.resize(n_cells, false);
+            test.iter().for_each(|&cell| self.alone[cell as usize] = true);
+        } else {
+            self.pairs.extend(test.iter().zip(trial).map(|(&test, &trial)| [test, trial]));
+        }
+    }
+
+    /// Returns whether there are none.
+    fn is_empty(&self) -> bool {
+        self.alone.is_empty() && self.pairs.is_empty()
+    }
+
+    /// Returns the cells with whose nodes those of a cell are coupled.
+    fn with(&self, cell: u32) -> impl Iterator<Item = u32> + '_ {
+        let own = self.alone.get(cell as usize).copied().unwrap_or(false).then_some(cell);
+        let first = self.pairs.partition_point(|pair| pair[0] < cell);
+        let others = self.pairs[first..].iter().take_while(move |pair| pair[0] == cell);
+        own.into_iter().chain(others.map(|pair| pair[1]))
+    }
+}
+
 /// Returns the field of a component counted over all fields, and its index there.
-pub(crate) fn owner(on: &Discretisation, mut row: usize) -> (usize, usize) {
+fn owner(on: &Discretisation, mut row: usize) -> (usize, usize) {
     for (number, field) in on.fields.iter().enumerate() {
         let components = field.space.components();
         if row < components {
@@ -102,24 +146,22 @@ impl Sparsity {
         };
         let mut coupled: Vec<Vec<ComponentCoupling>> =
             (0..fields).map(|f| (0..fields).map(|g| none(f, g)).collect()).collect();
-        // Cells that couple two fields.
-        let mut cells = vec![vec![Vec::<bool>::new(); fields]; fields];
+        let mut cells = vec![vec![CoupledCells::default(); fields]; fields];
         for (matrix, batches) in works {
+            let mut pairs = Vec::with_capacity(matrix.pairs.len());
             for pair in &matrix.pairs {
-                let ((f, c), (g, d)) = (owner(on, pair.test), owner(on, pair.trial));
+                let ((s, f, c), (r, g, d)) = (trace(on, pair.test), trace(on, pair.trial));
                 coupled[f][g].0[c][d] = true;
+                pairs.push((f, g, [s, r]));
             }
-            let mut pairs: Vec<(usize, usize)> = matrix
-                .pairs
-                .iter()
-                .map(|pair| (owner(on, pair.test).0, owner(on, pair.trial).0))
-                .collect();
             pairs.dedup();
-            for (f, g) in pairs {
-                let inside = &mut cells[f][g];
-                inside.resize(on.mesh.n_cells(), false);
-                batches.cells().iter().for_each(|&cell| inside[cell as usize] = true);
+            for (f, g, sides) in pairs {
+                cells[f][g].add(on.mesh.n_cells(), batches, sides);
             }
+        }
+        for own in cells.iter_mut().flatten() {
+            own.pairs.sort_unstable();
+            own.pairs.dedup();
         }
         let neighbours: Vec<Vec<SparsityPattern>> = (0..fields)
             .map(|f| {
@@ -262,39 +304,37 @@ impl Sparsity {
             return table;
         }
         let spaces: Vec<_> = on.fields.iter().map(|field| &*field.space).collect();
-        let facets = batches.local(0).is_some();
-        let turns =
-            |space: &&Space| if facets { batches.turns(space.element()) } else { Vec::new() };
-        let turned: Vec<_> = spaces.iter().map(turns).collect();
+        let sides: Vec<&Batches> =
+            Side::ALL.into_iter().filter_map(|side| batches.on(side)).collect();
+        let turns = |of: &&Batches| spaces.iter().map(|space| of.turns(space.element())).collect();
+        let turned: Vec<Vec<_>> = sides.iter().map(turns).collect();
         let pairs: Vec<_> = matrix
             .pairs
             .iter()
-            .map(|pair| (pair, owner(on, pair.test), owner(on, pair.trial)))
+            .map(|pair| (pair, trace(on, pair.test), trace(on, pair.trial)))
             .collect();
         table.par_chunks_mut(entries * lanes).enumerate().with_min_len(16).each_with(
-            || (vec![Vec::new(); spaces.len()], Vec::new()),
+            || (vec![vec![Vec::new(); spaces.len()]; sides.len()], Vec::new()),
             |(nodes, numbers), (batch, table)| {
                 for lane in 0..batches.active()[batch] as usize {
                     let at = batch * lanes + lane;
-                    let cell = batches.cells()[at] as usize;
-                    for ((nodes, space), turned) in nodes.iter_mut().zip(&spaces).zip(&turned) {
-                        let own = space.cell_nodes(cell);
-                        nodes.clear();
-                        match batches.local(at) {
-                            Some(local) => {
-                                nodes.extend(turned[local as usize].iter().map(|&node| own[node]));
-                            }
-                            None => nodes.extend_from_slice(own),
+                    for ((nodes, side), turned) in nodes.iter_mut().zip(&sides).zip(&turned) {
+                        for ((nodes, space), turned) in nodes.iter_mut().zip(&spaces).zip(turned) {
+                            side.nodes_of_lane(space, at, turned, nodes);
                         }
                     }
                     let mut known = None;
-                    for &(pair, (f, c), (g, d)) in &pairs {
-                        if known != Some((f, g)) {
-                            known = Some((f, g));
-                            self.numbers(&nodes[f], &nodes[g], (f, g), numbers);
+                    for &(pair, (s, f, c), (r, g, d)) in &pairs {
+                        if !batches.writes_side(batch, s) {
+                            continue;
+                        }
+                        let (tests, trials) = (&nodes[s as usize][f], &nodes[r as usize][g]);
+                        if known != Some((s, f, r, g)) {
+                            known = Some((s, f, r, g));
+                            self.numbers(tests, trials, (f, g), numbers);
                         }
                         self.pair_places(
-                            (&nodes[f], &nodes[g], numbers),
+                            (tests, trials, numbers),
                             ((f, c), (g, d)),
                             (spaces[f].components(), spaces[g].components()),
                             |entry, place| table[(pair.first + entry) * lanes + lane] = place,
@@ -403,11 +443,11 @@ fn neighbours(
     on: &Discretisation,
     (f, g): (usize, usize),
     around: &SparsityPattern,
-    inside: &[bool],
+    cells: &CoupledCells,
 ) -> SparsityPattern {
     let (n, others) = (on.fields[f].space.n_nodes(), &on.fields[g].space);
     let of = |node: usize| around.row(node);
-    if inside.is_empty() {
+    if cells.is_empty() {
         return SparsityPattern { starts: vec![0; n + 1], columns: Vec::new() };
     }
     let blocks: Vec<(Vec<usize>, Vec<u32>)> = (0..n.div_ceil(NODES))
@@ -424,8 +464,8 @@ fn neighbours(
                     nodes.extend_from_within(begin..end);
                 } else {
                     row.clear();
-                    let cells = of(node).iter().filter(|&&cell| inside[cell as usize]);
-                    row.extend(cells.flat_map(|&cell| others.cell_nodes(cell as usize)).copied());
+                    let coupled = of(node).iter().flat_map(|&cell| cells.with(cell));
+                    row.extend(coupled.flat_map(|cell| others.cell_nodes(cell as usize)).copied());
                     row.sort_unstable();
                     row.dedup();
                     nodes.extend_from_slice(&row);

@@ -177,7 +177,7 @@ impl Coupling {
     }
 }
 
-/// Returns the groups of all fields, field by field, and those of each cell.
+/// Returns the groups of all fields, field by field, and those of each cell, and of each pair of cells.
 fn groups(on: &Discretisation) -> (Vec<DofGroup>, SparsityPattern) {
     let mut groups = Vec::new();
     let mut first_groups = Vec::new();
@@ -191,12 +191,25 @@ fn groups(on: &Discretisation) -> (Vec<DofGroup>, SparsityPattern) {
         }
     }
     let mut cells = SparsityPattern::new();
-    for cell in 0..on.mesh.n_cells() {
-        for (field, first) in on.fields.iter().zip(&first_groups) {
-            cells.columns.extend(field.space.cell_nodes(cell).iter().map(|node| first + node));
+    let mut add = |together: &[usize]| {
+        let begin = cells.columns.len();
+        for &cell in together {
+            for (field, first) in on.fields.iter().zip(&first_groups) {
+                cells.columns.extend(field.space.cell_nodes(cell).iter().map(|node| first + node));
+            }
+        }
+        if together.len() > 1 {
+            // Cells of a pair share nodes of continuous fields.
+            let mut own = cells.columns.split_off(begin);
+            own.sort_unstable();
+            own.dedup();
+            cells.columns.extend(own);
         }
         cells.end_row();
-    }
+    };
+    (0..on.mesh.n_cells()).for_each(|cell| add(&[cell]));
+    let pairs = on.pairs.iter().flatten().flatten();
+    pairs.for_each(|pair| add(&pair.sides.map(|side| side.cell as usize)));
     (groups, cells)
 }
 

@@ -281,6 +281,14 @@ impl Engine for DeviceEngine {
         (class, lanes, slots): (CellClass, usize, &[Slots]),
     ) -> Result<Batches, BuildError> {
         let keep = kept(on, class);
+        if let CellClass::Facets(integral) = class
+            && let Some(pairs) = on.pairs_of(integral)
+        {
+            return Ok(match self.coloured {
+                true => Batches::pairs_coloured(&on.mesh, lanes, pairs),
+                false => Batches::pairs_once(lanes, pairs),
+            });
+        }
         Ok(match (class, self.coloured) {
             (CellClass::Facets(integral), true) => {
                 Batches::facets_coloured(&on.mesh, lanes, on.facets_of(integral))

@@ -138,6 +138,15 @@ pub enum MeshError {
         /// A point inside both.
         at: [f64; 3],
     },
+    /// An integral between cells that kernels do not compute yet.
+    #[error(
+        "an integral between cells (`on interior`) is not computed yet where {what}\n\
+         help: take one process and a mesh without hanging nodes"
+    )]
+    Between {
+        /// The reason.
+        what: &'static str,
+    },
     /// A boundary tag of an integral with facets between two cells.
     #[error(
         "{inner} of the {count} facets tagged \"{}\" lie inside the domain, the first near ({}): an integral over \

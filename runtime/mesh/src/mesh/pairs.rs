@@ -63,8 +63,14 @@ pub fn cell_pairs(mesh: &Mesh) -> Vec<CellPair> {
 ///
 /// # Errors
 ///
-/// A mesh without one of the tags.
+/// A mesh without one of the tags; one with hanging nodes, or a part of one.
 pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, MeshError> {
+    if mesh.hanging().is_some() {
+        return Err(MeshError::Between { what: "cells of different size meet" });
+    }
+    if mesh.cut().is_some() {
+        return Err(MeshError::Between { what: "cells are divided among processes" });
+    }
     match facets {
         InteriorFacets::All => Ok(cell_pairs(mesh)),
         InteriorFacets::Under(tags) => {

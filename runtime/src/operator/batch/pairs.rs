@@ -6,6 +6,7 @@
 
 use super::{Batches, CONSTRAINED};
 use crate::device::cpu::Buffer;
+use crate::mesh::Mesh;
 use crate::mesh::pairs::CellPair;
 use crate::mesh::partition::Partition;
 use crate::space::Space;
@@ -36,10 +37,51 @@ impl Batches {
                 }
             }
         }
+        Self::of_groups(
+            lanes,
+            own.iter().map(|groups| groups.iter().map(Vec::as_slice).zip(WRITES)),
+        )
+    }
+
+    /// Creates one part with batches of all pairs, which write both cells.
+    pub fn pairs_once(lanes: usize, pairs: &[CellPair]) -> Self {
+        let pairs: Vec<&CellPair> = pairs.iter().collect();
+        Self::of_groups(lanes, [[(&pairs[..], WRITES[0])]].into_iter())
+    }
+
+    /// Creates parts without shared degrees of freedom between their pairs, whose batches write both cells.
+    pub fn pairs_coloured(mesh: &Mesh, lanes: usize, pairs: &[CellPair]) -> Self {
+        let connectivity = mesh.connectivity();
+        // The last colour with a cell at the vertex.
+        let mut last = vec![u32::MAX; connectivity.n_vertices()];
+        let (mut left, mut colours): (Vec<&CellPair>, Vec<Vec<&CellPair>>) =
+            (pairs.iter().collect(), Vec::new());
+        while !left.is_empty() {
+            let (colour, mut chosen) = (colours.len() as u32, Vec::new());
+            left.retain(|pair| {
+                let cells = pair.sides.iter().map(|side| side.cell as usize);
+                let vertices = || cells.clone().flat_map(|cell| connectivity.vertices(cell));
+                let taken = vertices().any(|&vertex| last[vertex as usize] == colour);
+                if !taken {
+                    vertices().for_each(|&vertex| last[vertex as usize] = colour);
+                    chosen.push(*pair);
+                }
+                taken
+            });
+            colours.push(chosen);
+        }
+        Self::of_groups(lanes, colours.iter().map(|colour| [(&colour[..], WRITES[0])]))
+    }
+
+    /// Creates batches of the groups of each part, with the sides that they write.
+    fn of_groups<'a>(
+        lanes: usize,
+        parts: impl Iterator<Item = impl IntoIterator<Item = (&'a [&'a CellPair], u32)>>,
+    ) -> Self {
         let (mut all, mut outside) = (Self::none(lanes), Self::none(lanes));
-        for groups in own {
+        for groups in parts {
             let start = all.len();
-            for (group, writes) in groups.iter().zip(WRITES) {
+            for (group, writes) in groups {
                 for pair in group {
                     all.push(pair, 0, 0);
                     outside.push(pair, 1, pair.seen.orientation);

@@ -5,6 +5,7 @@
 //! y_i += Σ numbers[places[k]],  k = starts[i] … starts[i + 1] − 1: in the order of the cells
 //! ```
 //!
+//! Both cells of a pair store theirs: fields of the outside follow those of the inside ([`kernels_gen::abi::Owner`]).
 //! Constrained degrees of freedom and padding lanes have no list entries. The order depends on the mesh only, so that
 //! all runs on a device give identical bits.
 
@@ -13,6 +14,7 @@ use crate::device::{Array, Device, DeviceError, ElementKind, FieldLayout, Module
 use crate::operator::BuildError;
 use crate::operator::batch::Batches;
 use crate::space::discretisation::Field;
+use fem_dsl::point::Side;
 use kernels_gen::abi::{KernelAbi, Role};
 use kernels_gen::dialect::c::sum::{NAME, UNKNOWNS, sum_of_cells};
 use std::collections::BTreeMap;
@@ -28,9 +30,9 @@ struct BlockLists {
 /// Lists of all blocks, and the buffer of cell contributions.
 pub(super) struct OwnerSums {
     module: Module,
-    /// Lists by block and field.
+    /// Lists by block and field, or trace.
     lists: BTreeMap<usize, BTreeMap<usize, BlockLists>>,
-    /// Buffer of each field, sized for the largest block. Locked from a kernel's launch to that of its sums.
+    /// Buffer of each field on each side, sized for the largest block. Locked from a kernel's launch to that of its sums.
     numbers: Mutex<Vec<Array>>,
     /// Thread groups of each field's degrees of freedom.
     groups: Vec<Range<usize>>,
@@ -59,19 +61,21 @@ impl OwnerSums {
         kernels: impl Iterator<Item = (&'a KernelAbi, usize, &'a Batches)>,
     ) -> Result<Option<Self>, BuildError> {
         let mut lists = BTreeMap::<usize, BTreeMap<usize, BlockLists>>::new();
-        let mut most = vec![None; fields.len()];
+        let mut most = vec![None; 2 * fields.len()];
         for (abi, block, batches) in kernels {
             if !writes_cells(abi) {
                 continue;
             }
             let lists = lists.entry(block).or_default();
-            for (number, field) in fields.iter().enumerate() {
+            let sides = Side::ALL.into_iter().filter_map(|side| batches.on(side));
+            let traces = sides.flat_map(|of| fields.iter().enumerate().map(move |own| (of, own)));
+            for (number, (batches, (of_side, field))) in traces.enumerate() {
                 let Some(len) = stored(abi, number, batches) else { continue };
                 most[number] = most[number].max(Some(len));
                 if lists.contains_key(&number) {
                     continue;
                 }
-                let (starts, places) = make(field, layout.field(number), batches)?;
+                let (starts, places) = make(field, layout.field(of_side), batches)?;
                 let (starts, places) = (device.upload(&starts)?, device.upload(&places)?);
                 lists.insert(number, BlockLists { starts, places });
             }
@@ -102,8 +106,9 @@ impl OwnerSums {
         let numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         launch(&numbers)?;
         let kernel = self.module.kernel(NAME).map_err(DeviceError::from)?;
-        for (field, (numbers, groups)) in numbers.iter().zip(&self.groups).enumerate() {
-            let Some(BlockLists { starts, places }) = self.lists_of(block, field) else { continue };
+        for (trace, (numbers, groups)) in numbers.iter().zip(self.groups.iter().cycle()).enumerate()
+        {
+            let Some(BlockLists { starts, places }) = self.lists_of(block, trace) else { continue };
             device.launch(kernel, groups.clone(), &[starts, places, numbers, y])?;
         }
         Ok(())
@@ -116,7 +121,7 @@ impl OwnerSums {
 
     /// Returns the bytes that a block streams: its lists, and its contributions, written and read.
     pub(super) fn bytes(&self, block: usize, abi: &KernelAbi, batches: &Batches) -> usize {
-        let own = (0..self.groups.len()).map(|field| {
+        let own = (0..2 * self.groups.len()).map(|field| {
             let lists = self.lists_of(block, field);
             let lists = lists.map_or(0, |lists| lists.starts.bytes() + lists.places.bytes());
             lists + 2 * abi.precision.bytes() * stored(abi, field, batches).unwrap_or(0)

@@ -4,6 +4,7 @@
 mod affine;
 mod assemble;
 mod bad_input;
+mod between;
 mod cli;
 mod convergence;
 mod device_library;

@@ -250,12 +250,6 @@ pub enum PlanError {
          help: `wf check` and `wf emit --stage point` accept it"
     )]
     Interior(String),
-    /// A form with the extent of a cell from a facet.
-    #[error(
-        "the form `{0}` contains `hn` or `penalty`, which kernels do not know yet\n\
-         help: write a multiple of `1 / h`"
-    )]
-    Extent(String),
     /// An unimplemented feature.
     #[error("{0}")]
     Unsupported(String),

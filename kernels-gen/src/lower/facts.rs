@@ -222,6 +222,11 @@ impl<'a> KernelFacts<'a> {
         self.inputs.iter().any(|input| matches!(input, Input::Normal(_)))
     }
 
+    /// Returns whether the point function reads the extent of the cell from the facet.
+    pub(crate) fn reads_extent(&self) -> bool {
+        self.inputs.iter().any(|input| matches!(input, Input::Extent(_)))
+    }
+
     fn rule(&self) -> Vec<([f64; 3], f64)> {
         let rule = self.elements.rule;
         if self.on_facets() { rule.on_facet() } else { rule.points_and_weights() }

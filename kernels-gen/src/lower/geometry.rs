@@ -66,7 +66,7 @@ impl Affine {
             let coordinates = reference(s);
             x = self.image(s, &coordinates);
         }
-        PointGeometry { k: self.k.clone(), det: None, weight, x, normal: Vec::new() }
+        PointGeometry { k: self.k.clone(), det: None, weight, x, normal: Vec::new(), extent: None }
     }
 
     /// Computes x = origin + Σ_a ξ_a J_a.
@@ -202,7 +202,7 @@ pub(crate) fn stored_geometry(s: &mut Lowering<'_>, point: &Index) -> Option<Poi
 /// Returns placeholder geometry that is not read.
 pub(crate) fn unread(s: &mut Lowering<'_>) -> PointGeometry {
     let (k, x, normal) = (Vec::new(), Vec::new(), Vec::new());
-    PointGeometry { k, det: None, weight: s.b.constant(0.0), x, normal }
+    PointGeometry { k, det: None, weight: s.b.constant(0.0), x, normal, extent: None }
 }
 
 /// Loads geometry that was stored at a point.
@@ -219,7 +219,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> PointGeometry {
     let (weight, rest) = (loaded[0], &loaded[1..]);
     let k = rest[..dim * dim].chunks(dim).map(<[ValueId]>::to_vec).collect();
     let x = rest[dim * dim..].to_vec();
-    PointGeometry { k, det: None, weight, x, normal: Vec::new() }
+    PointGeometry { k, det: None, weight, x, normal: Vec::new(), extent: None }
 }
 
 /// Returns the weight of a point of the rule.
@@ -270,7 +270,7 @@ pub(crate) fn curved(
     let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
     let x = if s.facts.needs_x { part(s, Part::Value) } else { Vec::new() };
     let (k, det) = cofactors(&mut s.b, &columns);
-    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() }
+    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new(), extent: None }
 }
 
 /// Computes the geometry at a point of the rule: `map` supplies the map of an affine cell, `position` component i of a
@@ -296,7 +296,7 @@ pub(crate) fn geometry_at(
 /// Converts the point to one of the facet ξ₀ = 0: with the normal, and with ds for dx.
 ///
 /// ```text
-/// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
+/// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|      hn = 1 / |∇ξ₀|
 /// ```
 fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let det = at.det.expect("a facet's cell should be given by its nodes");
@@ -309,15 +309,19 @@ fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let reciprocal = s.b.reciprocal(det);
     let k: Vec<Vec<ValueId>> =
         at.k.iter().map(|row| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect()).collect();
-    let normal = if s.facts.reads_normal() {
+    let (reads_normal, reads_extent) = (s.facts.reads_normal(), s.facts.reads_extent());
+    let extent = (reads_normal || reads_extent).then(|| {
         let size = s.b.unary(Unary::Abs, det);
-        let scale = s.b.binary(Binary::Div, size, length);
-        let scale = s.b.unary(Unary::Neg, scale);
-        k[0].iter().map(|&k| s.b.mul(k, scale)).collect()
-    } else {
-        Vec::new()
+        s.b.binary(Binary::Div, size, length)
+    });
+    let normal = match extent.filter(|_| reads_normal) {
+        Some(extent) => {
+            let scale = s.b.unary(Unary::Neg, extent);
+            k[0].iter().map(|&k| s.b.mul(k, scale)).collect()
+        }
+        None => Vec::new(),
     };
-    PointGeometry { k, det: None, weight, normal, ..at }
+    PointGeometry { k, det: None, weight, normal, extent, ..at }
 }
 
 /// Returns the quantity of a curved cell's map.

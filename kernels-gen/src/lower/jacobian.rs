@@ -20,6 +20,8 @@ pub(crate) struct PointGeometry {
     pub(crate) x: Vec<ValueId>,
     /// The outward unit normal, on facets if the form needs it.
     pub(crate) normal: Vec<ValueId>,
+    /// The extent of the cell from the facet, on facets if the form needs it.
+    pub(crate) extent: Option<ValueId>,
 }
 
 /// Computes a × b.
@@ -223,12 +225,12 @@ pub(crate) fn multilinear_point(
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
         named_adjugate(b, &k, det, row.first);
-        return PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() };
+        return PointGeometry { k, det: Some(det), weight, x, normal: Vec::new(), extent: None };
     }
     let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
     if let Some([start, slope]) = &row.c {
         columns.push(line(b, start, slope, xi));
     }
     let (k, det) = cofactors_from(b, &columns, row.first);
-    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new() }
+    PointGeometry { k, det: Some(det), weight, x, normal: Vec::new(), extent: None }
 }

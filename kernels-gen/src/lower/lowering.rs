@@ -201,10 +201,14 @@ impl<'a> Lowering<'a> {
                 let value = self.b.load_lanes(argument, index);
                 self.b.name(value, &aux.name)
             }
-            Input::PenaltyFactor(_) | Input::Extent(_) => {
-                unreachable!("plans of forms with extents are refused")
+            Input::PenaltyFactor(field) => {
+                self.b.constant(self.facts.elements.fields[field].penalty_factor())
             }
-            Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => {
+            Input::State(_)
+            | Input::Direction(_)
+            | Input::Coordinate(_)
+            | Input::Normal(_)
+            | Input::Extent(_) => {
                 unreachable!("this input varies over a cell")
             }
         }

@@ -224,6 +224,7 @@ fn supply(
         Input::Aux(slot) => (QuantitySource::Aux(slot.field), slot),
         Input::Coordinate(axis) => return at.x[axis],
         Input::Normal(axis) => return at.normal[axis],
+        Input::Extent(_) => return at.extent.expect("a facet should have an extent"),
         _ => unreachable!("what is constant on a cell should have been lowered before"),
     };
     let Some(quantity) = s.facts.quantity(source) else {

@@ -134,9 +134,9 @@ fn ways_of_assembly_agree() {
     };
     let wanted = reports("direct");
     assert!(wanted.iter().all(|x| *x > 1e-6), "{wanted:?}");
-    let found = reports("gmres(rtol: 1e-10, restart: 100)");
+    let found = reports("gmres(rtol: 1e-9, restart: 100)");
     for (found, wanted) in found.iter().zip(wanted) {
-        assert!((found - wanted).abs() < 1e-8 * wanted, "{found} {wanted}");
+        assert!((found - wanted).abs() < 1e-6 * wanted, "{found} {wanted}");
     }
 }
 
@@ -145,7 +145,7 @@ fn run(arguments: &[&str]) -> Vec<f64> {
     let folder = tempfile::tempdir().expect("a folder");
     let file = folder.path().join("case.wf");
     let text = format!(
-        "form f {{ {MIXED} }} problem case solves f {{ {OF_MIXED} solver = gmres(rtol: 1e-10, restart: 100); }}"
+        "form f {{ {MIXED} }} problem case solves f {{ {OF_MIXED} solver = gmres(rtol: 1e-9, restart: 100); }}"
     );
     std::fs::write(&file, text).expect("a file");
     let output = std::process::Command::new(env!("CARGO_BIN_EXE_wf"))
@@ -166,7 +166,7 @@ fn matrices_are_those_of_the_products() {
     for assembly in ["pattern", "owner", "coloured", "acoo"] {
         let found = run(&["--operator", "assembled", "--assembly", assembly]);
         for (found, wanted) in found.iter().zip(&wanted) {
-            assert!((found - wanted).abs() < 1e-8 * wanted, "{assembly}: {found} {wanted}");
+            assert!((found - wanted).abs() < 1e-6 * wanted, "{assembly}: {found} {wanted}");
         }
     }
     for threads in ["1", "2", "3"] {
@@ -183,7 +183,7 @@ fn devices_agree_for_every_scatter() {
         for scatter in ["atomic", "coloured", "owner"] {
             let found = run(&[&on[..], &["--scatter", scatter]].concat());
             for (found, wanted) in found.iter().zip(&wanted) {
-                assert!((found - wanted).abs() < 1e-8 * wanted, "{scatter}: {found} {wanted}");
+                assert!((found - wanted).abs() < 1e-6 * wanted, "{scatter}: {found} {wanted}");
             }
         }
     }

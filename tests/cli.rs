@@ -65,6 +65,22 @@ fn with_json_standard_output_holds_json_alone() {
 }
 
 #[test]
+fn conserved_components_of_forms_between_cells_are_named() {
+    let cache = tempfile::tempdir().expect("a folder");
+    let file = cache.path().join("a.wf");
+    let text =
+        "form a { field w: vector in L2(0); f0[w] = w; on interior { f0[jump(w)] = jump(w); } }
+        problem p solves a { mesh = box(dim: 2, cells: 2); }";
+    std::fs::write(&file, text).expect("a file");
+    let file = file.to_str().expect("a path in UTF-8");
+    let checked = json(&wf(&["check", file, "--json"], cache.path()));
+    let conserved = &checked["forms"][0]["conserved"];
+    assert_eq!(conserved.as_array().map(Vec::len), Some(3), "{checked}");
+    assert_eq!(conserved[1], "w[1]");
+    assert!(wf(&["emit", file, "--stage", "point"], cache.path()).status.success());
+}
+
+#[test]
 fn every_code_has_a_page_that_explain_prints() {
     let cache = tempfile::tempdir().expect("a folder");
     let all = json(&wf(&["explain", "--json"], cache.path()));

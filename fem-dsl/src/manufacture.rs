@@ -5,6 +5,7 @@
 //! ```text
 //! cells            f0 − s,  s = f0* − div f1*        so that ∫ φ·(f0 − s) + ∇φ : f1 = ∮ φ·(f1* n)  at u*
 //! facets of a tag  f0_tag − f0_tag*,  f1_tag − f1_tag*
+//! between cells    the same, but nothing where the rows of a discontinuous field are those of its flux
 //! the boundary     − f1* n                           where conditions do not constrain all of u
 //! ```
 //!
@@ -17,8 +18,11 @@
 
 use crate::differentiate::{gradient, rate, tangent};
 use crate::form::{BuildError, ExprId, Exprs, Form, Integral, Row, Shape, Terminal};
+use crate::interior::inconsistent;
 use crate::point::scalars::Scalars;
-use crate::point::{self, Aux, Location, NodeId, Region, WHOLE_BOUNDARY, finished, scalarise};
+use crate::point::{
+    self, Aux, InteriorFacets, Location, NodeId, Region, WHOLE_BOUNDARY, finished, scalarise,
+};
 use crate::problem::Expression;
 use std::collections::BTreeMap;
 
@@ -79,8 +83,18 @@ pub fn manufacture(
     let values = values(&mut scratch, solution, aux)?;
     let mut made = ManufacturedForm { form: form.clone(), sources: Vec::new() };
     let mut fluxes = Vec::new();
+    let inconsistent: Vec<usize> = inconsistent(form).into_iter().map(|(field, _)| field).collect();
+    // What is left of the flux at u* is −f1* n on jumps, as integration by parts leaves f1* n.
+    let joins = |integral: &Integral, field: usize| {
+        integral.region == Region::Interior(InteriorFacets::All)
+            && !form.fields[field].space.is_continuous()
+            && !inconsistent.contains(&field)
+    };
     for (at, integral) in form.integrals.iter().enumerate() {
         for (number, row) in integral.rows.iter().enumerate() {
+            if joins(integral, row.field) {
+                continue;
+            }
             let starred = starred(&mut scratch, form, &values, *row)?;
             let subtracted = if integral.region == Region::Cells {
                 if let Some(flux) = starred.f1.filter(|_| !constrained[row.field]) {
@@ -232,7 +246,11 @@ impl ManufacturedForm {
         let integral = &mut integrals[at];
         let shape = Shape::from(fields[what.field].shape);
         let row = &mut integral.rows[number];
-        let field = [Terminal::Field(what.field, None), Terminal::FieldGradient(what.field, None)];
+        let of_side = |one: bool| (integral.region.is_interior() && !one).then_some(what.side);
+        let field = [
+            Terminal::Field(what.field, of_side(fields[what.field].space.is_continuous())),
+            Terminal::FieldGradient(what.field, of_side(false)),
+        ];
         let parts =
             [(&mut row.f0, what.f0, Some(shape)), (&mut row.f1, what.f1, shape.raised(*dim))];
         for ((value, subtracted, shape), terminal) in parts.into_iter().zip(field) {

@@ -7,7 +7,7 @@
 use crate::differentiate::differentiate;
 use crate::eval::{TensorValues, tensors};
 use crate::form::{Expr, ExprId, Form, Row, Terminal};
-use crate::point::{Input, Location, Part, Region, Side, Slot};
+use crate::point::{Input, Location, Part, PointForm, Region, Side, Slot};
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 
@@ -105,9 +105,9 @@ fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> 
 }
 
 /// Returns the inputs that a form may read on a region.
-pub fn inputs(form: &crate::point::PointForm) -> Vec<Input> {
+pub fn inputs(form: &PointForm, region: &Region) -> Vec<Input> {
     let mut all = Vec::new();
-    for side in Side::ALL {
+    for side in Side::ALL.into_iter().take(if region.is_interior() { 2 } else { 1 }) {
         let parts = || [Part::Value].into_iter().chain((0..form.dim).map(Part::Derivative));
         for (field, of) in form.fields.iter().enumerate() {
             for component in 0..of.shape.components() {
@@ -121,7 +121,8 @@ pub fn inputs(form: &crate::point::PointForm) -> Vec<Input> {
                 all.extend(parts.map(|part| Input::Aux(Slot { field, side, component, part })));
             }
         }
-        all.extend([Input::Diameter(side), Input::Extent(side)]);
+        all.push(Input::Diameter(side));
+        all.extend((!region.is_of_cells()).then_some(Input::Extent(side)));
     }
     for (index, param) in form.params.iter().enumerate() {
         all.extend((0..param.shape.components()).map(|component| Input::Param(index, component)));

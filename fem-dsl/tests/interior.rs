@@ -208,7 +208,7 @@ fn a_jump_couples_both_sides() {
     ];
     assert_eq!(entries, expected);
     let text = form.to_string();
-    for part in ["on interior", "outside(u)", "outside(test(u))"] {
+    for part in ["on interior", "inside(u)", "outside(u)", "outside(test(u))"] {
         assert!(text.contains(part), "{text}");
     }
 }

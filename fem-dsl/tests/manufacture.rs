@@ -169,3 +169,49 @@ fn exact_solutions_need_no_source() {
     );
     assert!(made.form.aux.is_empty() && made.aux.is_empty());
 }
+
+/// Between cells the rows of a consistent method vanish at a solution that does not jump; loads are subtracted.
+#[test]
+fn consistent_terms_between_cells_are_left_as_they_are() {
+    let text = |terms: &str| {
+        format!(
+            "form a {{
+                field u: scalar in L2(k);
+                f0[u] = u; f1[u] = (1 + u^2) * grad(u);
+                on interior {{ f0[jump(u)] = avg(penalty(u)) * jump(u) - dot(avg((1 + u^2) * grad(u)), n); {terms} }}
+                on interior \"sheet\" {{ f0[avg(u)] = u_sheet * avg(u); param u_sheet = 3; }}
+            }}
+            problem p solves a {{ mesh = \"sheet.msh\"; manufactured u = x[0]^2; }}"
+        )
+    };
+    let made = problem(&text(""), 2);
+    let [_, joined, sheet, whole] = &made.form.integrals[..] else { panic!("{}", made.form) };
+    assert!(
+        joined.region.is_interior()
+            && whole.region == Region::Facets(vec![WHOLE_BOUNDARY.to_owned()])
+    );
+    let at = |integral: &fem_dsl::point::Integral, u: f64| {
+        let values = eval(&integral.graph, |input| match input {
+            Input::State(slot) => match slot.part {
+                Part::Value => u,
+                Part::Derivative(0) => 2.0 * X[0],
+                Part::Derivative(_) => 0.0,
+            },
+            Input::Coordinate(axis) => X[axis],
+            Input::Normal(axis) => N[axis],
+            Input::Param(..) => 3.0,
+            _ => 1.0,
+        });
+        integral.residual.iter().map(|(_, node)| values[*node]).collect::<Vec<f64>>()
+    };
+    let u = X[0] * X[0];
+    let flux = (1.0 + u * u) * 2.0 * X[0] * N[0];
+    close(&at(joined, u), &[-flux, flux]);
+    close(&at(sheet, u), &[0.0, 0.0]);
+    close(&at(sheet, 1.0), &[1.5 * (1.0 - u); 2]);
+    close(&at(whole, u), &[-flux]);
+    // Without the terms of the flux there is no source.
+    let source = Source::new("forms", text("f0[avg(u)] = -1;"));
+    let found = compile(&source).1;
+    assert!(found.iter().any(|found| found.code.id() == "E0414"), "{found:?}");
+}

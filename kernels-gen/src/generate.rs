@@ -10,6 +10,7 @@ use crate::interpreted::InterpretedKernel;
 use crate::kir::{Entries, Kernel, Op, Precision};
 use crate::pass::{Constants, for_threads, for_vectors};
 use crate::plan::rule::{QuadratureError, judge, largest_quadrature};
+use crate::plan::traces::with_traces;
 use crate::plan::{Elements, Linearisation, Plan, PlanError, Scatter, Strategy};
 use crate::strategy::lower;
 use fem_dsl::point::PointForm;
@@ -239,8 +240,10 @@ fn header(
     kernel: &Kernel,
     abi: &KernelAbi,
 ) -> Vec<String> {
-    let of_cells = form.integrals[plan.integral].region.is_of_cells();
-    let cost = count(kernel, abi, elements);
+    let region = &form.integrals[plan.integral].region;
+    let (of_cells, of_pairs) = (region.is_of_cells(), region.is_interior());
+    let (traces, of_traces) = with_traces(form, elements, plan.integral);
+    let cost = count(kernel, abi, &of_traces);
     let hash = abi.hash;
     let linearisation = match plan.linearisation {
         Linearisation::Recompute => "recomputed",
@@ -251,7 +254,11 @@ fn header(
         other => format!("; scatter: {other}"),
     };
     // The rule of facets is that of cells in one dimension less.
-    let (of, lanes) = if of_cells { ("", "cells") } else { ("facets of ", "facets") };
+    let (of, lanes) = match (of_cells, of_pairs) {
+        (true, _) => ("", "cells"),
+        (_, true) => ("facets between ", "pairs"),
+        _ => ("facets of ", "facets"),
+    };
     let mut lines = vec![
         format!(
             "{}, {of}{} cells of degree {}, {}; {} {lanes} a batch",
@@ -296,6 +303,6 @@ fn header(
     if plan.in_order {
         lines.push("to be assembled about in this order: it spills less so".to_owned());
     }
-    lines.extend(abi.interface(form).iter().map(ToString::to_string));
+    lines.extend(abi.interface(&traces).iter().map(ToString::to_string));
     lines
 }

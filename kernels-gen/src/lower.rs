@@ -26,5 +26,4 @@ pub(crate) mod restrict;
 pub(crate) mod slots;
 pub(crate) mod stored;
 pub(crate) mod tables;
-pub(crate) mod traces;
 pub(crate) mod transfer;

@@ -6,6 +6,7 @@
 pub mod cell_matrix;
 pub mod rule;
 mod support;
+pub(crate) mod traces;
 
 use crate::abi::Indices;
 use crate::element::{Cell, ElementError, Lagrange, Rule};

@@ -14,8 +14,8 @@ use crate::kir::Kernel;
 use crate::kir::verify::VerifyError;
 use crate::lower::facts::KernelFacts;
 use crate::lower::slots;
-use crate::lower::traces::with_traces;
 use crate::pass::simplify;
+use crate::plan::traces::with_traces;
 use crate::plan::{Elements, Plan, PlanError, Scatter, Strategy};
 use fem_dsl::point::PointForm;
 

@@ -106,7 +106,7 @@ impl Series {
         self.tags = wanted.into_iter().cloned().zip(sides).collect();
     }
 
-    /// Returns conditions on a box: on the whole boundary for each field with a flux. If the form has integrals over
+    /// Returns conditions on a box: on the whole boundary for each continuous field with a flux. If the form has integrals over
     /// facets, or several fields, one of which may be determined up to a constant only, some sides stay free. A field
     /// with a mean-value constraint has no condition, and then all sides of the others are constrained.
     pub(super) fn conditions(&self, form: &Form, means: &[String]) -> Vec<String> {
@@ -132,7 +132,8 @@ impl Series {
         };
         let fields = form.fields.iter().zip(fluxes(form));
         fields
-            .filter(|(field, flux)| *flux && !means.contains(&field.name))
+            .filter(|(field, flux)| *flux && field.space.is_continuous())
+            .filter(|(field, _)| !means.contains(&field.name))
             .map(|(field, _)| format!("{}{place}", field.name))
             .collect()
     }

@@ -266,8 +266,13 @@ impl RegionPhysics {
                 RowKind::F0 => &mut entry.f0,
                 RowKind::F1 => &mut entry.f1,
             };
-            let factor = exprs.constant(factor);
-            let own = exprs.mul(factor, value);
+            // Without a factor the expressions keep their numbers.
+            let own = if factor == 1.0 {
+                Ok(value)
+            } else {
+                let factor = exprs.constant(factor);
+                exprs.mul(factor, value)
+            };
             let sum = match *place {
                 Some(before) => own.and_then(|own| exprs.add(before, own)),
                 None => own,

@@ -210,10 +210,8 @@ impl Builder<'_> {
         let word = SideWord::of(part(&tokens[2])).filter(|_| part(&tokens[3]) == "(");
         let side = word.map(|word| (word, tokens[2].span));
         // The field, and what follows it.
-        let [field, end] = match word {
-            Some(_) => *self.scan.tokens.get(index + 4..index + 6)?.as_array()?,
-            None => [tokens[2], tokens[3]],
-        };
+        let start = index + if word.is_some() { 4 } else { 2 };
+        let &[field, end] = self.scan.tokens.get(start..start + 2)? else { return None };
         let closed = part(&end) == if word.is_some() { ")" } else { "]" };
         if part(&tokens[1]) != "[" || !closed || field.kind != TokenKind::Word {
             return None;

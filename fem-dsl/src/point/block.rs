@@ -24,7 +24,7 @@ use crate::arena::IdMap;
 use std::collections::BTreeMap;
 
 /// Returns the form of one field, with the others 0: its derivative is the corresponding diagonal block. `None` if the
-/// field has no term with itself over cells, or if the block depends on the state of other fields.
+/// field has no term with itself over cells, or if the block depends on the state or the degree of other fields.
 pub fn block(form: &PointForm, field: usize) -> Option<PointForm> {
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_{}", form.name, form.fields[field].name);
@@ -35,7 +35,11 @@ pub fn block(form: &PointForm, field: usize) -> Option<PointForm> {
         if entries.is_empty() {
             continue;
         }
-        let others = |input| matches!(input, Input::State(slot) if slot.field != field);
+        let others = |input| match input {
+            Input::State(slot) => slot.field != field,
+            Input::PenaltyFactor(of) => of != field,
+            _ => false,
+        };
         let depends = integral.depends_on(others);
         if entries.iter().any(|entry| depends[entry.value]) {
             return None;
@@ -64,6 +68,9 @@ fn of_integral(from: &Integral, field: usize, entries: Vec<Coefficient>) -> Inte
         Input::State(slot) | Input::Direction(slot) if slot.field != field => scalars.constant(0.0),
         Input::State(slot) => scalars.input(Input::State(first(slot))),
         Input::Direction(slot) => scalars.input(Input::Direction(first(slot))),
+        // The entries have none of another field; the residual is that of the others at 0.
+        Input::PenaltyFactor(of) if of != field => scalars.constant(0.0),
+        Input::PenaltyFactor(_) => scalars.input(Input::PenaltyFactor(0)),
         other => scalars.input(other),
     })
 }
@@ -245,6 +252,11 @@ mod tests {
         let coupled = form(coupled);
         assert_eq!(block(&coupled, 0), None);
         assert!(!block(&coupled, 1).expect("a block").integrals[0].linear);
+        let penalised = "form f { field u: scalar; field c: scalar; f1[u] = grad(u); f1[c] = grad(c);
+            on boundary \"x0\" { f0[u] = penalty(c) * u; f0[c] = penalty(c) * c + penalty(u) * u; } }";
+        let penalised = form(penalised);
+        assert_eq!(block(&penalised, 0), None);
+        assert_eq!(block(&penalised, 1).expect("a block").integrals[1].jacobian.len(), 1);
     }
 
     #[test]

@@ -33,6 +33,7 @@ pub fn embed(form: &PointForm, other: &PointForm) -> Option<PointForm> {
         Input::Direction(of) => Input::Direction(slot(of)),
         Input::Aux(of) => Input::Aux(Slot { field: aux[of.field], ..of }),
         Input::Param(param, component) => Input::Param(params[param], component),
+        Input::PenaltyFactor(field) => Input::PenaltyFactor(fields[field]),
         other => other,
     };
     let integrals = form.integrals.iter().map(|from| of_integral(from, slot, input)).collect();
@@ -100,6 +101,7 @@ mod tests {
             form inertia {
                 field p: scalar; field u: vector; aux d: vector; param rho = 3;
                 f0[u] = rho * u + d; f0[p] = p * rho;
+                on boundary \"y0\" { f0[u] = penalty(p) * u; f0[p] = penalty(u) * p; }
             }";
         let (program, found) = compile(&Source::new("test", text));
         let program = program.unwrap_or_else(|| panic!("{found:?}"));
@@ -118,20 +120,25 @@ mod tests {
                 Input::State(slot) => of(&form.fields[slot.field].name, slot.component),
                 Input::Aux(slot) => of(&form.aux[slot.field].name, slot.component),
                 Input::Param(param, component) => of(&form.params[param].name, component),
+                Input::PenaltyFactor(field) => of(&form.fields[field].name, 2),
                 _ => 0.5,
             }
         };
-        let [own, other] = [&inertia, &made].map(|form| {
-            let integral = &form.integrals[0];
-            let values = eval(&integral.graph, |input| number(form, input));
-            let rows = integral.residual.iter().map(|(slot, node)| {
-                ((form.fields[slot.field].name.clone(), slot.component), values[*node])
-            });
-            let mut rows: Vec<_> = rows.collect();
-            rows.sort_by(|a, b| a.0.cmp(&b.0));
-            rows
+        let numbers = [0, 1].map(|at| {
+            [&inertia, &made].map(|form| {
+                let integral = &form.integrals[at];
+                let values = eval(&integral.graph, |input| number(form, input));
+                let rows = integral.residual.iter().map(|(slot, node)| {
+                    ((form.fields[slot.field].name.clone(), slot.component), values[*node])
+                });
+                let mut rows: Vec<_> = rows.collect();
+                rows.sort_by(|a, b| a.0.cmp(&b.0));
+                rows
+            })
         });
-        assert_eq!(own, other);
-        assert_eq!(own.len(), 3);
+        for [own, other] in numbers {
+            assert_eq!(own, other);
+            assert_eq!(own.len(), 3);
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! A form → the fields that are local to cells, which are eliminated before a linear solve (static condensation).
 //!
-//! Fields in L2 are coupled between cells by integrals over facets between them alone. A field whose equation has a term in its own value over all cells has
+//! Fields in L2 are not coupled between cells, except by integrals over facets between them. A field whose equation has a term in its own value over all cells has
 //! its own block in each cell, which is usually regular.
 
 use super::{Coefficient, Part, PointForm, Region, Slot, Space};
@@ -13,10 +13,10 @@ pub fn eliminated(form: &PointForm) -> Vec<usize> {
     };
     let everywhere = || form.integrals.iter().filter(|of| of.region == Region::Cells);
     let has_own = |field: usize| everywhere().any(|of| of.jacobian.iter().any(|t| own(field, t)));
-    let between = || form.integrals.iter().filter(|of| of.region.is_interior());
+    let interior = || form.integrals.iter().filter(|of| of.region.is_interior());
     let joined = |field: usize| {
-        let joins = |term: &Coefficient| term.test.field == field || term.trial.field == field;
-        between().any(|of| of.jacobian.iter().any(joins))
+        let terms = || interior().flat_map(|of| &of.jacobian);
+        terms().any(|term| term.test.field == field || term.trial.field == field)
     };
     let is_local =
         |field: &usize| matches!(form.fields[*field].space, Space::L2(_)) && !joined(*field);
@@ -79,9 +79,10 @@ mod tests {
         let read = form("field s: vector in L2; f1[u] = grad(u) - s; f0[s] = 2 * s - grad(u);");
         assert_eq!(eliminated(&read), [1]);
         assert!(is_read(&read, &[1]));
-        let jumps = "on interior { f0[jump(s)] = jump(s); }";
-        let joined =
-            form(&format!("field s: vector in L2; f1[u] = grad(u); f0[s] = s - grad(u); {jumps}"));
+        let joined = form(
+            "field s: vector in L2; f1[u] = grad(u); f0[s] = s - grad(u);
+            on interior { f0[jump(s)] = jump(s); }",
+        );
         assert!(eliminated(&joined).is_empty());
         // The remaining system would have no diagonal.
         let mixed = form("field s: vector in L2; f1[u] = -s; f0[s] = s - grad(u);");

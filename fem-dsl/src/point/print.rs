@@ -1,7 +1,8 @@
 //! The text of a [`PointForm`], as printed by `wf emit --stage point`: one line per operation, with user-defined names.
 
 use super::{
-    Binary, Comparison, Input, Integral, Node, NodeId, Part, PointForm, Side, Slot, Unary,
+    Binary, Comparison, Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side,
+    Slot, Space, Unary,
 };
 use crate::arena::IndexVec;
 use std::fmt;
@@ -19,11 +20,11 @@ impl fmt::Display for PointForm {
 
 fn integral_text(f: &mut fmt::Formatter<'_>, form: &PointForm, integral: &Integral) -> fmt::Result {
     let mut texts: IndexVec<NodeId, String> = IndexVec::new();
-    let direction = integral.depends_on_direction();
+    let (direction, region) = (integral.depends_on_direction(), &integral.region);
     for (id, node) in integral.graph.nodes().iter_enumerated() {
         let text = match *node {
             Node::Constant(number) => format!("{:?}", number.get()),
-            Node::Input(input) => form.input_name(input),
+            Node::Input(input) => form.input_name(&integral.region, input),
             node => {
                 let name = match integral.names.get(&id) {
                     Some(name) => name.clone(),
@@ -40,7 +41,7 @@ fn integral_text(f: &mut fmt::Formatter<'_>, form: &PointForm, integral: &Integr
     for (title, entries) in [("residual", &integral.residual), ("action", &integral.action)] {
         writeln!(f, "  {title}")?;
         for (slot, node) in entries {
-            writeln!(f, "    {} : {}", form.test_name(*slot), texts[*node])?;
+            writeln!(f, "    {} : {}", form.test_name(region, *slot), texts[*node])?;
         }
     }
     let structure = match (integral.symmetric, integral.linear) {
@@ -51,8 +52,13 @@ fn integral_text(f: &mut fmt::Formatter<'_>, form: &PointForm, integral: &Integr
     };
     writeln!(f, "  jacobian{structure}")?;
     for entry in &integral.jacobian {
-        let trial = form.input_name(Input::Direction(entry.trial));
-        writeln!(f, "    {} , {trial} : {}", form.test_name(entry.test), texts[entry.value])?;
+        let trial = form.input_name(region, Input::Direction(entry.trial));
+        writeln!(
+            f,
+            "    {} , {trial} : {}",
+            form.test_name(region, entry.test),
+            texts[entry.value]
+        )?;
     }
     match integral.energy {
         Some(energy) => writeln!(f, "  energy\n    {}", texts[energy]),
@@ -94,52 +100,65 @@ fn operation(node: Node, texts: &IndexVec<NodeId, String>) -> String {
 }
 
 impl PointForm {
-    /// Returns an input in the notation of the language: `grad(u)[0, 1]`, `δu[1]`, `x[0]`.
-    pub fn input_name(&self, input: Input) -> String {
+    /// Returns an input on a region in the notation of the language: `grad(u)[0, 1]`, `δu[1]`, `x[0]`, and between cells
+    /// `outside(u)`.
+    fn input_name(&self, region: &Region, input: Input) -> String {
         match input {
-            Input::State(slot) => {
-                let field = &self.fields[slot.field];
-                slot_name(&field.name, field.shape, slot)
-            }
-            Input::Direction(slot) => {
-                let field = &self.fields[slot.field];
-                slot_name(&format!("δ{}", field.name), field.shape, slot)
-            }
+            Input::State(slot) => self.field_name(region, "", slot),
+            Input::Direction(slot) => self.field_name(region, "δ", slot),
             Input::Aux(slot) => {
                 let aux = &self.aux[slot.field];
-                slot_name(&aux.name, aux.shape, slot)
+                let space = match aux.location {
+                    Location::Nodes(space) => Some(space),
+                    Location::Cells | Location::Points => None,
+                };
+                let word = word(region, space, slot);
+                slot_name(&aux.name, aux.shape, slot, word)
             }
             Input::Param(i, component) => {
                 let param = &self.params[i];
                 let slot = Slot { field: i, side: Side::Inside, component, part: Part::Value };
-                slot_name(&param.name, param.shape, slot)
+                slot_name(&param.name, param.shape, slot, None)
             }
             Input::Coordinate(j) => format!("x[{j}]"),
             Input::Normal(j) => format!("n[{j}]"),
             Input::Time => "t".to_owned(),
-            Input::Diameter(side) => sided("h", side),
-            Input::Extent(side) => sided("hn", side),
+            Input::Diameter(side) => sided("h", region.is_interior().then_some(side)),
+            Input::Extent(side) => sided("hn", region.is_interior().then_some(side)),
             Input::PenaltyFactor(field) => format!("penalty_factor({})", self.fields[field].name),
             Input::Degree => "k".to_owned(),
         }
     }
 
-    /// Returns the test factor of a slot: `test(u)[1]`, `grad(test(u))[0, 1]`.
-    fn test_name(&self, slot: Slot) -> String {
+    fn field_name(&self, region: &Region, mark: &str, slot: Slot) -> String {
         let field = &self.fields[slot.field];
-        slot_name(&format!("test({})", field.name), field.shape, slot)
+        let word = word(region, Some(field.space), slot);
+        slot_name(&format!("{mark}{}", field.name), field.shape, slot, word)
+    }
+
+    /// Returns the test factor of a slot: `test(u)[1]`, `grad(test(u))[0, 1]`.
+    fn test_name(&self, region: &Region, slot: Slot) -> String {
+        let field = &self.fields[slot.field];
+        let word = word(region, Some(field.space), slot);
+        slot_name(&format!("test({})", field.name), field.shape, slot, word)
     }
 }
 
-/// Returns a name with its side; the inside is the one without a word.
-fn sided(name: &str, side: Side) -> String {
+/// Returns the side of a slot, if it has two values on a region.
+fn word(region: &Region, space: Option<Space>, slot: Slot) -> Option<Side> {
+    let one = slot.part == Part::Value && space.is_some_and(Space::is_continuous);
+    (region.is_interior() && !one).then_some(slot.side)
+}
+
+/// Returns a name with its side.
+fn sided(name: &str, side: Option<Side>) -> String {
     match side {
-        Side::Inside => name.to_owned(),
-        Side::Outside => format!("{}({name})", side.word()),
+        Some(side) => format!("{}({name})", side.word()),
+        None => name.to_owned(),
     }
 }
 
-fn slot_name(name: &str, shape: super::Shape, slot: Slot) -> String {
+fn slot_name(name: &str, shape: super::Shape, slot: Slot, side: Option<Side>) -> String {
     let mut indices = match shape {
         super::Shape::Scalar => vec![],
         super::Shape::Vector(_) => vec![slot.component],
@@ -154,7 +173,7 @@ fn slot_name(name: &str, shape: super::Shape, slot: Slot) -> String {
             format!("grad({name})")
         }
     };
-    let base = sided(&base, slot.side);
+    let base = sided(&base, side);
     if indices.is_empty() {
         return base;
     }

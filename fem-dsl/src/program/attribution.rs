@@ -103,8 +103,8 @@ impl Program {
         remark: &str,
     ) -> Diagnostic {
         let Ok(ast) = self.find_problem(problem) else { return diagnostic };
-        match self.form_tags(ast, true).find(|known| known.text == tag) {
-            Some(known) => diagnostic.label(known.span, remark),
+        match self.form_tags(ast, true).find(|(_, known)| known.text == tag) {
+            Some((_, known)) => diagnostic.label(known.span, remark),
             None => diagnostic.label(ast.name.span, remark),
         }
     }
@@ -184,37 +184,39 @@ impl Program {
         known: &[&str],
         of_facets: bool,
     ) -> Vec<Diagnostic> {
-        let of = if of_facets { "boundary" } else { "tag of cells" };
         let tags = self.form_tags(problem, of_facets);
-        let unknown = tags.filter(|tag| !known.contains(&tag.text.as_str()));
+        let unknown = tags.filter(|(_, tag)| !known.contains(&tag.text.as_str()));
         let name = &problem.name;
-        let said = |tag| {
+        let said = |(region, tag)| {
+            let of = match region {
+                BlockRegion::Boundary => "boundary",
+                BlockRegion::Interior => "tag of facets",
+                BlockRegion::Cells | BlockRegion::OrderedInterior => "tag of cells",
+            };
             let remark = format!("`{}` solves this form on a mesh without it", name.name);
             unknown_tag(of, tag, known).secondary(name.span, remark)
         };
         unknown.map(said).collect()
     }
 
-    /// Returns the tags of the blocks of facets, or of cells, of the problem's form.
+    /// Returns the tags of the blocks of facets, or of cells, of the problem's form. Those of an ordered interior are
+    /// tags of cells.
     fn form_tags<'a>(
         &'a self,
         problem: &ast::Problem,
-        facets: bool,
-    ) -> impl Iterator<Item = &'a ast::Text> {
+        of_facets: bool,
+    ) -> impl Iterator<Item = (BlockRegion, &'a ast::Text)> {
         let forms = &self.piece.file.forms;
         let form = forms.iter().find(|form| form.name.name == problem.form.name);
-        let tags = form.into_iter().flat_map(|form| &form.items).filter_map(move |item| {
-            match &item.kind {
-                // The tags of an ordered interior are those of cells.
-                FormItemKind::Block { region, tags, .. } => {
-                    let of_cells =
-                        matches!(region, BlockRegion::Cells | BlockRegion::OrderedInterior);
-                    (of_cells != facets).then_some(tags)
-                }
+        let blocks =
+            form.into_iter().flat_map(|form| &form.items).filter_map(|item| match &item.kind {
+                FormItemKind::Block { region, tags, .. } => Some((*region, tags)),
                 _ => None,
-            }
-        });
-        tags.flatten()
+            });
+        let wanted = move |(region, _): &(BlockRegion, &Vec<ast::Text>)| {
+            of_facets == matches!(region, BlockRegion::Boundary | BlockRegion::Interior)
+        };
+        blocks.filter(wanted).flat_map(|(region, tags)| tags.iter().map(move |tag| (region, tag)))
     }
 }
 

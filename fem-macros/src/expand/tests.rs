@@ -33,8 +33,17 @@ fn each_error_becomes_a_compile_error() {
 
 #[test]
 fn later_items_are_errors() {
-    let text = expanded("form a { field u: scalar; f0[u] = jump(u); }");
+    let text = expanded("form a { field u: scalar; f0[u] = mean * u; }");
     assert!(text.contains("[E0910]"), "{text}");
+}
+
+#[test]
+fn kernels_between_cells_are_errors() {
+    let form =
+        "form a { field u: scalar in L2(k); f0[u] = u; on interior { f0[jump(u)] = jump(u); } }";
+    assert!(!expanded(form).contains("compile_error"));
+    let text = expanded(&format!("#![ahead_of_time(tri(1, order = 1))] {form}"));
+    assert!(text.contains("compile_error") && text.contains("facets between cells"), "{text}");
 }
 
 #[test]

@@ -123,6 +123,13 @@ impl Lagrange {
         self.cell
     }
 
+    /// Returns the factor c of a penalty c/hn between its functions, hn the extent of the cell from a facet: with a factor
+    /// of 1 and more before it SIPG is coercive.
+    pub fn penalty_factor(self) -> f64 {
+        let (p, dim) = (self.degree as f64, self.cell.dim() as f64);
+        if self.cell.is_tensor() { (p + 1.0) * (p + 1.0) } else { (p + 1.0) * (p + dim) }
+    }
+
     /// Returns the polynomial degree.
     pub const fn degree(self) -> usize {
         self.degree

@@ -150,7 +150,7 @@ impl<'a> KernelFacts<'a> {
         facts
     }
 
-    /// Returns whether the integral is over pairs of cells, whose fields are traces ([`super::traces`]).
+    /// Returns whether the integral is over pairs of cells, whose fields are traces ([`crate::plan::traces`]).
     pub(crate) fn of_pairs(&self) -> bool {
         self.integral.region.is_interior()
     }
@@ -285,6 +285,11 @@ impl<'a> KernelFacts<'a> {
     /// Returns whether the point function reads the normal.
     pub(crate) fn reads_normal(&self) -> bool {
         self.inputs.iter().any(|input| matches!(input, Input::Normal(_)))
+    }
+
+    /// Returns whether the point function reads the extent of the cell from the facet.
+    pub(crate) fn reads_extent(&self) -> bool {
+        self.inputs.iter().any(|input| matches!(input, Input::Extent(_)))
     }
 
     fn rule(&self) -> Vec<([f64; 3], f64)> {

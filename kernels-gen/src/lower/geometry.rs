@@ -295,7 +295,7 @@ pub(crate) fn geometry_at(
 /// Converts the point to one of the facet ξ₀ = 0: with the normal, and with ds for dx.
 ///
 /// ```text
-/// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|
+/// ds = w |det J| |∇ξ₀|      n = −∇ξ₀ / |∇ξ₀|      hn = 1 / |∇ξ₀|
 /// ```
 fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let det = at.det.expect("a facet's cell should be given by its nodes");
@@ -308,15 +308,19 @@ fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let reciprocal = s.b.reciprocal(det);
     let k: Vec<Vec<ValueId>> =
         at.k.iter().map(|row| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect()).collect();
-    let normal = if s.facts.reads_normal() {
+    let (reads_normal, reads_extent) = (s.facts.reads_normal(), s.facts.reads_extent());
+    let extent = (reads_normal || reads_extent).then(|| {
         let size = s.b.unary(Unary::Abs, det);
-        let scale = s.b.binary(Binary::Div, size, length);
-        let scale = s.b.unary(Unary::Neg, scale);
-        k[0].iter().map(|&k| s.b.mul(k, scale)).collect()
-    } else {
-        Vec::new()
+        s.b.binary(Binary::Div, size, length)
+    });
+    let normal = match extent.filter(|_| reads_normal) {
+        Some(extent) => {
+            let scale = s.b.unary(Unary::Neg, extent);
+            k[0].iter().map(|&k| s.b.mul(k, scale)).collect()
+        }
+        None => Vec::new(),
     };
-    let extents = [extent(s, Side::Inside, &k[0]), None];
+    let extents = [extent.filter(|_| reads_extent), None];
     PointGeometry { k, det: None, weight, normal, extents, ..at }
 }
 
@@ -339,18 +343,17 @@ pub(crate) fn with_outside(
     let reciprocal = s.b.reciprocal(det);
     let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
     let k: Vec<Vec<ValueId>> = map.k.iter().map(row).collect();
-    let extents = [at.extents[0], extent(s, Side::Outside, &k[0])];
+    let extents = [at.extents[0], extent_outside(s, &k[0])];
     PointGeometry { outside: k, extents, ..at }
 }
 
-/// Computes 1 / |∇ξ₀| of the cell on a side, if it is read.
-fn extent(s: &mut Lowering<'_>, side: Side, first: &[ValueId]) -> Option<ValueId> {
-    s.facts.inputs.contains(&Input::Extent(side)).then(|| {
+/// Computes 1 / |∇ξ₀| of the outside, if it is read.
+fn extent_outside(s: &mut Lowering<'_>, first: &[ValueId]) -> Option<ValueId> {
+    s.facts.inputs.contains(&Input::Extent(Side::Outside)).then(|| {
         let square = s.b.mul(first[0], first[0]);
         let square = first[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
         let length = s.b.unary(Unary::Sqrt, square);
-        let extent = s.b.reciprocal(length);
-        s.b.name(extent, "hn")
+        s.b.reciprocal(length)
     })
 }
 

@@ -3,7 +3,6 @@
 use super::facts::KernelFacts;
 use super::graph::LoweredValues;
 use crate::abi::{Argument, Indices, KernelAbi, Role};
-use crate::element::Lagrange;
 use crate::kir::build::Builder;
 pub(crate) use crate::kir::build::repeat;
 use crate::kir::{
@@ -204,11 +203,13 @@ impl<'a> Lowering<'a> {
                 self.b.name(value, &aux.name)
             }
             Input::PenaltyFactor(field) => {
-                let factor = penalty_factor(self.facts.elements.fields[field]);
-                self.b.constant(factor)
+                self.b.constant(self.facts.elements.fields[field].penalty_factor())
             }
-            Input::Extent(_) => unreachable!("an extent varies over a facet"),
-            Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => {
+            Input::State(_)
+            | Input::Direction(_)
+            | Input::Coordinate(_)
+            | Input::Normal(_)
+            | Input::Extent(_) => {
                 unreachable!("this input varies over a cell")
             }
         }
@@ -245,14 +246,6 @@ impl<'a> Lowering<'a> {
         };
         (kernel, abi)
     }
-}
-
-/// Returns the factor c of a penalty c / hn of a field of degree p: (p + 1)² on tensor cells, (p + 1)(p + dim) on
-/// simplices.
-fn penalty_factor(element: Lagrange) -> f64 {
-    let (p, cell) = (element.degree(), element.cell());
-    let other = if cell.is_tensor() { 1 } else { cell.dim() };
-    ((p + 1) * (p + other)) as f64
 }
 
 /// Returns the bytes of a group's shared arrays, each aligned to two reals.

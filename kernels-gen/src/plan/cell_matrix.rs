@@ -10,7 +10,7 @@
 //! and therefore refers to the DoFs that the cell reads.
 
 use super::Elements;
-use crate::lower::traces::with_traces;
+use super::traces::with_traces;
 use fem_dsl::point::PointForm;
 
 /// The block of one pair of components.

@@ -140,6 +140,8 @@ impl<'a> Reference<'a> {
     ) -> Result<Self, ElementError> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
+        let interior = form.integrals.iter().any(|integral| integral.region.is_interior());
+        assert!(!interior, "facets between cells should have been refused");
         let on_facets = form.integrals.iter().any(|integral| !integral.region.is_of_cells());
         let space = |number, element| ElementSpace::new(number, element, rule, on_facets);
         let spaces = |(number, element): (usize, Result<Lagrange, ElementError>)| {
@@ -285,7 +287,6 @@ impl<'a> Reference<'a> {
     /// integral's number, whether it is the derivative, and all inputs of the form there.
     pub fn not_finite(&self, inputs: &FormInputs) -> Option<(usize, bool, PointInput)> {
         let [mut value, mut derivative] = [None, None];
-        let wanted = fem_dsl::non_finite::inputs(self.form);
         self.for_each_point(inputs, |integral, cursor, point| {
             let values = point.evaluate(self, &integral.graph, inputs, cursor);
             let finite = |node: NodeId| values[node].value.is_finite();
@@ -297,6 +298,7 @@ impl<'a> Reference<'a> {
             let number = self.form.integrals.iter().position(|of| std::ptr::eq(of, integral));
             found.get_or_insert_with(|| {
                 let read = |&input: &Input| (input, point.read(self, inputs, cursor, input).value);
+                let wanted = fem_dsl::non_finite::inputs(self.form, &integral.region);
                 (number.unwrap_or(0), wanted.iter().map(read).collect::<PointInput>())
             });
         });

@@ -30,6 +30,8 @@ pub(super) struct Point {
     inverse: [[BoundedValue; 3]; 3],
     /// The outward unit normal, on facets.
     normal: [BoundedValue; 3],
+    /// The extent of the cell from the facet, 1 / |∇λ|, on facets.
+    extent: BoundedValue,
     /// Cached results of [`Self::functions`]: for each space the values, and the derivatives along each axis.
     functions: Vec<OnceCell<Vec<BoundedValue>>>,
 }
@@ -65,7 +67,8 @@ impl Point {
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
         let (measure, normal) = (BoundedValue::new(weight) * size, [BoundedValue::ZERO; 3]);
         let functions = vec![OnceCell::new(); spaces * (1 + dim)];
-        Self { dim, x, measure, inverse, normal, functions }
+        let extent = BoundedValue::ZERO;
+        Self { dim, x, measure, inverse, normal, extent, functions }
     }
 
     /// Returns the same point on a facet, where the coordinate λ is 0.
@@ -82,7 +85,8 @@ impl Point {
         }
         let length = gradient.iter().map(|&g| g * g).sum::<BoundedValue>().sqrt();
         let normal = gradient.map(|g| -(g / length));
-        Self { measure: self.measure * length, normal, ..self }
+        let extent = BoundedValue::new(1.0) / length;
+        Self { measure: self.measure * length, normal, extent, ..self }
     }
 
     /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
@@ -180,8 +184,9 @@ impl Point {
             Input::Normal(axis) => self.normal[axis],
             Input::Time => BoundedValue::new(inputs.time),
             Input::Diameter(_) => cursor.diameter,
-            Input::Extent(_) | Input::PenaltyFactor(_) => {
-                unreachable!("plans of forms with extents are refused")
+            Input::Extent(_) => self.extent,
+            Input::PenaltyFactor(field) => {
+                BoundedValue::new(reference.fields[field].element.penalty_factor())
             }
             Input::Degree => BoundedValue::new(reference.degree as f64),
         }

@@ -281,9 +281,9 @@ pub(crate) fn on_boundary(dim: usize) -> PointForm {
         field p: scalar in L2(k - 1);
         aux a: scalar on nodes;
         on boundary \"wall\" {
-            f0[u] = u^3 + a * dot(grad(u), n) + p;
+            f0[u] = u^3 + a * dot(grad(u), n) + p + penalty(u) * u / 10;
             f1[u] = (1 + u^2) * grad(u) + x;
-            f0[p] = p + u * a;
+            f0[p] = p / hn + u * a + penalty(p) * hn;
         }
     }";
     let mut form = from_text(text, dim);

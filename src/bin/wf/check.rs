@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args, ValueEnum};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::diagnostic::Severity;
+use fem_dsl::interior::{component_name, conserved};
 use fem_dsl::problem::MeshSource;
-use fem_dsl::program::{Program, compile_with};
+use fem_dsl::program::{CheckedForm, Program, compile_with};
 use fem_dsl::source::{Source, seen};
 use runtime::mesh::{LoadError, load};
 use serde_json::json;
@@ -80,7 +81,14 @@ fn check(
         let words: Vec<String> = good.iter().map(ToString::to_string).collect();
         let line = format!("form {}: good in {} dimensions", form.name, words.join(" and "));
         text.push_str(&format!("{}: {line}\n", seen(source.name())));
-        forms.push(json!({ "name": form.name, "dimensions": good }));
+        let conserved = conserved_names(form);
+        if !conserved.is_empty() {
+            let names: Vec<String> = conserved.iter().map(|name| format!("`{name}`")).collect();
+            let line =
+                format!("form {}: conserves {} from cell to cell", form.name, names.join(", "));
+            text.push_str(&format!("{}: {line}\n", seen(source.name())));
+        }
+        forms.push(json!({ "name": form.name, "dimensions": good, "conserved": conserved }));
     }
     let is_wanted = |name: &&str| wanted.as_ref().is_none_or(|wanted| wanted == name);
     let problems = program.problems().map(|head| head.name).filter(is_wanted);
@@ -100,6 +108,16 @@ fn check(
     let value =
         json!({ "file": source.name(), "forms": forms, "problems": problems, "notes": notes });
     Ok(Report::new(text, value))
+}
+
+/// Returns the components that a form with terms between cells conserves, in the dimensions in which it is good.
+fn conserved_names(form: &CheckedForm) -> Vec<String> {
+    let mut names = Vec::new();
+    for form in form.dimensions.forms() {
+        let own = conserved(form).into_iter().map(|place| component_name(form, place));
+        names.extend(own.filter(|name| !names.contains(name)).collect::<Vec<String>>());
+    }
+    names
 }
 
 /// Returns remarks on the mesh of a problem, if it is a file: generators are not run.

@@ -1,7 +1,9 @@
 //! Essential conditions: `dirichlet u[i] = EXPR on "tag";`.
 
 use super::{Checker, MeshChoice, Piece, Statement};
-use crate::ast::{ExprId, ExprKind, Ident, ProblemItemKind, SupportSpec, Text};
+use crate::ast::{
+    ExprId, ExprKind, FormItemKind, Ident, ProblemItemKind, RowKind, SupportSpec, Text,
+};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form;
@@ -108,10 +110,37 @@ fn discontinuous(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Id
     let diagnostic = Diagnostic::new(Code::ConditionInL2, message)
         .label(field.span, "discontinuous: each of its unknowns lies inside of a cell")
         .note("a discontinuous field takes its values on the boundary weakly, by a term of the form")
-        .help(format!(
-            "write that term as `on boundary \"tag\" {{ f0[{name}] = …; }}`, or let the field live in `H1(k)`"
-        ));
+        .help(match weakly(checker, statement.piece, name) {
+            Some(block) => format!("write that term, with the value in the place of g: `{block}`"),
+            None => format!(
+                "write that term as `on boundary \"tag\" {{ f0[{name}] = …; }}`, or let the field live in `H1(k)`"
+            ),
+        });
     checker.report(statement.piece, diagnostic);
+}
+
+/// Returns Nitsche's terms of a field on the boundary as text, if its form has an `f1` of it.
+fn weakly(checker: &Checker<'_>, piece: &Piece, name: &str) -> Option<String> {
+    let form = checker.form;
+    let written = piece.file.forms.iter().find(|of| of.name.name == form.name)?;
+    let value = written.items.iter().find_map(|item| match &item.kind {
+        FormItemKind::Row { row: RowKind::F1, field, value, .. } if field.name == name => {
+            Some(*value)
+        }
+        _ => None,
+    })?;
+    let span = piece.file.exprs[value].span;
+    let start = written.span.start;
+    let range = (span.start.checked_sub(start)? as usize)..(span.end.checked_sub(start)? as usize);
+    let flux = form.source.get(range).filter(|text| !text.contains('\n'))?;
+    let flux = match form.fields.iter().find(|field| field.name == name)?.shape {
+        Shape::Scalar => format!("dot({flux}, n)"),
+        Shape::Vector(_) => format!("({flux}) * n"),
+        Shape::Matrix(..) => return None,
+    };
+    Some(format!(
+        "on boundary \"tag\" {{ f0[{name}] = 10 * penalty({name}) * ({name} - g) - {flux}; }}"
+    ))
 }
 
 /// Checks `mean p = 0;` for a field without other conditions.

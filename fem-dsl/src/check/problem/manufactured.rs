@@ -7,8 +7,9 @@ use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, ExprId as ExprOfForm, Exprs, Form, Integral, Terminal};
+use crate::interior::inconsistent;
 use crate::manufacture::CoordinateFunction;
-use crate::point::{Field, Location, Region, Space, Unary};
+use crate::point::{Field, InteriorFacets, Location, Region, Space, Unary};
 use crate::source::Span;
 
 /// A manufactured solution.
@@ -77,12 +78,22 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// Returns a discontinuous field that is tested by its gradient in the cells. Its test functions jump between cells, so
-/// that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not its source.
+/// Returns a discontinuous field that is tested by its gradient in the cells, without the terms of its flux between
+/// cells. Its test functions jump there, so that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not
+/// its source.
 fn jumping(form: &Form) -> Option<&Field> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+    let all = |integral: &&Integral| integral.region == Region::Interior(InteriorFacets::All);
+    let between = form.integrals.iter().filter(all).flat_map(|integral| &integral.rows);
+    let inconsistent = inconsistent(form);
+    let joined = |field: usize| {
+        between.clone().any(|row| row.field == field)
+            && inconsistent.iter().all(|(other, _)| *other != field)
+    };
     let rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
-    rows.map(|row| &form.fields[row.field]).find(|field| matches!(field.space, Space::L2(_)))
+    let mut fields = rows.map(|row| row.field);
+    let jumps = |&field: &usize| matches!(form.fields[field].space, Space::L2(_)) && !joined(field);
+    fields.find(jumps).map(|field| &form.fields[field])
 }
 
 /// Returns whether cells of another region have other terms, or other data.
@@ -109,7 +120,7 @@ fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &F
     let diagnostic = Diagnostic::new(Code::BadManufactured, message)
         .label(statement.span, "the source f0 − div f1 is for test functions that are continuous")
         .note("where cells meet, what is tested against the gradient of a discontinuous field leaves a jump")
-        .help("leave `f1` out, or let the field live in `H1(k)`");
+        .help("leave `f1` out, let the field live in `H1(k)`, or join the cells by the terms of its flux in `on interior { … }`");
     checker.report(statement.piece, diagnostic);
 }
 

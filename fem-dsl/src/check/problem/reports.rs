@@ -341,7 +341,7 @@ fn tags(
     let ExprKind::Text(text) = &expr.kind else {
         let diagnostic = Diagnostic::new(Code::BadValue, "`on` is a tag of the mesh")
             .label(expr.span, "not a string")
-            .help("write `on: \"tag\"`");
+            .help("write `on: \"tag\"`; facets between cells have no reports yet");
         checker.report(piece, diagnostic);
         return None;
     };

@@ -5,7 +5,7 @@
 //! for a trace: gather, interpolation, rows and columns of the Jacobian, element matrices. Only the map of the cell
 //! differs between the sides.
 
-use crate::plan::Elements;
+use super::Elements;
 use fem_dsl::point::{Coefficient, Graph, Input, Integral, Node, NodeId, PointForm, Side, Slot};
 use std::borrow::Cow;
 

@@ -17,7 +17,7 @@ impl Setting {
         let numbering = |element: Lagrange, own: &Numbering| {
             let nodes = facets.iter().flat_map(|&(cell, facet)| {
                 let nodes = &own.nodes[cell * element.count()..][..element.count()];
-                element.turned(facet).into_iter().map(|node| nodes[node])
+                element.turned(facet, 0).into_iter().map(|node| nodes[node])
             });
             Numbering { count: own.count, nodes: nodes.collect(), starts: Vec::new() }
         };
@@ -43,7 +43,7 @@ impl Setting {
         let stride = self.geometry.count() * dim;
         let coordinates = facets.iter().flat_map(|&(cell, facet)| {
             let own = &self.coordinates[cell * stride..][..stride];
-            let nodes = self.geometry.turned(facet).into_iter();
+            let nodes = self.geometry.turned(facet, 0).into_iter();
             nodes.flat_map(|node| own[node * dim..][..dim].to_vec())
         });
         Self {

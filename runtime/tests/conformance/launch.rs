@@ -329,7 +329,7 @@ impl Launcher<'_> {
         let lanes = plan.lanes;
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
         let layout_of = |owner: Owner| match owner {
-            Owner::Field(field) => self.layout(plan, field),
+            Owner::Field(field) | Owner::Result(field) => self.layout(plan, field),
             Owner::Aux(aux) => VectorLayout::plain(self.form.aux[aux].shape.components()),
         };
         let numbers = match role {
@@ -455,7 +455,7 @@ impl Launcher<'_> {
     /// Returns a field's index array with the digit of an axis moved to the front of the node number.
     fn by_lines(&self, map: &[u32], lanes: usize, owner: Owner, axis: usize) -> Vec<u32> {
         let element = match owner {
-            Owner::Field(field) => self.elements.fields[field],
+            Owner::Field(field) | Owner::Result(field) => self.elements.fields[field],
             Owner::Aux(aux) => self.elements.aux[aux].expect("nodal data"),
         };
         let (n, dim) = (element.degree() + 1, self.form.dim);
@@ -528,14 +528,16 @@ impl Launcher<'_> {
     fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &VectorLayout) -> Vec<u32> {
         let s = self.setting;
         let (numbering, components) = match owner {
-            Owner::Field(i) => (&s.fields[i].numbering, self.form.fields[i].shape.components()),
+            Owner::Field(i) | Owner::Result(i) => {
+                (&s.fields[i].numbering, self.form.fields[i].shape.components())
+            }
             Owner::Aux(i) => {
                 let numbering: Option<&Numbering> = s.aux[i].as_ref();
                 (numbering.expect("nodal data"), self.form.aux[i].shape.components())
             }
         };
         let is_constrained = |place: usize| match owner {
-            Owner::Field(i) => s.fields[i].constrained[place],
+            Owner::Field(i) | Owner::Result(i) => s.fields[i].constrained[place],
             Owner::Aux(_) => false,
         };
         let dof = |(node, c): (u32, usize)| {

@@ -1,17 +1,14 @@
 //! Points of facets as both cells of a pair have them, rotated to ξ₀ = 0.
 
 use super::super::refine::forest::Forest;
+use super::super::refine::forest::tests::samples::{Random, grow, meshes};
 use super::super::views::FacetViews;
 use super::super::{Cell, Mesh, generate};
 use super::{FacetConnectivity, FacetPair, FacetSide};
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Lagrange, tabulate};
-use samples::{Random, grow, meshes};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
-
-#[path = "../refine/forest/tests/samples.rs"]
-mod samples;
 
 /// Points of a facet that no symmetry maps onto each other.
 const POINTS: [[f64; 2]; 3] = [[0.3, 0.1], [0.15, 0.45], [0.6, 0.25]];

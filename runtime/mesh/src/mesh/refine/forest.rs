@@ -39,7 +39,7 @@ mod leaf_mesh;
 mod nodes;
 mod red;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 mod uniform;
 mod visit;
 

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 mod coarsened;
-mod samples;
+pub(crate) mod samples;
 
 use samples::{Random, around, grid, grow, mesh, meshes, turns};
 

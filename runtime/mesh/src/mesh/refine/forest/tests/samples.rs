@@ -6,10 +6,10 @@ use kernels_gen::element::Cell;
 use std::collections::BTreeSet;
 
 /// The random number generator SplitMix64.
-pub(super) struct Random(pub(super) u64);
+pub(crate) struct Random(pub(crate) u64);
 
 impl Random {
-    pub(super) fn below(&mut self, most: usize) -> usize {
+    pub(crate) fn below(&mut self, most: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -19,7 +19,7 @@ impl Random {
 }
 
 /// Returns the rotations of a cell: for each new vertex the old one.
-pub(super) fn turns(dim: usize) -> Vec<Vec<usize>> {
+pub(crate) fn turns(dim: usize) -> Vec<Vec<usize>> {
     let axes: &[[usize; 3]] = match dim {
         2 => &[[0, 1, 2], [1, 0, 2]],
         _ => &[[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 2, 1], [1, 0, 2], [2, 1, 0]],
@@ -38,7 +38,7 @@ pub(super) fn turns(dim: usize) -> Vec<Vec<usize>> {
 }
 
 /// Returns a mesh of cells given by their corners, each rotated at random.
-pub(super) fn mesh(
+pub(crate) fn mesh(
     cell: Cell,
     points: Vec<[f64; 3]>,
     cells: &[Vec<u32>],
@@ -55,7 +55,7 @@ pub(super) fn mesh(
 }
 
 /// Returns a grid of cells of width 64.
-pub(super) fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
+pub(crate) fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
     let n = [0, 1, 2].map(|a| if a < dim { cells[a] } else { 0 });
     let number = |at: [usize; 3]| (at[0] + (n[0] + 1) * (at[1] + (n[1] + 1) * at[2])) as u32;
     let (mut points, mut all) = (Vec::new(), Vec::new());
@@ -84,7 +84,7 @@ pub(super) fn grid(dim: usize, cells: [usize; 3], random: &mut Random) -> Mesh {
 }
 
 /// Returns a mesh of `count` cells around one edge (in two dimensions, one vertex), in two layers.
-pub(super) fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
+pub(crate) fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
     let at = |radius: f64, step: usize| {
         let angle = std::f64::consts::PI * step as f64 / count as f64;
         [(radius * angle.cos()).round(), (radius * angle.sin()).round()]
@@ -116,7 +116,7 @@ pub(super) fn around(dim: usize, count: usize, random: &mut Random) -> Mesh {
 }
 
 /// Returns all test meshes, with their periods; 0 for none.
-pub(super) fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
+pub(crate) fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
     let mut all = Vec::new();
     for dim in [2, 3] {
         all.push((grid(dim, [2, 3, 2], random), [0.0; 3]));
@@ -137,7 +137,7 @@ pub(super) fn meshes(random: &mut Random) -> Vec<(Mesh, [f64; 3])> {
 }
 
 /// Refines some random leaves a few times, close to each other.
-pub(super) fn grow(forest: &mut Forest, random: &mut Random, times: usize) {
+pub(crate) fn grow(forest: &mut Forest, random: &mut Random, times: usize) {
     for _ in 0..times {
         let count = forest.n_leaves();
         let chosen: BTreeSet<usize> = (0..1 + count / 40).map(|_| random.below(count)).collect();

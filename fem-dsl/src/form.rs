@@ -2,14 +2,15 @@
 //!
 //! `check` creates it, [`differentiate`](crate::differentiate) adds the Jacobian's action,
 //! [`simplify`](crate::simplify) simplifies it, [`point`](crate::point) converts it to scalars. On each region (the
-//! cells, or the facets with some tags)
+//! cells, or facets)
 //!
 //! ```text
 //! R(u; v) = ∫ Σ_fields  v · f0 + ∇v : f1        rows
 //! J(u; v, δu) = ∫ Σ_fields  v · δf0 + ∇v : δf1  action, linear in (δu, ∇δu)
 //! ```
 //!
-//! for all three notations (pointwise, weak form, energy).
+//! for all three notations (pointwise, weak form, energy). Between cells the sum is over fields and sides: a trace, a
+//! field on one side, is an input and a test function of its own.
 
 mod build;
 mod copy;

@@ -11,6 +11,8 @@
 //!                             the form has structure (λ tr(δε) I + 2 μ δε, say)
 //! ```
 //!
+//! Between cells each slot has a side: the traces (field, side) are inputs and test functions like fields in a cell.
+//!
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one node.
 //! [`Integral::depends_on_direction`] separates the nodes that depend on δu from those that do not.
 

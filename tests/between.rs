@@ -193,9 +193,9 @@ fn devices_agree_for_every_scatter() {
 fn what_is_not_computed_yet_is_refused() {
     let (form, _) = sipg(2);
     let text = format!(
-        "form f {{ {form} }} problem case solves f {{ mesh = box(dim: 2, cells: 2); degree = 1; adapt = estimate(steps: 2); }}"
+        "form f {{ {form} }} problem case solves f {{ mesh = box(dim: 2, cells: 2); degree = 1; adapt(steps: 2); }}"
     );
-    let form = Form::parse(&text, "f");
-    let run = form.and_then(|form| form.problem("case")?.run());
-    assert!(run.is_err());
+    let form = Form::parse(&text, "f").expect("a form");
+    let error = form.problem("case").expect("a problem").run().err().expect("no estimate");
+    assert!(error.to_string().contains("leave `adapt` out"), "{error}");
 }

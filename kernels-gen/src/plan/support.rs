@@ -10,12 +10,19 @@ pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanErr
     }
     let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
     if plan.hanging {
-        return unsupported("pairs of cells have no hanging nodes yet");
+        return unsupported(
+            "terms between cells (`on interior`) need a mesh without hanging nodes",
+        );
     }
     match plan.task {
         Task::Residual | Task::Action | Task::Diagonal | Task::Matrix => Ok(()),
-        _ => unsupported(
-            "pairs of cells have a residual, its derivative, their diagonal and matrices",
+        Task::Flux => unsupported(
+            "errors of forms with terms between cells (`on interior`) are not estimated yet: leave `adapt` out",
         ),
+        Task::StoredProduct | Task::MatrixProduct => unsupported(
+            "there are no products by element matrices for terms between cells (`on interior`) yet: leave the \
+             operator out, or take `assembled`",
+        ),
+        _ => unsupported("nothing is stored or transferred for pairs of cells"),
     }
 }

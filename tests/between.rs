@@ -198,4 +198,19 @@ fn what_is_not_computed_yet_is_refused() {
     let form = Form::parse(&text, "f").expect("a form");
     let error = form.problem("case").expect("a problem").run().err().expect("no estimate");
     assert!(error.to_string().contains("leave `adapt` out"), "{error}");
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("case.wf");
+    std::fs::write(&file, text.replace("adapt(steps: 2);", "exact u = x[0];")).expect("a file");
+    let file = file.to_str().expect("a path in UTF-8");
+    for (arguments, wanted) in [
+        (&["verify", file][..], "the reference does not integrate over facets between cells"),
+        (&["run", "--operator", "ebe-v2", file], "no products by element matrices"),
+    ] {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_wf"))
+            .args(arguments)
+            .output()
+            .expect("wf should start");
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && error.contains(wanted), "{arguments:?}: {error}");
+    }
 }

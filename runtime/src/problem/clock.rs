@@ -108,8 +108,8 @@ mod tests {
         clock.end(Phase::Write);
         let (seconds, whole) = (clock.seconds(), clock.since.duration_since(begun).as_secs_f64());
         assert!((seconds.sum() - whole).abs() < 1e-9, "{seconds:?} of {whole}");
-        // Kernel compilation inside a solve does not count as solve time.
-        assert!(seconds.compile >= 2e-3 && seconds.set_up + seconds.measure > 0.0, "{seconds:?}");
+        // Kernel compilation inside a solve does not count as solve time. Other tests may compile all the time.
+        assert!(seconds.compile >= 2e-3 && seconds.solve <= whole - 2e-3, "{seconds:?}");
         let mut longer = Clock::start();
         longer.after(seconds);
         assert!(longer.seconds() == seconds);

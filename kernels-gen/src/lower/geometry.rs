@@ -300,10 +300,8 @@ pub(crate) fn geometry_at(
 fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let det = at.det.expect("a facet's cell should be given by its nodes");
     let first = at.k[0].clone();
-    let square = s.b.mul(first[0], first[0]);
-    let square = first[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
     // |cof₀| = |det J| |∇ξ₀|
-    let length = s.b.unary(Unary::Sqrt, square);
+    let length = norm(s, &first);
     let weight = s.b.mul(at.weight, length);
     let reciprocal = s.b.reciprocal(det);
     let k: Vec<Vec<ValueId>> =
@@ -347,12 +345,17 @@ pub(crate) fn with_outside(
     PointGeometry { outside: k, extents, ..at }
 }
 
+/// Computes the length of a vector.
+fn norm(s: &mut Lowering<'_>, vector: &[ValueId]) -> ValueId {
+    let square = s.b.mul(vector[0], vector[0]);
+    let square = vector[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
+    s.b.unary(Unary::Sqrt, square)
+}
+
 /// Computes 1 / |∇ξ₀| of the outside, if it is read.
 fn extent_outside(s: &mut Lowering<'_>, first: &[ValueId]) -> Option<ValueId> {
     s.facts.inputs.contains(&Input::Extent(Side::Outside)).then(|| {
-        let square = s.b.mul(first[0], first[0]);
-        let square = first[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
-        let length = s.b.unary(Unary::Sqrt, square);
+        let length = norm(s, first);
         s.b.reciprocal(length)
     })
 }

@@ -32,12 +32,12 @@ pub(crate) fn with_traces<'a>(
     of_traces.components.extend_from_within(..);
     of_traces.aux.extend_from_within(..);
     let own = &mut traces.integrals[integral];
-    *own = of_traces_alone(own, form.fields.len(), form.aux.len());
+    *own = renumbered(own, form.fields.len(), form.aux.len());
     (Cow::Owned(traces), Cow::Owned(of_traces))
 }
 
 /// Renumbers the slots of an integral.
-fn of_traces_alone(integral: &Integral, fields: usize, aux: usize) -> Integral {
+fn renumbered(integral: &Integral, fields: usize, aux: usize) -> Integral {
     let trace = |slot: Slot, count: usize| Slot {
         field: slot.field + if slot.side == Side::Outside { count } else { 0 },
         side: Side::Inside,

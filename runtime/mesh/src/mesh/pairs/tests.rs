@@ -4,7 +4,8 @@ use super::super::refine::forest::Forest;
 use super::super::refine::forest::tests::samples::{Random, grow, meshes};
 use super::super::views::FacetViews;
 use super::super::{Cell, Mesh, generate};
-use super::{FacetConnectivity, FacetPair, FacetSide};
+use super::{CellPair, FacetConnectivity, FacetPair, FacetSide, interior};
+use fem_dsl::point::InteriorFacets;
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Lagrange, tabulate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -97,4 +98,32 @@ fn a_point_is_the_same_from_a_child_and_its_large_neighbour() {
     }
     let counts = |dim: usize| all.get(&dim).map(|(a, b)| (a.len(), b.len()));
     assert_eq!((counts(2), counts(3)), (Some((2, 2)), Some((8, 4))));
+}
+
+#[test]
+fn pairs_lead_from_one_tag_to_another() {
+    let arguments = BTreeMap::from([
+        ("dim".to_owned(), Argument::Number(2.0)),
+        ("cells".to_owned(), Argument::Number(4.0)),
+    ]);
+    let mut mesh = generate::generate("box", &arguments).expect("a box");
+    assert_eq!(mesh.tag_cells("left", |x| x[0] < 0.5), 8);
+    assert_eq!(mesh.tag_cells("right", |x| x[0] > 0.5), 8);
+    let tags = ["left".to_owned(), "right".to_owned()];
+    let cells = |tag: &String| mesh.cells_tagged(tag).expect("cells");
+    for turned in [false, true] {
+        let [from, to] = if turned { [1, 0] } else { [0, 1] }.map(|tag| tags[tag].clone());
+        let facets = InteriorFacets::Between([from.clone(), to.clone()]);
+        let pairs = interior(&mesh, &facets).expect("pairs");
+        assert_eq!(pairs.len(), 4);
+        for CellPair { sides: [inside, outside], seen } in pairs {
+            assert!(cells(&from).contains(&inside.cell) && cells(&to).contains(&outside.cell));
+            let own = places(&mesh, inside, 0, &POINTS);
+            assert_eq!(own, places(&mesh, outside, seen.orientation, &POINTS));
+            assert!(own.iter().all(|x| x[0] == 0.5), "{own:?}");
+        }
+    }
+    let missing = InteriorFacets::Under(vec!["nowhere".to_owned()]);
+    assert!(interior(&mesh, &missing).is_err());
+    assert_eq!(interior(&mesh, &InteriorFacets::All).expect("pairs").len(), 24);
 }

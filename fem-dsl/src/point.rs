@@ -19,6 +19,7 @@
 mod affine;
 mod block;
 mod canonical;
+mod continuous;
 mod count;
 mod embed;
 mod eval;
@@ -41,6 +42,7 @@ mod verify;
 
 pub(crate) use affine::is_affine;
 pub use block::{block, complement};
+pub use continuous::continuous;
 pub use count::{OperationCount, operation_count};
 pub use embed::embed;
 pub use eval::{Batch, eval};

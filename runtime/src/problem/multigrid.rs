@@ -4,6 +4,8 @@
 //! degree k, k/2 (rounded up), …, 1 on the mesh itself, then degree 1 on coarser meshes
 //! ```
 //!
+//! Below a discontinuous field of degree k are the continuous functions of degree k on the same mesh ([`first_continuous`]).
+//!
 //! Each level rediscretises the form with its coefficients, boundary terms and conditions; no matrix products are
 //! formed. Levels compute in single precision. The coarse-grid solver is a sparse factorisation, or smoothed
 //! aggregation for a large matrix ([`coarse_solver`]).
@@ -11,6 +13,7 @@
 mod blocks;
 mod coarse_solver;
 mod coarser_levels;
+mod first_continuous;
 mod kernels;
 pub mod matrices;
 mod redundant_factors;
@@ -37,6 +40,7 @@ use crate::support::progress::doing;
 use crate::support::timers::{seconds_of_kernels, step};
 use coarse_solver::CoarseSolver;
 use coarser_levels::{CoarserLevel, CoarserLevels};
+use first_continuous::FirstContinuous;
 use fem_dsl::point::{Node, PointForm};
 use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
@@ -52,7 +56,7 @@ pub enum MultigridError {
     /// A field of several without levels for its block and without a mass as its Schur complement.
     #[error(
         "multigrid needs a term of each field with itself, or gradients of others that it is tested with: `{field}` has neither, \
-         is not continuous, or has coefficients that follow another field"
+         is discontinuous without terms between its cells, or has coefficients that follow another field"
     )]
     Block {
         /// Name of the field.
@@ -60,14 +64,16 @@ pub enum MultigridError {
     },
     /// A field without a block, for which levels are requested.
     #[error(
-        "no multigrid hierarchy for `{field}`: it has no term with itself, or is not continuous"
+        "no multigrid hierarchy for `{field}`: it has no term with itself, or is discontinuous without terms between its cells"
     )]
     NoBlock {
         /// Name of the field.
         field: String,
     },
-    /// A discontinuous field.
-    #[error("multigrid is for continuous fields")]
+    /// A discontinuous field that has no continuous functions, or whose cells are not coupled.
+    #[error(
+        "multigrid of a discontinuous field needs terms on facets between its cells (`on interior`), and degree 1 or more"
+    )]
     Discontinuous,
     /// Conditions on combinations of degrees of freedom.
     #[error("multigrid does not support constraints between degrees of freedom")]
@@ -140,7 +146,7 @@ impl HierarchyInput<'_> {
             let field = self.form.fields[0].name.clone();
             return Err(MultigridError::Block { field });
         };
-        if !field.space.element().is_continuous() {
+        if !field.space.element().is_continuous() && self.first_continuous_form().is_none() {
             return Err(MultigridError::Discontinuous);
         }
         let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
@@ -189,23 +195,48 @@ impl HierarchyInput<'_> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
+        let (start, before) = (Instant::now(), seconds_of_kernels());
+        let _said = doing("setting up multigrid levels");
+        let own = (self.elements.clone(), Arc::clone(self.on));
+        let finest = self.level(own, operator.table_cache().without_reals())?;
+        let levels = match self.first_continuous()? {
+            None => self.linked(Vec::new(), finest, settings)?,
+            Some(FirstContinuous { form, elements, on }) => {
+                let below = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
+                let next = below.level((elements.clone(), Arc::clone(&on)), TableCache::default())?;
+                let path = Box::new(below.path(&finest, &next)?);
+                let like = finest.operator.zeros();
+                let first = MultigridLevel::new(Box::new(finest.operator), &like, path);
+                below.linked(vec![first], next, settings)?
+            }
+        };
+        // Kernels have a phase of their own.
+        let kernels = seconds_of_kernels() - before;
+        let seconds = (start.elapsed().as_secs_f64() - kernels).max(0.0);
+        Ok(levels.map(|levels| levels.recorded().made_in(seconds)))
+    }
+
+    /// Adds the levels from `made`, of the input's own space, to those above it.
+    fn linked(
+        &self,
+        above: Vec<MultigridLevel>,
+        made: UnlinkedLevel,
+        settings: LevelSettings,
+    ) -> Result<Result<Multigrid, MultigridError>, RunError> {
         rayon::in_place_scope(|scope| {
-            self.link_levels(operator, settings, &CoarserLevels::begin(self, settings, scope))
+            let coarser = CoarserLevels::begin(self, settings, scope);
+            self.link_levels(above, made, settings, &coarser)
         })
     }
 
     /// Builds the operators of the levels and their transfers.
     fn link_levels(
         &self,
-        operator: &Operator,
+        mut levels: Vec<MultigridLevel>,
+        mut made: UnlinkedLevel,
         settings: LevelSettings,
         coarser: &CoarserLevels<'_>,
     ) -> Result<Result<Multigrid, MultigridError>, RunError> {
-        let (start, before) = (Instant::now(), seconds_of_kernels());
-        let _said = doing("setting up multigrid levels");
-        let own = (self.elements.clone(), Arc::clone(self.on));
-        let mut made = self.level(own, operator.table_cache().without_reals())?;
-        let mut levels = Vec::new();
         let mut under = coarser.next(&made)?;
         while let Some(CoarserLevel { elements, on, coarsened }) = under.take() {
             let mut next = self.level((elements, on), TableCache::default())?;
@@ -250,11 +281,7 @@ impl HierarchyInput<'_> {
             },
         };
         let levels = Multigrid::new(levels, bottom, &like, settings.steps);
-        let levels = levels.smoothed_by(settings.smoother);
-        // Kernels have a phase of their own.
-        let kernels = seconds_of_kernels() - before;
-        let seconds = (start.elapsed().as_secs_f64() - kernels).max(0.0);
-        Ok(Ok(levels.recorded().made_in(seconds)))
+        Ok(Ok(levels.smoothed_by(settings.smoother)))
     }
 
     /// Returns the target, device and shared tables of transfer kernels, which run on the cells of `own`.

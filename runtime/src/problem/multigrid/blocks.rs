@@ -11,7 +11,7 @@ use crate::problem::plan::{FieldPreconditioner, LevelSettings};
 use crate::problem::platform::Platform;
 use crate::solve::{Approximation, BlockPreconditioner, FieldBlock, SchurMass};
 use crate::space::discretisation::{Discretisation, Field};
-use fem_dsl::point::{Degree, PointForm, Space, block, complement, eliminated};
+use fem_dsl::point::{Degree, PointForm, Space, block, complement, continuous, eliminated};
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 
@@ -116,11 +116,16 @@ impl HierarchyInput<'_> {
             }
             let name = field.name.clone();
             let asked = self.settings.fields.get(&name);
-            let fits = self.on.fields[number].space.element().is_continuous()
-                && asked != Some(&FieldPreconditioner::Mass);
-            let own = if let Some(mut form) = block(self.form, number).filter(|_| fits) {
+            let is_continuous = self.on.fields[number].space.element().is_continuous();
+            let fits = |form: &PointForm| {
+                asked != Some(&FieldPreconditioner::Mass)
+                    && (is_continuous || continuous(form).is_some())
+            };
+            let own = if let Some(mut form) = block(self.form, number).filter(fits) {
                 // A relative degree lets each level choose its own.
-                form.fields[0].space = Space::H1(Degree::Relative(0));
+                let degree = Degree::Relative(0);
+                form.fields[0].space =
+                    if is_continuous { Space::H1(degree) } else { Space::L2(degree) };
                 BlockForm::Multigrid(form)
             } else if let Some(FieldPreconditioner::Multigrid(_)) = asked {
                 return Err(MultigridError::NoBlock { field: name });

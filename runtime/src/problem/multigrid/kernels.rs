@@ -22,6 +22,13 @@ impl HierarchyInput<'_> {
             return Ok(Vec::new());
         }
         let (mesh, facts) = (&self.on.mesh, facts(self.on));
+        let below = match self.first_continuous_form() {
+            Some((form, k)) => {
+                let elements = elements(&form, mesh.cell(), k, mesh.order(), None)?;
+                Some((form, elements))
+            }
+            None => None,
+        };
         let request = |form: &PointForm, elements, tasks: &[Task]| KernelRequest {
             form: form.clone(),
             elements,
@@ -32,25 +39,36 @@ impl HierarchyInput<'_> {
             target: self.target(),
             device: self.platform.device.clone(),
         };
-        let level = |elements: Elements| request(self.form, elements, &SMOOTHED);
+        let form = below.as_ref().map_or(self.form, |(form, _)| form);
+        let level = |elements: Elements| request(form, elements, &SMOOTHED);
         let transfer = |coarse: &Elements, rule| {
             let (form, elements) = transfer_kernels(coarse.fields[0], coarse.components[0], rule)?;
             Ok::<_, RunError>(request(&form, elements, &TRANSFERS))
         };
+        // On the same mesh.
+        let between = |fine: &Elements, coarse: &Elements| {
+            let mut both = vec![transfer(coarse, rule_of_degrees(fine.fields[0]))?];
+            if !self.is_linear() {
+                both.push(transfer(fine, rule_of_degrees(coarse.fields[0]))?);
+            }
+            Ok::<_, RunError>(both)
+        };
         let mut fine = self.elements.clone();
-        let mut all = vec![level(fine.clone())];
+        let mut all = vec![request(self.form, fine.clone(), &SMOOTHED)];
+        if let Some((_, elements)) = &below {
+            all.push(level(elements.clone()));
+            all.extend(between(&fine, elements)?);
+            fine = elements.clone();
+        }
         while fine.fields[0].degree() > 1 && !settings.is_algebraic {
             let degree = fine.fields[0].degree();
             let Some(lower) = fine.degree.checked_sub(degree - halved(degree)) else { break };
-            let coarse = elements(self.form, mesh.cell(), lower, mesh.order(), None)?;
+            let coarse = elements(form, mesh.cell(), lower, mesh.order(), None)?;
             if coarse.fields[0].degree() >= degree {
                 break;
             }
             all.push(level(coarse.clone()));
-            all.push(transfer(&coarse, rule_of_degrees(fine.fields[0]))?);
-            if !self.is_linear() {
-                all.push(transfer(&fine, rule_of_degrees(coarse.fields[0]))?);
-            }
+            all.extend(between(&fine, &coarse)?);
             fine = coarse;
         }
         let dofs = mesh.n_vertices() * fine.components[0];
@@ -64,7 +82,7 @@ impl HierarchyInput<'_> {
         }
         let target = self.coarse_target(continues || self.is_factorised(dofs, settings));
         let (tasks, deferred) = (product_tasks(&target), DEFERRED.to_vec());
-        all.push(KernelRequest { tasks, deferred, target, ..request(self.form, fine, &[]) });
+        all.push(KernelRequest { tasks, deferred, target, ..request(form, fine, &[]) });
         Ok(all)
     }
 }

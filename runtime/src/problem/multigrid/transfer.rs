@@ -228,13 +228,8 @@ fn only(on: &Discretisation) -> Result<&Field, RunError> {
 /// Returns a form with one field of the given number of components, for transfer kernels.
 fn field_of(components: usize, dim: usize) -> Result<PointForm, RunError> {
     let shape = match components {
-        1 => "scalar",
-        n if n == dim => "vector",
-        n if n == dim * dim => "tensor",
-        n => {
-            let text = format!("no transfer of fields with {n} components in {dim} dimensions");
-            return Err(PlanError::Unsupported(text).into());
-        }
+        1 => "scalar".to_owned(),
+        n => format!("vector({n})"),
     };
     let text = format!("form transfer {{ field u: {shape}; f0[u] = u; }}");
     let (program, _) = compile(&Source::new("transfer", &text));

@@ -143,14 +143,17 @@ fn level(element: Lagrange, components: usize, counts: &EntityCounts) -> Predict
     }
 }
 
-/// Levels with [half](halved) the degree each down to 1, then those of coarser meshes.
+/// Levels of continuous functions with [half](halved) the degree each down to 1, then those of coarser meshes; a
+/// discontinuous field is above them.
 fn levels(element: Lagrange, components: usize, meshes: &[EntityCounts]) -> Vec<PredictedLevel> {
     let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
     let mut levels = Vec::new();
+    if !element.is_continuous() {
+        levels.push(level(element, components, &meshes[0]));
+    }
     let mut degree = element.degree();
     loop {
-        let own = if degree == element.degree() { Some(element) } else { of(degree) };
-        levels.extend(own.map(|own| level(own, components, &meshes[0])));
+        levels.extend(of(degree).map(|own| level(own, components, &meshes[0])));
         if degree <= 1 {
             break;
         }

@@ -1,0 +1,159 @@
+//! A form of discontinuous fields → the form of their continuous functions.
+//!
+//! ```text
+//! L2(k) → H1(k)       u_inside = u_outside = u,   φ_inside = φ_outside = φ
+//! ```
+//!
+//! Rows that cancel vanish, and with them most integrals over facets between cells. With E the embedding of H1(k) in
+//! L2(k) and A the operator of the first form, that of the second is Eᵀ A E.
+
+use super::block::{integral, moved};
+use super::optimise::finished;
+use super::scalars::Scalars;
+use super::verify::expect_point;
+use super::{Coefficient, Degree, Input, Integral, NodeId, Part, PointForm, Side, Slot, Space};
+use std::collections::BTreeMap;
+
+/// Returns the form for continuous functions; `None` if no field in L2 is coupled between cells, or one of them may be
+/// constant in each cell.
+pub fn continuous(form: &PointForm) -> Option<PointForm> {
+    let jumps = |slot: Slot| !form.fields[slot.field].space.is_continuous();
+    let couples = |integral: &Integral| {
+        let mut entries = integral.jacobian.iter();
+        integral.region.is_interior() && entries.any(|own| jumps(own.test) && jumps(own.trial))
+    };
+    if !form.integrals.iter().any(couples) {
+        return None;
+    }
+    let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
+    made.name = format!("{}_continuous", form.name);
+    for field in &mut made.fields {
+        field.space = match field.space {
+            Space::L2(Degree::Fixed(0)) => return None,
+            Space::L2(degree) | Space::H1(degree) => Space::H1(degree),
+        };
+    }
+    made.integrals = form.integrals.iter().filter_map(of_integral).collect();
+    expect_point(&made);
+    Some(made)
+}
+
+/// A row of a test function, or an entry of the Jacobian.
+type Place = (Slot, Option<Slot>);
+
+/// Names the value on both sides by the inside.
+fn one(slot: Slot) -> Slot {
+    match slot.part {
+        Part::Value => Slot { side: Side::Inside, ..slot },
+        Part::Derivative(_) => slot,
+    }
+}
+
+/// Returns the integral for continuous functions, if anything is left of it.
+fn of_integral(from: &Integral) -> Option<Integral> {
+    if !from.region.is_interior() {
+        return Some(from.clone());
+    }
+    let mut scalars = Scalars::default();
+    let rows = from.residual.iter().chain(&from.action).map(|(_, node)| *node);
+    let roots: Vec<NodeId> = rows.chain(from.jacobian.iter().map(|entry| entry.value)).collect();
+    let nodes = moved(&mut scalars, &from.graph, &roots, |scalars, input| {
+        scalars.input(match input {
+            Input::State(slot) => Input::State(one(slot)),
+            Input::Direction(slot) => Input::Direction(one(slot)),
+            other => other,
+        })
+    });
+    let (residual, rest) = nodes.split_at(from.residual.len());
+    let (action, values) = rest.split_at(from.action.len());
+    let mut sums = |entries: Vec<(Place, NodeId)>| {
+        let mut sums: BTreeMap<Place, NodeId> = BTreeMap::new();
+        for ((test, trial), node) in entries {
+            let key = (one(test), trial.map(one));
+            let sum = sums.get(&key).map_or(node, |&sum| scalars.add(sum, node));
+            sums.insert(key, sum);
+        }
+        sums.retain(|_, node| !scalars.is_zero(*node));
+        sums
+    };
+    let of_rows = |rows: &[(Slot, NodeId)], nodes: &[NodeId]| -> Vec<(Place, NodeId)> {
+        rows.iter().zip(nodes).map(|((slot, _), &node)| ((*slot, None), node)).collect()
+    };
+    let entries = from.jacobian.iter().zip(values);
+    let entries = entries.map(|(entry, &node)| ((entry.test, Some(entry.trial)), node));
+    let residual = sums(of_rows(&from.residual, residual));
+    let action = sums(of_rows(&from.action, action));
+    let entries = sums(entries.collect());
+    if residual.is_empty() && entries.is_empty() {
+        return None;
+    }
+    let all = residual.values().chain(action.values()).chain(entries.values());
+    let (graph, nodes) = finished(&scalars, &all.copied().collect::<Vec<_>>());
+    let (own, rest) = nodes.split_at(residual.len());
+    let (actions, values) = rest.split_at(action.len());
+    let rows = |keys: &BTreeMap<Place, NodeId>, nodes: &[NodeId]| {
+        keys.keys().zip(nodes).map(|((slot, _), &node)| (*slot, node)).collect()
+    };
+    let jacobian = entries.keys().zip(values).filter_map(|((test, trial), &value)| {
+        Some(Coefficient { test: *test, trial: (*trial)?, value })
+    });
+    let (residual, action) = (rows(&residual, own), rows(&action, actions));
+    Some(integral(from, graph, residual, action, jacobian.collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::continuous;
+    use crate::point::{PointForm, Space};
+    use crate::program::compile;
+    use crate::source::Source;
+
+    fn form(text: &str) -> PointForm {
+        let (program, found) = compile(&Source::new("test", text));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        program.point_form("f", 2).expect("a form")
+    }
+
+    #[test]
+    fn interior_penalty_becomes_the_laplacian_with_its_boundary_terms() {
+        let sipg = form(
+            "form f { field u: scalar in L2(k); aux kappa: scalar on cells; let q = kappa * grad(u);
+                f0[u] = -1; f1[u] = q;
+                on interior {
+                    let w = outside(kappa) / (inside(kappa) + outside(kappa));
+                    let flux = dot(w * inside(q) + (1 - w) * outside(q), n);
+                    energy = avg(kappa * penalty(u)) * jump(u)^2 - flux * jump(u);
+                }
+                on boundary \"x0\" { energy = kappa * penalty(u) / 2 * u^2 - dot(q, n) * u; } }",
+        );
+        let made = continuous(&sipg).expect("a form");
+        let of = |form: &PointForm| -> Vec<String> {
+            form.integrals.iter().map(|integral| format!("{:?}", integral.region)).collect()
+        };
+        assert_eq!((of(&made).len(), of(&sipg).len()), (2, 3), "{:?}", of(&made));
+        assert!(made.integrals.iter().all(|integral| integral.symmetric && integral.linear));
+        assert!(matches!(made.fields[0].space, Space::H1(_)));
+        assert_eq!(continuous(&made), None);
+    }
+
+    #[test]
+    fn what_does_not_cancel_stays() {
+        // A resistance, and a penalty on kinks.
+        let kinks = form(
+            "form f { field u: scalar in L2(k); f1[u] = grad(u);
+                on interior { energy = jump(u)^2 + dot(jump(grad(u)), n)^2; } }",
+        );
+        let made = continuous(&kinks).expect("a form");
+        let [cells, facets] = &made.integrals[..] else { panic!("two integrals") };
+        assert!(cells.region.is_of_cells() && facets.region.is_interior() && facets.symmetric);
+        // Four derivatives: two axes of two sides.
+        assert_eq!((facets.residual.len(), facets.jacobian.len()), (4, 16));
+        // Nothing between cells, or constants in cells.
+        let alone = form("form f { field u: scalar in L2(k); f0[u] = u; }");
+        assert_eq!(continuous(&alone), None);
+        let constant = form(
+            "form f { field u: scalar in L2(0); f0[u] = u; on interior { energy = jump(u)^2; } }",
+        );
+        assert_eq!(continuous(&constant), None);
+    }
+}

@@ -119,7 +119,7 @@ fn jacobian(
 }
 
 /// Returns a number between 1/4 and 5/4 for an input: two polynomials that differ there are different.
-fn sample(input: Input, seed: u64) -> f64 {
+pub(super) fn sample(input: Input, seed: u64) -> f64 {
     let (kind, slot) = match input {
         Input::State(slot) => (1, Some(slot)),
         Input::Direction(slot) => (2, Some(slot)),

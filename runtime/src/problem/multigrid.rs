@@ -40,8 +40,8 @@ use crate::support::progress::doing;
 use crate::support::timers::{seconds_of_kernels, step};
 use coarse_solver::CoarseSolver;
 use coarser_levels::{CoarserLevel, CoarserLevels};
-use first_continuous::FirstContinuous;
 use fem_dsl::point::{Node, PointForm};
+use first_continuous::FirstContinuous;
 use kernels_gen::generate::exceeds_single;
 use kernels_gen::plan::{Elements, Task};
 pub(super) use redundant_factors::RedundantFactors;
@@ -203,7 +203,8 @@ impl HierarchyInput<'_> {
             None => self.linked(Vec::new(), finest, settings)?,
             Some(FirstContinuous { form, elements, on }) => {
                 let below = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
-                let next = below.level((elements.clone(), Arc::clone(&on)), TableCache::default())?;
+                let next =
+                    below.level((elements.clone(), Arc::clone(&on)), TableCache::default())?;
                 let path = Box::new(below.path(&finest, &next)?);
                 let like = finest.operator.zeros();
                 let first = MultigridLevel::new(Box::new(finest.operator), &like, path);

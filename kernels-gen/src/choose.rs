@@ -18,7 +18,7 @@ use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
 };
 use crate::strategy::check;
-use fem_dsl::point::{PointForm, Slot};
+use fem_dsl::point::{InteriorFacets, PointForm, Region, Side, Slot};
 
 /// Properties of a mesh that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -233,11 +233,24 @@ fn over_facets(
             let geometry = Geometry::Nodes(facts.order);
             if wanted {
                 let hanging = facts.hanging;
-                plans.push(Plan { integral: number, indices, geometry, hanging, ..base(task) });
+                let plan = Plan { integral: number, indices, geometry, hanging, ..base(task) };
+                let larger = larger(&integral.region).iter().filter(|_| hanging);
+                plans.extend(larger.map(|&side| Plan { larger: Some(side), ..plan.clone() }));
+                plans.push(plan);
             }
         }
     }
     plans
+}
+
+/// Returns the sides on which a cell may be larger than the other one. The smaller one is the inside, unless the region
+/// names the sides.
+fn larger(region: &Region) -> &'static [Side] {
+    match region {
+        Region::Interior(InteriorFacets::Between(_)) => &Side::ALL,
+        Region::Interior(_) => &[Side::Outside],
+        Region::Cells | Region::CellsUnder(_) | Region::Facets(_) => &[],
+    }
 }
 
 fn reads_geometry(plan: &Plan) -> bool {

@@ -11,7 +11,7 @@ pub(crate) mod traces;
 use crate::abi::Indices;
 use crate::element::{Cell, ElementError, Lagrange, Rule};
 use crate::kir::Precision;
-use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Slot, Space};
+use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Side, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
 use support::has_kernel;
@@ -459,6 +459,8 @@ pub struct Plan {
     /// True if cells have hanging nodes ([`crate::abi::hanging`]): values read from their parents are interpolated, and
     /// results are transformed by the transpose.
     pub hanging: bool,
+    /// The larger of two cells at a facet, of which the facet is a half along each of its axes.
+    pub larger: Option<Side>,
     /// True if threads with a cell each add to both ends of an edge at once, since the next thread's cell may continue
     /// there. Applies to atomic additions on tensor cells.
     pub edges: bool,
@@ -500,6 +502,7 @@ impl Plan {
             scatter: Scatter::Atomic,
             slots: Vec::new(),
             hanging: false,
+            larger: None,
             edges: false,
             linearisation: Linearisation::Recompute,
             even_odd: EvenOdd::Always,
@@ -515,7 +518,7 @@ impl Plan {
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };
-        has_kernel(self, integral)?;
+        has_kernel(self, form, integral)?;
         if !integral.region.is_of_cells() {
             self.check_facets(form, integral)?;
         }

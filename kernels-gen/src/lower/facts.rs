@@ -302,9 +302,14 @@ impl<'a> KernelFacts<'a> {
         self.rule().into_iter().map(|(point, _)| point).collect()
     }
 
-    /// Returns the quadrature weights.
+    /// Returns the quadrature weights, relative to the map of the inside.
     pub(crate) fn rule_weights(&self) -> Vec<f64> {
-        self.rule().into_iter().map(|(_, weight)| weight).collect()
+        // A facet that is part of the inside's is half as long in each direction.
+        let scale = match self.plan.larger {
+            Some(Side::Inside) => 0.5_f64.powi(self.form.dim as i32 - 1),
+            Some(Side::Outside) | None => 1.0,
+        };
+        self.rule().into_iter().map(|(_, weight)| scale * weight).collect()
     }
 
     /// Returns the number of quadrature points.

@@ -268,7 +268,14 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
     let region = match (region.is_of_cells(), plan.integral) {
         (true, 0) => String::new(),
         (true, number) => format!("_cells{number}"),
-        (false, number) if region.is_interior() => format!("_pairs{number}"),
+        (false, number) if region.is_interior() => {
+            let larger = match plan.larger {
+                None => "",
+                Some(Side::Inside) => "_larger_inside",
+                Some(Side::Outside) => "_larger_outside",
+            };
+            format!("_pairs{number}{larger}")
+        }
         (false, number) => format!("_facets{number}"),
     };
     let hanging = if plan.hanging { "_hanging" } else { "" };

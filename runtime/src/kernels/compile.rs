@@ -237,10 +237,11 @@ fn purposes(
 ) -> Vec<CellKernel> {
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
-        class: match form.integrals[plan.integral].region.is_of_cells() {
-            false => CellClass::Facets(plan.integral),
-            true if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
-            true => CellClass::Cells(CellSubset::Regular, plan.integral),
+        class: match (form.integrals[plan.integral].region.is_of_cells(), plan.larger) {
+            (false, None) => CellClass::Facets(plan.integral),
+            (false, Some(larger)) => CellClass::HangingFacets(larger, plan.integral),
+            (true, _) if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
+            (true, _) => CellClass::Cells(CellSubset::Regular, plan.integral),
         },
         name: abi.name.clone(),
         geometry: plan.geometry,

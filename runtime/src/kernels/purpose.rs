@@ -1,5 +1,6 @@
 //! Purpose of a kernel: its task, and the cells or facets that it processes.
 
+use fem_dsl::point::Side;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::{Geometry, Target, Task};
 
@@ -8,8 +9,10 @@ use kernels_gen::plan::{Geometry, Target, Task};
 pub enum CellClass {
     /// Cells of an integral of the form.
     Cells(CellSubset, usize),
-    /// Facets of an integral of the form, for all cells.
+    /// Facets of an integral of the form, for all cells; of those between two cells the ones that both have whole.
     Facets(usize),
+    /// Facets of an integral between two cells, of which the one on a side is larger.
+    HangingFacets(Side, usize),
 }
 
 /// Subset of the cells of an integral.
@@ -24,13 +27,23 @@ pub enum CellSubset {
 impl CellClass {
     /// Returns whether the class is one of facets.
     pub fn is_of_facets(self) -> bool {
-        matches!(self, Self::Facets(_))
+        matches!(self, Self::Facets(_) | Self::HangingFacets(..))
+    }
+
+    /// Returns the larger side of its pairs of cells.
+    pub(crate) fn larger(self) -> Option<Side> {
+        match self {
+            Self::HangingFacets(side, _) => Some(side),
+            Self::Cells(..) | Self::Facets(_) => None,
+        }
     }
 
     /// Returns the index of the integral.
     pub fn integral(self) -> usize {
         match self {
-            Self::Cells(_, integral) | Self::Facets(integral) => integral,
+            Self::Cells(_, integral)
+            | Self::Facets(integral)
+            | Self::HangingFacets(_, integral) => integral,
         }
     }
 }

@@ -9,6 +9,7 @@ use super::table_cache::TableCache;
 use super::tables::TableKind;
 use super::{BuildError, CellClass, CellKernel, CellSubset};
 use crate::algebra::vector::{Precision, Vector};
+use crate::mesh::pairs::CellPair;
 use crate::mesh::partition::Partition;
 use crate::solve::OperatorError;
 use crate::space::discretisation::Discretisation;
@@ -120,10 +121,12 @@ pub(super) fn in_chunks(
 ) -> Result<Batches, BuildError> {
     let keep = kept(on, class);
     Ok(match class {
-        CellClass::Facets(integral) => match on.pairs_of(integral) {
-            Some(pairs) => Batches::of_pairs(partition, lanes, pairs),
-            None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
-        },
+        CellClass::Facets(integral) | CellClass::HangingFacets(_, integral) => {
+            match pairs_of(on, class) {
+                Some(pairs) => Batches::of_pairs(partition, lanes, &pairs),
+                None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
+            }
+        }
         CellClass::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
         CellClass::Cells(..) => {
             let fields = on.fields.iter().map(|field| &*field.space);
@@ -133,11 +136,17 @@ pub(super) fn in_chunks(
     })
 }
 
+/// Returns the pairs of cells of a class; `None` if it has single cells.
+pub(super) fn pairs_of(on: &Discretisation, class: CellClass) -> Option<Vec<&CellPair>> {
+    let pairs = on.pairs_of(class.integral()).filter(|_| class.is_of_facets())?;
+    Some(pairs.iter().filter(|pair| pair.larger == class.larger()).collect())
+}
+
 /// Returns the predicate of the cells of a class.
 pub(super) fn kept(on: &Discretisation, class: CellClass) -> impl Fn(usize) -> bool + use<'_> {
     let (part, region) = match class {
         CellClass::Cells(part, integral) => (Some(part), on.cells_of(integral)),
-        CellClass::Facets(_) => (None, None),
+        CellClass::Facets(_) | CellClass::HangingFacets(..) => (None, None),
     };
     let inside = region.map(|cells| {
         let mut inside = vec![false; on.mesh.n_cells()];
@@ -253,7 +262,7 @@ impl<'a> KernelPass<'a> {
     fn takes(self, work: &AssignedKernel) -> bool {
         self.parts.is_none_or(|parts| match work.kernel.class {
             CellClass::Cells(part, _) => parts.contains(&part),
-            CellClass::Facets(_) => false,
+            CellClass::Facets(_) | CellClass::HangingFacets(..) => false,
         })
     }
 

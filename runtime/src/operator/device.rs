@@ -14,6 +14,7 @@ mod owners;
 
 use super::blocks::{
     ArgumentValue, AssignedKernel, CellBlock, KernelBlocks, KernelPass, KernelRun, in_chunks, kept,
+    pairs_of,
 };
 use super::constraints::{ConstrainedRows, DeviceConstraints, VectorConstraints};
 use super::engine::Engine;
@@ -281,12 +282,10 @@ impl Engine for DeviceEngine {
         (class, lanes, slots): (CellClass, usize, &[Slots]),
     ) -> Result<Batches, BuildError> {
         let keep = kept(on, class);
-        if let CellClass::Facets(integral) = class
-            && let Some(pairs) = on.pairs_of(integral)
-        {
+        if let Some(pairs) = pairs_of(on, class) {
             return Ok(match self.coloured {
-                true => Batches::pairs_coloured(&on.mesh, lanes, pairs),
-                false => Batches::pairs_once(lanes, pairs),
+                true => Batches::pairs_coloured(&on.mesh, lanes, &pairs),
+                false => Batches::pairs_once(lanes, &pairs),
             });
         }
         Ok(match (class, self.coloured) {

@@ -95,8 +95,8 @@ impl KernelBlocks {
         }
         let batches = in_step("batches", || engine.batches(&self.on, (class, abi.lanes, slots)))?;
         let cells = match class {
-            CellClass::Facets(_) => 0,
-            _ => batches.active().iter().map(|&active| active as usize).sum(),
+            CellClass::Facets(_) | CellClass::HangingFacets(..) => 0,
+            CellClass::Cells(..) => batches.active().iter().map(|&active| active as usize).sum(),
         };
         let (rack, batches) = self.table_cache.rack(batches, slots);
         let slots = slots.to_vec();

@@ -8,8 +8,8 @@
 //! ```
 //!
 //! with the values B and the derivatives D of the nodes of a line at the points; the transpose maps tested values back
-//! to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. Simplices use the
-//! dense tables of `simplex`.
+//! to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. In the larger of two
+//! cells the points of a line are its lower half. Simplices use the dense tables of `simplex`.
 
 use super::column::Column;
 use crate::element::{Lagrange, LinePoints, LineTable};
@@ -27,13 +27,15 @@ use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
 use crate::lower::stored::TestFactors;
 use crate::plan::{Scatter, Task};
-use fem_dsl::point::Part;
+use fem_dsl::point::{Part, Side};
 use std::ops::Range;
 
 /// Tables of the nodes of a line, at the points of a line and at its beginning.
 struct Line {
     n: usize,
     nodes: LinePoints,
+    /// True of the larger cell of a pair.
+    is_larger: bool,
     /// B and D: q × n.
     values: Matrix,
     derivatives: Matrix,
@@ -44,12 +46,20 @@ struct Line {
 }
 
 impl Line {
-    fn new(points: LinePoints, element: Lagrange) -> Self {
+    fn new(points: LinePoints, element: Lagrange, is_larger: bool) -> Self {
         let (nodes, n) = (nodes_of(element), element.degree() + 1);
-        let (table, start) = (LineTable::new(nodes, points), LineTable::at(nodes, &[0.0]));
+        let table = match is_larger {
+            false => LineTable::new(nodes, points),
+            true => {
+                let half: Vec<f64> = points.points().iter().map(|x| x / 2.0).collect();
+                LineTable::at(nodes, &half)
+            }
+        };
+        let start = LineTable::at(nodes, &[0.0]);
         Self {
             n,
             nodes,
+            is_larger,
             values: Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i)),
             derivatives: Matrix::from_fn(table.points, table.nodes, |q, i| table.derivative(q, i)),
             ends: start.values,
@@ -92,7 +102,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let facet = Facet::new(s);
     let mut traces = Vec::new();
     for quantity in &s.facts.quantities {
-        let line = Line::new(facet.points, quantity.element);
+        let line = facet.line(s, quantity.element, s.facts.side_of(quantity.source));
         let (nodal, first) =
             (NodalLocation::of(s, quantity), facet.first(s, &line, quantity.source));
         s.b.comment(&format!("gather {}", quantity.name));
@@ -128,8 +138,10 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let facet = Facet::new(s);
     let quantity = s.facts.quantities[0].clone();
-    let line = || Line::new(facet.points, quantity.element);
-    let (nodes, mark) = (line().n * facet.plane(&line()), s.b.mark());
+    let side = s.facts.side_of(quantity.source);
+    let line = |s: &Lowering<'_>| facet.line(s, quantity.element, side);
+    let own = line(s);
+    let (nodes, mark) = (own.n * facet.plane(&own), s.b.mark());
     let unit = s.b.local("unit", nodes);
     repeat(s, "column", nodes, false, |s, j| {
         s.b.release(mark + 1);
@@ -137,7 +149,7 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
         let one = s.b.constant(1.0);
         s.b.store(unit, j.clone(), one);
         let trace =
-            facet.gather(s, &quantity, line(), &mut |b, node, _| b.load(unit, node.clone()));
+            facet.gather(s, &quantity, line(s), &mut |b, node, _| b.load(unit, node.clone()));
         let inputs = [facet.interpolate(s, 0, trace)];
         let outcomes = facet.outcomes(s);
         facet.each_point(s, &inputs, &outcomes);
@@ -161,6 +173,11 @@ impl Facet {
     fn new(s: &Lowering<'_>) -> Self {
         let points = s.facts.elements.rule.line().expect("a tensor cell should have a tensor rule");
         Self { dim: s.facts.form.dim, points, q: points.count() }
+    }
+
+    /// Returns the tables of an element in the cell on a side.
+    fn line(&self, s: &Lowering<'_>, element: Lagrange, side: Side) -> Line {
+        Line::new(self.points, element, s.facts.plan.larger == Some(side))
     }
 
     /// Returns the first node of the batch among those of all.
@@ -327,7 +344,8 @@ impl Facet {
     }
 
     fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
-        let line = Line::new(self.points, s.facts.elements.fields[field]);
+        let side = s.facts.side_of(QuantitySource::Direction(field));
+        let line = self.line(s, s.facts.elements.fields[field], side);
         let (components, nodes) = (rows.len(), line.n * self.plane(&line));
         let mut parts = FacetValues { value: None, gradient: Vec::new() };
         if s.facts.plan.task == Task::Diagonal {
@@ -419,9 +437,10 @@ impl Facet {
             let entries = rows.flat_map(|q| (0..matrix.columns).map(move |i| matrix.at(q, i)));
             Entries::Real(entries.collect())
         };
+        let half = if line.is_larger { "half_" } else { "" };
         [
-            s.b.table(&format!("line{degree}_values"), flat(&line.values)),
-            s.b.table(&format!("line{degree}_slopes"), flat(&line.derivatives)),
+            s.b.table(&format!("{half}line{degree}_values"), flat(&line.values)),
+            s.b.table(&format!("{half}line{degree}_slopes"), flat(&line.derivatives)),
         ]
     }
 

@@ -141,7 +141,7 @@ pub enum MeshError {
     /// An integral between cells that kernels do not compute yet.
     #[error(
         "an integral between cells (`on interior`) is not computed yet where {what}\n\
-         help: take one process and a mesh without hanging nodes"
+         help: take one process"
     )]
     Between {
         /// The reason.

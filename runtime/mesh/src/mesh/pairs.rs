@@ -12,7 +12,7 @@ mod tests;
 
 use super::views::FacetViews;
 use super::{Facet, Mesh, MeshError, Topology};
-use fem_dsl::point::InteriorFacets;
+use fem_dsl::point::{InteriorFacets, Side};
 use kernels_gen::abi::hanging::{others, parts};
 use std::collections::BTreeSet;
 
@@ -35,39 +35,41 @@ pub struct FacetPair {
     pub child: Option<u8>,
 }
 
-/// The second cell of a pair, in the facet coordinates of the first one, which is rotated so that the facet is ξ₀ = 0.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct SeenSide {
-    /// Orientation of the second one, rotated likewise: [`kernels_gen::element::Cell::oriented`].
-    pub orientation: u8,
-    /// The half of its facet, along the axes of the first one (bits); `None` if it is the whole one.
-    pub half: Option<u8>,
-}
-
 /// Two cells at a facet, of which the first one is the inside: the facet's normal points to the other one, the outside.
+///
+/// Both are rotated so that the facet is ξ₀ = 0, and oriented so that they have the same facet coordinates. Where one is
+/// larger, the facet is the smaller one's, whose points (ξ₁, ξ₂) are (ξ₁, ξ₂) / 2 in the larger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellPair {
-    /// Inside and outside; a child is the inside.
+    /// Inside and outside; the smaller one is the inside, unless an integral names the sides.
     pub sides: [FacetSide; 2],
-    /// The outside, seen from the inside.
-    pub seen: SeenSide,
+    /// Orientations of both: [`kernels_gen::element::Cell::oriented`].
+    pub orientations: [u8; 2],
+    /// The larger one, of which the facet is a part.
+    pub larger: Option<Side>,
+}
+
+impl CellPair {
+    /// Returns the pair with the sides exchanged.
+    fn exchanged(self) -> Self {
+        let ([a, b], [o, p]) = (self.sides, self.orientations);
+        let larger = self.larger.map(Side::other);
+        Self { sides: [b, a], orientations: [p, o], larger }
+    }
 }
 
 /// Returns the pairs of cells at the facets of a mesh, in the order of their insides. On a subdomain, facets shared
 /// with other processes are absent.
 pub fn cell_pairs(mesh: &Mesh) -> Vec<CellPair> {
-    selected(mesh, |pair| Some(*pair))
+    selected(mesh, Some)
 }
 
 /// Returns the pairs of cells of an integral over facets between cells.
 ///
 /// # Errors
 ///
-/// A mesh without one of the tags; one with hanging nodes, or a part of one.
+/// A mesh without one of the tags; a part of a mesh.
 pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, MeshError> {
-    if mesh.hanging().is_some() {
-        return Err(MeshError::Between { what: "cells of different size meet" });
-    }
     if mesh.cut().is_some() {
         return Err(MeshError::Between { what: "cells are divided among processes" });
     }
@@ -77,7 +79,7 @@ pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, M
             let tagged: BTreeSet<Facet> = mesh.facets_under(tags)?.into_iter().collect();
             let is_tagged =
                 |&FacetSide { cell, local }: &FacetSide| tagged.contains(&Facet { cell, local });
-            Ok(selected(mesh, |pair| pair.sides.iter().any(is_tagged).then_some(*pair)))
+            Ok(selected(mesh, |pair| pair.sides.iter().any(is_tagged).then_some(pair)))
         }
         InteriorFacets::Between(tags) => {
             let [from, to] = [&tags[0], &tags[1]].map(|tag| mesh.cells_under([tag]));
@@ -87,20 +89,18 @@ pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, M
                     && to.binary_search(&sides[1].cell).is_ok()
             };
             Ok(selected(mesh, |pair| {
-                let [first, second] = pair.sides;
-                let turned = FacetPair { sides: [second, first], ..*pair };
-                [*pair, turned].into_iter().find(|pair| is_between(pair.sides))
+                [pair, pair.exchanged()].into_iter().find(|pair| is_between(pair.sides))
             }))
         }
     }
 }
 
 /// Returns the pairs that `select` keeps, with the inside first, in the order of their insides.
-fn selected(mesh: &Mesh, select: impl Fn(&FacetPair) -> Option<FacetPair>) -> Vec<CellPair> {
+fn selected(mesh: &Mesh, select: impl Fn(CellPair) -> Option<CellPair>) -> Vec<CellPair> {
     let views = FacetViews::new(mesh.cell());
     let all = FacetConnectivity::new(mesh, &views);
-    let pair = |pair: FacetPair| CellPair { sides: pair.sides, seen: all.seen(&views, &pair) };
-    let mut pairs: Vec<CellPair> = all.pairs.iter().filter_map(select).map(pair).collect();
+    let pairs = all.pairs.iter().filter_map(|pair| select(all.oriented(&views, pair)));
+    let mut pairs: Vec<CellPair> = pairs.collect();
     pairs.sort_by_key(|pair| (pair.sides[0].cell, pair.sides[0].local));
     pairs
 }
@@ -137,14 +137,18 @@ impl FacetConnectivity {
         self.views[cell * self.locals + local]
     }
 
-    /// Returns how the second cell of a pair is seen from the first.
-    pub fn seen(&self, views: &FacetViews, pair: &FacetPair) -> SeenSide {
+    /// Orients both cells of a pair, the first of which is the inside.
+    pub fn oriented(&self, views: &FacetViews, pair: &FacetPair) -> CellPair {
         let [first, second] = pair.sides.map(|FacetSide { cell, local }| {
             let local = usize::from(local);
             (local, self.view(cell as usize, local))
         });
-        let half = pair.child.map(|child| views.half(first.1, child));
-        SeenSide { orientation: views.between(first, second), half }
+        let orientation = views.between(first, second);
+        let orientations = match pair.child {
+            None => [0, orientation],
+            Some(child) => views.lowest_half(views.half(first.1, child), orientation),
+        };
+        CellPair { sides: pair.sides, orientations, larger: pair.child.map(|_| Side::Outside) }
     }
 
     /// Finds all facets of a mesh.

@@ -102,6 +102,23 @@ impl FacetViews {
         (0..1 << (self.cell.dim() - 1)).find(own).expect("a half should be one in each view")
     }
 
+    /// Orients two rotated tensor cells, of which the second has the facet coordinates of the first in `orientation`, so
+    /// that the facet of the first is the lowest part of the second's; it is the half `bits` of it, along the axes of the
+    /// first.
+    pub fn lowest_half(self, bits: u8, orientation: u8) -> [u8; 2] {
+        // A flip exchanges the halves along an axis, in both cells.
+        let flip = |at: [f64; 2]| {
+            [0, 1].map(|axis| if bits >> axis & 1 == 1 { 1.0 - at[axis] } else { at[axis] })
+        };
+        let at = |place: [f64; 2]| {
+            let mut all = 0..self.cell.facet_orientations() as u8;
+            let is_it = |&o: &u8| self.cell.oriented(o, self.sample()) == place;
+            all.find(is_it).expect("a flip should be among the orientations")
+        };
+        let flipped = flip(self.sample());
+        [at(flipped), at(self.cell.oriented(orientation, flipped))]
+    }
+
     /// Returns a point of a facet that no orientation leaves where it is.
     fn sample(self) -> [f64; 2] {
         if self.cell.dim() == 3 { [0.25, 0.125] } else { [0.25, 0.0] }

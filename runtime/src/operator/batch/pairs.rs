@@ -19,7 +19,7 @@ const WRITES: [u32; 3] = [3, 1, 2];
 impl Batches {
     /// Creates batches of pairs; the cells are rotated so that the facet is ξ₀ = 0, and the outside's facet has the
     /// coordinates of the inside's.
-    pub fn of_pairs(partition: &Partition, lanes: usize, pairs: &[CellPair]) -> Self {
+    pub fn of_pairs(partition: &Partition, lanes: usize, pairs: &[&CellPair]) -> Self {
         let parts = partition.parts();
         let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.end).max().unwrap_or(0);
         let mut part_of = vec![0; n_cells];
@@ -28,7 +28,7 @@ impl Batches {
         }
         // Pairs of each part, by the sides that it writes.
         let mut own: Vec<[Vec<&CellPair>; 3]> = vec![Default::default(); parts.len()];
-        for pair in pairs {
+        for &pair in pairs {
             match pair.sides.map(|side| part_of[side.cell as usize]) {
                 [inside, outside] if inside == outside => own[inside][0].push(pair),
                 [inside, outside] => {
@@ -44,18 +44,17 @@ impl Batches {
     }
 
     /// Creates one part with batches of all pairs, which write both cells.
-    pub fn pairs_once(lanes: usize, pairs: &[CellPair]) -> Self {
-        let pairs: Vec<&CellPair> = pairs.iter().collect();
-        Self::of_groups(lanes, [[(&pairs[..], WRITES[0])]].into_iter())
+    pub fn pairs_once(lanes: usize, pairs: &[&CellPair]) -> Self {
+        Self::of_groups(lanes, [[(pairs, WRITES[0])]].into_iter())
     }
 
     /// Creates parts without shared degrees of freedom between their pairs, whose batches write both cells.
-    pub fn pairs_coloured(mesh: &Mesh, lanes: usize, pairs: &[CellPair]) -> Self {
+    pub fn pairs_coloured(mesh: &Mesh, lanes: usize, pairs: &[&CellPair]) -> Self {
         let connectivity = mesh.connectivity();
         // The last colour with a cell at the vertex.
         let mut last = vec![u32::MAX; connectivity.n_vertices()];
         let (mut left, mut colours): (Vec<&CellPair>, Vec<Vec<&CellPair>>) =
-            (pairs.iter().collect(), Vec::new());
+            (pairs.to_vec(), Vec::new());
         while !left.is_empty() {
             let (colour, mut chosen) = (colours.len() as u32, Vec::new());
             left.retain(|pair| {
@@ -83,8 +82,8 @@ impl Batches {
             let start = all.len();
             for (group, writes) in groups {
                 for pair in group {
-                    all.push(pair, 0, 0);
-                    outside.push(pair, 1, pair.seen.orientation);
+                    all.push(pair, 0);
+                    outside.push(pair, 1);
                 }
                 all.end_chunk();
                 outside.end_chunk();
@@ -98,10 +97,10 @@ impl Batches {
     }
 
     /// Appends a cell of a pair.
-    fn push(&mut self, pair: &CellPair, side: usize, orientation: u8) {
+    fn push(&mut self, pair: &CellPair, side: usize) {
         self.cells.push(pair.sides[side].cell);
         self.locals.push(pair.sides[side].local);
-        self.orientations.push(orientation);
+        self.orientations.push(pair.orientations[side]);
         if self.open() == self.lanes {
             self.end_chunk();
         }
@@ -173,7 +172,8 @@ mod tests {
             for chunk in [8, 1 << 20] {
                 let partition = Partition::with_chunk_cells(&mesh, chunk);
                 let space = Space::new(&mesh, &partition, element, 1).expect("a space");
-                let batches = Batches::of_pairs(&partition, 4, &pairs);
+                let all: Vec<&CellPair> = pairs.iter().collect();
+                let batches = Batches::of_pairs(&partition, 4, &all);
                 let outside = batches.outside().expect("pairs");
                 let nodes = [&batches, outside].map(|side| side.nodes(&space));
                 let mut written = BTreeMap::<(u32, u8), usize>::new();

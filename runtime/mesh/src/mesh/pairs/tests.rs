@@ -4,8 +4,8 @@ use super::super::refine::forest::Forest;
 use super::super::refine::forest::tests::samples::{Random, grow, meshes};
 use super::super::views::FacetViews;
 use super::super::{Cell, Mesh, generate};
-use super::{CellPair, FacetConnectivity, FacetPair, FacetSide, interior};
-use fem_dsl::point::InteriorFacets;
+use super::{CellPair, FacetConnectivity, FacetSide, interior};
+use fem_dsl::point::{InteriorFacets, Side};
 use fem_dsl::problem::Argument;
 use kernels_gen::element::{Lagrange, tabulate};
 use std::collections::{BTreeMap, BTreeSet};
@@ -38,22 +38,24 @@ fn compare(mesh: &Mesh, name: &str) -> (BTreeSet<u8>, BTreeSet<u8>) {
     let faces = FacetConnectivity::new(mesh, &views);
     let (mut orientations, mut halves) = (BTreeSet::new(), BTreeSet::new());
     for pair in &faces.pairs {
-        let (FacetPair { sides, .. }, seen) = (pair, faces.seen(&views, pair));
-        orientations.insert(seen.orientation);
-        halves.extend(seen.half);
-        let half = |point: [f64; 2]| match seen.half {
-            Some(bits) => [0, 1].map(|a| (point[a] + f64::from(bits >> a & 1)) / 2.0),
-            None => point,
-        };
-        let own = places(mesh, sides[0], 0, &POINTS);
-        let other = places(mesh, sides[1], seen.orientation, &POINTS.map(half));
+        let CellPair { sides, orientations: [inside, outside], larger } =
+            faces.oriented(&views, pair);
+        assert!(larger.is_none_or(|side| side == Side::Outside));
+        orientations.insert(outside);
+        if larger.is_some() {
+            // One orientation of the inside for each half.
+            halves.insert(inside);
+        }
+        let half = |point: [f64; 2]| if larger.is_some() { point.map(|x| x / 2.0) } else { point };
+        let own = places(mesh, sides[0], inside, &POINTS);
+        let other = places(mesh, sides[1], outside, &POINTS.map(half));
         // Sides of a periodic mesh are a translation apart.
         let apart = [0, 1, 2].map(|c| own[0][c] - other[0][c]);
         let size = mesh.points().iter().flatten().fold(1.0_f64, |size, x| size.max(x.abs()));
         for (own, other) in own.iter().zip(&other) {
             for c in 0..3 {
                 let error = (own[c] - other[c] - apart[c]).abs();
-                assert!(error <= 1e-13 * size, "{name}: {pair:?} {seen:?} {error}");
+                assert!(error <= 1e-13 * size, "{name}: {pair:?} {error}");
             }
         }
         let periodic = apart.iter().any(|x| x.abs() > 1e-12 * size);
@@ -116,10 +118,11 @@ fn pairs_lead_from_one_tag_to_another() {
         let facets = InteriorFacets::Between([from.clone(), to.clone()]);
         let pairs = interior(&mesh, &facets).expect("pairs");
         assert_eq!(pairs.len(), 4);
-        for CellPair { sides: [inside, outside], seen } in pairs {
+        for CellPair { sides: [inside, outside], orientations, larger } in pairs {
+            assert_eq!(larger, None);
             assert!(cells(&from).contains(&inside.cell) && cells(&to).contains(&outside.cell));
-            let own = places(&mesh, inside, 0, &POINTS);
-            assert_eq!(own, places(&mesh, outside, seen.orientation, &POINTS));
+            let own = places(&mesh, inside, orientations[0], &POINTS);
+            assert_eq!(own, places(&mesh, outside, orientations[1], &POINTS));
             assert!(own.iter().all(|x| x[0] == 0.5), "{own:?}");
         }
     }

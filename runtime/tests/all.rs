@@ -29,6 +29,7 @@ mod multigrid;
 mod names;
 mod output_vtu;
 mod owner_sums;
+mod pairs;
 mod parts;
 mod random_forms;
 mod soundness;

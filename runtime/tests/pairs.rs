@@ -1,0 +1,149 @@
+//! Integrals over facets between cells of different size: what leaves one enters the other, linear functions are
+//! solutions, and the larger cell may be on either side.
+
+use super::devices;
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::problem::Argument;
+use fem_dsl::program::compile;
+use fem_dsl::source::Source;
+use runtime::device::Device;
+use runtime::estimate::adapt::AdaptiveMesh;
+use runtime::kernels::compile::{Execution, Target};
+use runtime::mesh::Mesh;
+use runtime::mesh::generate::generate;
+use runtime::problem::{Platform, Solution, run};
+use runtime::solve::Continue;
+use std::sync::Arc;
+
+/// Refines cells near a corner, so that nodes hang.
+fn adapted(mesh: Mesh) -> Mesh {
+    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
+    for _ in 0..2 {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let near = |cell: usize| {
+            let corner = mesh.points()[mesh.vertices(cell)[0] as usize];
+            corner.iter().map(|x| x * x).sum::<f64>() < 0.2
+        };
+        let marked: Vec<bool> = (0..mesh.n_cells()).map(near).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive.mesh().expect("a mesh")
+}
+
+/// Solves a problem of a form on a deformed box, refined in a corner.
+fn solved(form: &str, dim: usize, problem: &str, device: Option<&Arc<dyn Device>>) -> Solution {
+    let text =
+        format!("form f {{ {form} }} problem p solves f {{ mesh = \"box.msh\"; {problem} }}");
+    let (program, found) = compile(&Source::new("test", &text));
+    let program = program.unwrap_or_else(|| panic!("{found:?}\n{text}"));
+    let box_of = [("dim", dim as f64), ("cells", 2.0), ("deform", 0.1)];
+    let arguments = box_of.map(|(name, value)| (name.to_owned(), Argument::Number(value)));
+    let mut mesh = adapted(generate("box", &arguments.into()).expect("a mesh"));
+    mesh.tag_cells("left", |x| x[0] < 0.5);
+    mesh.tag_cells("right", |x| x[0] > 0.5);
+    assert!(mesh.hanging().is_some());
+    let problem = program.problem("p", mesh.dim(), &Overrides::default());
+    let problem = problem.unwrap_or_else(|found| panic!("{found:?}\n{text}"));
+    let target = Target { execution: Execution::Interpreted, ..Target::native() };
+    let platform = Platform::new(target, device.cloned());
+    run(&problem, mesh, &platform, &mut |_| Continue::Yes)
+        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// The boundary of a box.
+fn sides(dim: usize) -> String {
+    let all = ["x0", "x1", "y0", "y1", "z0", "z1"];
+    let all: Vec<String> = all[..2 * dim].iter().map(|side| format!("\"{side}\"")).collect();
+    all.join(", ")
+}
+
+/// Interior penalty with `exact` on the boundary.
+fn interior_penalty(dim: usize, exact: &str) -> String {
+    format!(
+        "field u: scalar in L2(k); f1[u] = grad(u); \
+         on interior {{ energy = avg(penalty(u)) * jump(u)^2 - dot(avg(grad(u)), n) * jump(u); }} \
+         on boundary {} {{ let g = {exact}; energy = penalty(u) * (u - g)^2 - dot(grad(u), n) * (u - g); }}",
+        sides(dim)
+    )
+}
+
+/// On the host, and on each device that there is.
+fn everywhere(mut check: impl FnMut(Option<&Arc<dyn Device>>)) {
+    check(None);
+    devices::devices().iter().for_each(|device| check(Some(device)));
+}
+
+#[test]
+fn what_leaves_a_cell_enters_its_larger_neighbour() {
+    everywhere(|device| {
+        for (dim, degree) in [(2, 2), (3, 2)] {
+            let (flux, divergence) = match dim {
+                2 => ("[x[0] * x[1], x[1]^2 - x[0]]", "3 * x[1]"),
+                _ => ("[x[0] * x[2], x[1] - x[0], x[0] * x[1] + x[2]]", "x[2] + 2"),
+            };
+            let form = format!(
+                "field u: scalar in L2(k); let F = {flux}; f0[u] = u - 1 + {divergence}; f1[u] = F; \
+                 on interior {{ f0[jump(u)] = -dot(F, n); }} \
+                 on boundary {} {{ f0[u] = -dot(F, n); }}",
+                sides(dim)
+            );
+            let problem = format!(
+                "degree = {degree}; \
+                 solver = cg(rtol: 1e-13); exact u = 1;"
+            );
+            let found = solved(&form, dim, &problem, device);
+            let [(_, error, _)] = found.errors[..] else { panic!("one field") };
+            assert!(error < 1e-11, "{dim}: {error}");
+        }
+    });
+}
+
+#[test]
+fn linear_functions_are_solutions_on_adapted_meshes() {
+    everywhere(|device| {
+        for (dim, degree) in [(2, 1), (2, 3), (3, 1)] {
+            let exact =
+                if dim == 2 { "1 + 2 * x[0] - x[1]" } else { "1 + 2 * x[0] - x[1] + 3 * x[2]" };
+            for solver in
+                ["cg(rtol: 1e-12)", "cg(rtol: 1e-12, preconditioner: multigrid)", "direct"]
+            {
+                let problem = format!(
+                    "degree = {degree}; \
+                     solver = {solver}; exact u = {exact};"
+                );
+                let found = solved(&interior_penalty(dim, exact), dim, &problem, device);
+                let [(_, error, slope)] = found.errors[..] else { panic!("one field") };
+                assert!(error < 1e-10 && slope < 1e-9, "{dim} {degree} {solver}: {error} {slope}");
+                let few = found.multigrid.is_empty() || found.linear_iterations < 16;
+                assert!(few, "{dim} {degree}: {} iterations", found.linear_iterations);
+            }
+        }
+    });
+}
+
+/// Exchanging both the order of the tags and the sides leaves the form as it is; small cells are left of large ones.
+#[test]
+fn the_larger_cell_may_be_the_inside() {
+    let form = |dim: usize, from: &str, to: &str, [a, b]: [&str; 2]| {
+        format!(
+            "{} f0[u] = u - x[1]; on interior from \"{from}\" to \"{to}\" {{ \
+                 f0[{a}(u)] = {a}(h) * {a}(u) - 3 * x[1] * {b}(u) + n[0] * {b}(hn) * dot({b}(grad(u)), n); \
+                 f0[{b}(u)] = {b}(penalty(u)) * {a}(u); f1[{b}(u)] = {a}(u) * {a}(grad(u)); }}",
+            interior_penalty(dim, "x[0]")
+        )
+    };
+    for (dim, degree) in [(2, 2), (3, 1)] {
+        let problem = format!(
+            "degree = {degree}; \
+             solver = newton(rtol: 1e-13);"
+        );
+        let forward = form(dim, "left", "right", ["inside", "outside"]);
+        let back = form(dim, "right", "left", ["outside", "inside"]);
+        let [forward, back] = [forward, back].map(|form| solved(&form, dim, &problem, None).u);
+        let largest = forward.iter().fold(0.0_f64, |most, u| most.max(u.abs()));
+        assert!(largest > 0.1, "{largest}");
+        for (a, b) in forward.iter().zip(&back) {
+            assert!((a - b).abs() < 1e-10 * largest, "{dim}: {a} {b}");
+        }
+    }
+}

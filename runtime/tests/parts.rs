@@ -3,6 +3,7 @@
 
 mod adapted;
 mod estimates;
+mod pairs;
 mod transfers;
 
 use fem_dsl::check::problem::Overrides;
@@ -118,6 +119,12 @@ fn places(part: &Discretisation, whole: &Discretisation) -> Vec<usize> {
                 }
             }
         }
+    }
+    if part.fields.iter().any(|field| field.space.reaches_beyond()) {
+        // The places of unknowns beyond the part are those of the process of their cell.
+        let mut numbers: Vec<f64> = places.iter().map(|&at| at as f64).collect();
+        part.sharing().expect("a part").synchronise(&mut numbers);
+        places = numbers.into_iter().map(|at| at as usize).collect();
     }
     places
 }

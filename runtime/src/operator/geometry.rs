@@ -54,8 +54,7 @@ pub fn table<T: Real>(
                 return fail("there is no such element");
             };
             batches.of_nodes(element, dim, |cell, row| {
-                let nodes = mesh.cell_nodes(cell).iter().map(|&node| mesh.points()[node as usize]);
-                for (row, point) in row.chunks_mut(dim).zip(nodes) {
+                for (row, point) in row.chunks_mut(dim).zip(mesh.map_points(cell)) {
                     copy(&point, row);
                 }
             })

@@ -263,9 +263,10 @@ impl Engine for HostEngine {
         let chunks = 0..on.partition.chunks().len();
         let new = |chunk: usize| {
             let fields = on.fields.iter().enumerate();
-            let new = fields.map(|(field, of)| {
-                let (start, new) = (on.dofs_of(field).start, of.space.new_dofs(chunk));
-                start + new.start..start + new.end
+            let new = fields.flat_map(|(field, of)| {
+                let (start, own) = (on.dofs_of(field).start, of.space.new_dofs(chunk));
+                let all = std::iter::once(own).chain(of.space.dofs_beyond(chunk));
+                all.map(move |new| start + new.start..start + new.end)
             });
             new.collect()
         };

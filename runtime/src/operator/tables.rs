@@ -584,7 +584,9 @@ fn rows(
 ) -> Result<HostTable, BuildError> {
     let entries = extent / batches.lanes();
     let expected = entries * on.mesh.n_cells();
-    if values.len() != expected {
+    // Data in cells beyond a part follows.
+    let beyond = on.beyond().map_or(0, |(_, beyond)| entries * beyond.len());
+    if values.len() != expected && values.len() != expected + beyond {
         return Err(BuildError::AuxLength { aux, expected, found: values.len() });
     }
     fn rows<T: Real + PlainNumber>(batches: &Batches, entries: usize, values: &[f64]) -> Buffer<T> {

@@ -260,11 +260,34 @@ pub fn datum<E: From<RunError>>(
         let (name, value) = (aux.name.clone(), numbers[at]);
         return Err(RunError::from(DataError::AuxNotFinite { name, value, point }).into());
     }
+    let components = aux.shape.components();
     Ok(match (space, aux.location) {
-        (Some(space), _) => AuxValues::at_nodes(space, numbers),
-        (None, Location::Cells) => AuxValues::on_cells(numbers),
+        (Some(space), _) => at_nodes(on, space, numbers),
+        (None, Location::Cells) => {
+            let mut numbers = numbers;
+            if let Some((cut, beyond)) = on.beyond() {
+                beyond.append(cut, components, &mut numbers);
+            }
+            AuxValues::on_cells(numbers)
+        }
         (None, _) => AuxValues::at_points(numbers),
     })
+}
+
+/// Data at nodes, also at those of cells beyond a part if facets between cells read them.
+fn at_nodes(on: &Discretisation, space: Space, numbers: Vec<f64>) -> AuxValues {
+    let Some((cut, beyond)) = on.beyond() else { return AuxValues::at_nodes(space, numbers) };
+    // In the order of the cells, and back.
+    let (components, reaching) = (space.components(), space.reaching(beyond, &on.partition));
+    let of_node = |&node: &u32| &numbers[node as usize * components..][..components];
+    let mut by_cell: Vec<f64> = space.nodes().iter().flat_map(of_node).copied().collect();
+    beyond.append(cut, space.nodes_per_cell() * components, &mut by_cell);
+    let mut all = numbers.clone();
+    all.resize(reaching.n_dofs(), 0.0);
+    for (node, values) in reaching.all_nodes().zip(by_cell.chunks_exact(components)) {
+        all[node as usize * components..][..components].copy_from_slice(values);
+    }
+    AuxValues::at_nodes(reaching, all)
 }
 
 /// Returns the points of auxiliary data: the nodes of a space, the centre of each cell, or its quadrature points.

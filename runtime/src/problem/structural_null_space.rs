@@ -8,9 +8,9 @@
 
 use super::{IllPosedError, RunError};
 use crate::mesh::Mesh;
-use crate::mesh::distributed::PartInterface;
+use crate::mesh::distributed::{CellsBeyond, SharedEntity};
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
-use crate::processes::{Reduction, any};
+use crate::processes::{ProcessGroup, Reduction, any};
 use crate::space::Space;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::Parameters;
@@ -267,7 +267,9 @@ fn free_constant(
         true => {
             // Jumps between cells hold their constants together.
             let mut pairs = terms.pairs(on, |term| of.is_value(term.trial)).peekable();
-            by_cell = pairs.peek().is_none();
+            let mut joined = [pairs.peek().is_some()];
+            in_any(&on.mesh, &mut joined);
+            by_cell = !joined[0];
             &ConnectedParts::cells(&on.mesh, pairs)
         }
         false => &*parts.get_or_insert_with(|| ConnectedParts::new(&on.mesh)),
@@ -359,37 +361,37 @@ impl ConnectedParts {
         });
         let root = |cell: usize| sets.root(joined.vertices(cell)[0]);
         let own = Self::of_roots(mesh.n_cells(), joined.n_vertices(), root);
-        match mesh.cut() {
-            Some(cut) => own.of_all(mesh, cut),
-            None => own,
+        let Some(cut) = mesh.cut() else { return own };
+        let mut part_of = vec![0; joined.n_vertices()];
+        for (cell, &part) in own.of.iter().enumerate() {
+            joined.vertices(cell).iter().for_each(|&vertex| part_of[vertex as usize] = part);
         }
+        own.of_all(cut.group(), &part_of, cut.shared(0))
     }
 
-    /// Merges the parts of all processes across interface vertices; numbered in rank order.
-    fn of_all(self, mesh: &Mesh, cut: &PartInterface) -> Self {
-        let (group, joined) = (cut.group(), mesh.connectivity());
+    /// Merges the parts of all processes that share entities, each in one of them; numbered in rank order.
+    fn of_all(
+        self,
+        group: &Arc<dyn ProcessGroup>,
+        part_of: &[u32],
+        entities: &[SharedEntity],
+    ) -> Self {
         let counts = group.gather(&(self.count as u64).to_le_bytes());
         let before: u64 = counts[..group.rank()].iter().map(|bytes| number_in(bytes)).sum();
         let mut label: Vec<f64> =
             (0..self.count).map(|part| (before + part as u64) as f64).collect();
-        let shared = cut.shared(0).iter();
-        let sharing = InterfaceExchange::new(
-            Arc::clone(group),
-            shared
-                .map(|vertex| SharedDof { unknown: vertex.number as usize, ranks: &vertex.ranks }),
-        );
-        let mut part_of = vec![0; joined.n_vertices()];
-        for (cell, &part) in self.of.iter().enumerate() {
-            joined.vertices(cell).iter().for_each(|&vertex| part_of[vertex as usize] = part);
-        }
+        let shared = |entity: &SharedEntity| entity.number as usize;
+        let dofs = entities.iter();
+        let dofs = dofs.map(|own| SharedDof { unknown: shared(own), ranks: &own.ranks });
+        let sharing = InterfaceExchange::new(Arc::clone(group), dofs);
         loop {
             let mut least: Vec<f64> = part_of.iter().map(|&part| label[part as usize]).collect();
             sharing.least(&mut least);
             let mut changed = false;
-            for vertex in cut.shared(0) {
-                let own = &mut label[part_of[vertex.number as usize] as usize];
-                changed |= least[vertex.number as usize] < *own;
-                *own = own.min(least[vertex.number as usize]);
+            for number in entities.iter().map(shared) {
+                let own = &mut label[part_of[number] as usize];
+                changed |= least[number] < *own;
+                *own = own.min(least[number]);
             }
             if !any(&**group, changed) {
                 break;
@@ -405,9 +407,23 @@ impl ConnectedParts {
 
     /// Cells connected by pairs; without any, each cell is a part.
     fn cells(mesh: &Mesh, pairs: impl Iterator<Item = [u32; 2]>) -> Self {
-        let sets = VertexSets::new(mesh.n_cells());
+        let mut pairs = pairs.peekable();
+        let has_pairs = {
+            let mut found = [pairs.peek().is_some()];
+            in_any(mesh, &mut found);
+            found[0]
+        };
+        let beyond = mesh.beyond().filter(|_| has_pairs);
+        let count = mesh.n_cells() + beyond.map_or(0, CellsBeyond::len);
+        let sets = VertexSets::new(count);
         pairs.for_each(|[a, b]| sets.unite(a, b));
-        Self::of_roots(mesh.n_cells(), mesh.n_cells(), |cell| sets.root(cell as u32))
+        let mut own = Self::of_roots(count, count, |cell| sets.root(cell as u32));
+        if let (Some(cut), Some(beyond)) = (mesh.cut(), beyond) {
+            let part_of = own.of.clone();
+            own = own.of_all(cut.group(), &part_of, beyond.shared());
+        }
+        own.of.truncate(mesh.n_cells());
+        own
     }
 
     /// Numbers the parts of cells by the roots of their sets, which are below `roots`.

@@ -1,6 +1,7 @@
 //! Discretisation of a form: a mesh, its chunks, the spaces of the fields with their essential boundary conditions, and
 //! auxiliary data.
 
+use crate::mesh::distributed::{CellsBeyond, PartInterface};
 use crate::mesh::pairs::{CellPair, interior};
 use crate::mesh::partition::Partition;
 use crate::mesh::periodic::PeriodicError;
@@ -253,6 +254,38 @@ impl Discretisation {
             _ => Ok(None),
         });
         self.pairs = pairs.collect::<Result<_, MeshError>>()?;
+        self.reach_beyond(form)
+    }
+
+    /// Returns the cells beyond a part, if an integral has pairs of cells.
+    pub(crate) fn beyond(&self) -> Option<(&PartInterface, &CellsBeyond)> {
+        let has_pairs = self.pairs.iter().any(Option::is_some);
+        Some((self.mesh.cut().filter(|_| has_pairs)?, self.mesh.beyond()?))
+    }
+
+    /// Gives discontinuous fields unknowns in the cells beyond a part.
+    fn reach_beyond(&mut self, form: &PointForm) -> Result<(), MeshError> {
+        let Some((_, beyond)) = self.beyond() else { return Ok(()) };
+        let is_continuous = |slot: &Slot| form.fields[slot.field].space.is_continuous();
+        let pairs = form.integrals.iter().filter(|integral| integral.region.is_interior());
+        if pairs.into_iter().any(|integral| {
+            let rows = integral.residual.iter().chain(&integral.action).map(|(slot, _)| slot);
+            let columns = integral.jacobian.iter().map(|entry| &entry.trial);
+            rows.chain(columns).any(is_continuous)
+        }) {
+            return Err(MeshError::Between {
+                what: "a continuous field is divided among processes",
+            });
+        }
+        let mut fields = self.fields.clone();
+        for field in &mut fields {
+            let space = &field.space;
+            if !space.element().is_continuous() && !space.reaches_beyond() {
+                field.space = Arc::new(space.reaching(beyond, &self.partition));
+                field.constraints = Constraints::none(&field.space);
+            }
+        }
+        self.fields = fields;
         Ok(())
     }
 

@@ -61,6 +61,17 @@ impl Space {
                 }
             }
         });
+        if self.reaches_beyond() {
+            let cells = (mesh.n_cells()..).zip(self.beyond.0.chunks(self.nodes_per_cell));
+            for (cell, nodes) in cells {
+                for (&node, values) in nodes.iter().zip(table.values.chunks(geometry.count())) {
+                    let terms = mesh.map_points(cell).zip(values);
+                    points[node as usize] = terms.fold([0.0; 3], |x, (point, &value)| {
+                        [0, 1, 2].map(|axis| x[axis] + value * point[axis])
+                    });
+                }
+            }
+        }
         if hangs.is_some() {
             // Nodes that the first chunk references only in place of hanging nodes.
             for cell in 0..mesh.n_cells() {

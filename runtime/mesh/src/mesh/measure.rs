@@ -277,9 +277,17 @@ pub(super) fn mean(all: &[[f64; 3]], points: &[u32]) -> [f64; 3] {
 }
 
 impl Mesh {
-    /// Returns the diameter h of a cell: the largest distance between its vertices.
-    pub fn diameter(&self, cell: usize) -> f64 {
+    /// Returns the diameter h of a cell of the mesh.
+    pub(super) fn own_diameter(&self, cell: usize) -> f64 {
         largest_distance(self.vertices(cell).iter().map(|&v| self.points[v as usize]))
+    }
+
+    /// Returns the diameter h of a cell whose map has these nodes.
+    pub(super) fn diameter_of(&self, points: &[[f64; 3]]) -> f64 {
+        let element = Lagrange::continuous(self.cell, self.order).ok();
+        let nodes = element.map_or_else(Vec::new, Lagrange::nodes);
+        let vertices = points.iter().zip(nodes).filter(|(_, node)| node.dim == 0);
+        largest_distance(vertices.map(|(point, _)| *point))
     }
 
     /// Returns the mean of a cell's vertices.

@@ -10,6 +10,7 @@
 #[cfg(test)]
 mod tests;
 
+use super::distributed::CellsBeyond;
 use super::views::FacetViews;
 use super::{Facet, Mesh, MeshError, Topology};
 use fem_dsl::point::{InteriorFacets, Side};
@@ -58,21 +59,18 @@ impl CellPair {
     }
 }
 
-/// Returns the pairs of cells at the facets of a mesh, in the order of their insides. On a subdomain, facets shared
-/// with other processes are absent.
+/// Returns the pairs of cells at the facets of a mesh, in the order of their insides. On a part, facets shared with other
+/// processes are pairs of one of them. Collective.
 pub fn cell_pairs(mesh: &Mesh) -> Vec<CellPair> {
     selected(mesh, Some)
 }
 
-/// Returns the pairs of cells of an integral over facets between cells.
+/// Returns the pairs of cells of an integral over facets between cells. Collective on a part.
 ///
 /// # Errors
 ///
-/// A mesh without one of the tags; a part of a mesh.
+/// A mesh without one of the tags.
 pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, MeshError> {
-    if mesh.cut().is_some() {
-        return Err(MeshError::Between { what: "cells are divided among processes" });
-    }
     match facets {
         InteriorFacets::All => Ok(cell_pairs(mesh)),
         InteriorFacets::Under(tags) => {
@@ -83,11 +81,9 @@ pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, M
         }
         InteriorFacets::Between(tags) => {
             let [from, to] = [&tags[0], &tags[1]].map(|tag| mesh.cells_under([tag]));
-            let (from, to) = (from?, to?);
-            let is_between = |sides: [FacetSide; 2]| {
-                from.binary_search(&sides[0].cell).is_ok()
-                    && to.binary_search(&sides[1].cell).is_ok()
-            };
+            let [from, to] = [from?, to?].map(|cells| members(mesh, &cells));
+            let is_between =
+                |sides: [FacetSide; 2]| from[sides[0].cell as usize] && to[sides[1].cell as usize];
             Ok(selected(mesh, |pair| {
                 [pair, pair.exchanged()].into_iter().find(|pair| is_between(pair.sides))
             }))
@@ -95,14 +91,41 @@ pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, M
     }
 }
 
+/// Returns whether each cell, and each one beyond a part, is among some of the cells. Collective on a part.
+fn members(mesh: &Mesh, cells: &[u32]) -> Vec<bool> {
+    let mut values = vec![0.0; mesh.n_cells()];
+    cells.iter().for_each(|&cell| values[cell as usize] = 1.0);
+    if let (Some(cut), Some(beyond)) = (mesh.cut(), mesh.beyond()) {
+        beyond.append(cut, 1, &mut values);
+    }
+    values.into_iter().map(|value| value > 0.0).collect()
+}
+
 /// Returns the pairs that `select` keeps, with the inside first, in the order of their insides.
-fn selected(mesh: &Mesh, select: impl Fn(CellPair) -> Option<CellPair>) -> Vec<CellPair> {
+fn selected(mesh: &Mesh, select: impl Fn(CellPair) -> Option<CellPair> + Copy) -> Vec<CellPair> {
     let views = FacetViews::new(mesh.cell());
     let all = FacetConnectivity::new(mesh, &views);
-    let pairs = all.pairs.iter().filter_map(|pair| select(all.oriented(&views, pair)));
-    let mut pairs: Vec<CellPair> = pairs.collect();
+    let pairs = all.pairs.iter().filter_map(|pair| select(all.oriented(views, pair)));
+    let beyond = mesh.beyond().into_iter().flat_map(CellsBeyond::pairs).copied();
+    let mut pairs: Vec<CellPair> = pairs.chain(beyond.filter_map(select)).collect();
     pairs.sort_by_key(|pair| (pair.sides[0].cell, pair.sides[0].local));
     pairs
+}
+
+/// Orients two cells with these views of their facet; the facet of the first is a part of the second's if it is a child's.
+pub(super) fn oriented(
+    views: FacetViews,
+    sides: [FacetSide; 2],
+    [first, second]: [u8; 2],
+    child: Option<u8>,
+) -> CellPair {
+    let [own, other] = sides.map(|side| usize::from(side.local));
+    let orientation = views.between((own, first), (other, second));
+    let orientations = match child {
+        None => [0, orientation],
+        Some(child) => views.lowest_half(views.half(first, child), orientation),
+    };
+    CellPair { sides, orientations, larger: child.map(|_| Side::Outside) }
 }
 
 /// A cell at a facet shared with other processes.
@@ -138,17 +161,9 @@ impl FacetConnectivity {
     }
 
     /// Orients both cells of a pair, the first of which is the inside.
-    pub fn oriented(&self, views: &FacetViews, pair: &FacetPair) -> CellPair {
-        let [first, second] = pair.sides.map(|FacetSide { cell, local }| {
-            let local = usize::from(local);
-            (local, self.view(cell as usize, local))
-        });
-        let orientation = views.between(first, second);
-        let orientations = match pair.child {
-            None => [0, orientation],
-            Some(child) => views.lowest_half(views.half(first.1, child), orientation),
-        };
-        CellPair { sides: pair.sides, orientations, larger: pair.child.map(|_| Side::Outside) }
+    pub fn oriented(&self, views: FacetViews, pair: &FacetPair) -> CellPair {
+        let frame = |side: FacetSide| self.view(side.cell as usize, usize::from(side.local));
+        oriented(views, pair.sides, pair.sides.map(frame), pair.child)
     }
 
     /// Finds all facets of a mesh.

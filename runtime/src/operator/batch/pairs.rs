@@ -1,12 +1,14 @@
 //! Batches of pairs of cells at a facet.
 //!
 //! A part of a partition has each pair with a cell in it, and writes to its own cells alone: no two parts ever write to
-//! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers.
+//! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers. A
+//! cell beyond the mesh belongs to the part of a neighbour.
 //! Batches of a part have pairs of which it writes both cells, the inside, or the outside.
 
 use super::{Batches, CONSTRAINED};
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
+use crate::mesh::distributed::CellsBeyond;
 use crate::mesh::pairs::CellPair;
 use crate::mesh::partition::Partition;
 use crate::space::Space;
@@ -19,12 +21,21 @@ const WRITES: [u32; 3] = [3, 1, 2];
 impl Batches {
     /// Creates batches of pairs; the cells are rotated so that the facet is ξ₀ = 0, and the outside's facet has the
     /// coordinates of the inside's.
-    pub fn of_pairs(partition: &Partition, lanes: usize, pairs: &[&CellPair]) -> Self {
+    pub fn of_pairs(
+        partition: &Partition,
+        beyond: Option<&CellsBeyond>,
+        lanes: usize,
+        pairs: &[&CellPair],
+    ) -> Self {
         let parts = partition.parts();
         let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.end).max().unwrap_or(0);
         let mut part_of = vec![0; n_cells];
         for (part, chunks) in parts.iter().enumerate() {
             partition.cells_of(chunks.clone()).for_each(|cell| part_of[cell] = part);
+        }
+        if let Some(beyond) = beyond {
+            let part = |chunk: usize| parts.partition_point(|chunks| chunks.end <= chunk);
+            part_of.extend(beyond.chunks(partition).into_iter().map(part));
         }
         // Pairs of each part, by the sides that it writes.
         let mut own: Vec<[Vec<&CellPair>; 3]> = vec![Default::default(); parts.len()];
@@ -173,7 +184,7 @@ mod tests {
                 let partition = Partition::with_chunk_cells(&mesh, chunk);
                 let space = Space::new(&mesh, &partition, element, 1).expect("a space");
                 let all: Vec<&CellPair> = pairs.iter().collect();
-                let batches = Batches::of_pairs(&partition, 4, &all);
+                let batches = Batches::of_pairs(&partition, None, 4, &all);
                 let outside = batches.outside().expect("pairs");
                 let nodes = [&batches, outside].map(|side| side.nodes(&space));
                 let mut written = BTreeMap::<(u32, u8), usize>::new();

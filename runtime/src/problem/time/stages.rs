@@ -385,7 +385,7 @@ fn unknowns_at_nodes(on: &Discretisation, (aux, field): (usize, usize)) -> Vec<u
         return (first..first + own).map(|at| at as u32).collect();
     };
     let mut from = vec![0; data.n_nodes() * components];
-    for (&to, &node) in data.nodes().iter().zip(space.nodes()) {
+    for (to, node) in data.all_nodes().zip(space.all_nodes()) {
         for component in 0..components {
             let at = first + node as usize * components + component;
             from[to as usize * components + component] = at as u32;

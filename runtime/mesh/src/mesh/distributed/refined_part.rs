@@ -114,6 +114,7 @@ impl Mesh {
             group,
             shared,
             origin: super::CellOrigin::Refined(origin),
+            beyond: OnceLock::new(),
         }));
     }
 }

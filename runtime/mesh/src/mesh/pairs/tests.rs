@@ -39,7 +39,7 @@ fn compare(mesh: &Mesh, name: &str) -> (BTreeSet<u8>, BTreeSet<u8>) {
     let (mut orientations, mut halves) = (BTreeSet::new(), BTreeSet::new());
     for pair in &faces.pairs {
         let CellPair { sides, orientations: [inside, outside], larger } =
-            faces.oriented(&views, pair);
+            faces.oriented(views, pair);
         assert!(larger.is_none_or(|side| side == Side::Outside));
         orientations.insert(outside);
         if larger.is_some() {

@@ -1,0 +1,67 @@
+//! Facets between cells over the cut: one process integrates each, with the other's cell as unknowns.
+
+use super::{Cutting, compare_parts, problem, turned, with_hanging_nodes};
+use runtime::mesh::Mesh;
+use runtime::processes::ProcessGroup;
+use std::sync::Arc;
+
+/// A form with data of each kind, sizes of both cells, gradients and a function of two states.
+const FORM: &str = "form between {
+        field u: vector(2) in L2(k);
+        field p: scalar in L2(k - 1);
+        aux a: scalar on nodes in H1(k);
+        aux b: scalar on nodes in L2(k);
+        aux m: scalar on cells;
+        f0[u] = a * u - [x[0], 1];
+        f1[u] = m * grad(u);
+        f0[p] = p + u[0];
+        on interior {
+            let w = outside(m) / (inside(m) + outside(m));
+            let flux = w * inside(m) * inside(grad(u)) * n + (1 - w) * outside(m) * outside(grad(u)) * n;
+            f0[jump(u)] = avg(penalty(u) + h) * jump(u) + a * max(inside(u[0]), outside(u[0])) * jump(u) - flux;
+            f1[avg(u)] = outer(avg(hn) * jump(u), n);
+            f0[jump(p)] = avg(b * p) * n[0] + jump(p) * avg(u[1]);
+        }
+        on boundary SIDES { f0[u] = penalty(u) * u; }
+    }
+    problem p solves between {
+        mesh = MESH;
+        degree = DEGREE;
+        aux a = 1 + x[0] * x[1];
+        aux b = x[1] - x[0];
+        aux m = 1 + x[0]^2;
+        MORE
+    }";
+
+/// Compares parts of a mesh that `make` changes with the whole.
+#[track_caller]
+fn compare(mesh: &str, degree: usize, more: &str, make: impl Fn(Mesh) -> Mesh, sizes: &[usize]) {
+    let flat = mesh.contains("dim: 2");
+    let sides = if flat { "\"x0\", \"x1\"" } else { "\"x1\", \"y0\"" };
+    let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
+    let text = text.replace("SIDES", sides).replace("MORE", more);
+    let (problem, mesh) = problem(&text);
+    let even = |whole: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| Arc::clone(whole).part(group);
+    let even: Cutting<'_> = &even;
+    compare_parts(None, &problem, make(mesh), sizes, even, None);
+}
+
+#[test]
+fn facets_on_the_cut_are_integrated_once() {
+    for (cell, dim, degree) in [("quad", 2, 2), ("tri", 2, 2), ("hex", 3, 1), ("tet", 3, 1)] {
+        let mesh = format!("box(dim: {dim}, cells: 3, cell: {cell}, deform: 0.1)");
+        compare(&mesh, degree, "", |mesh| mesh, &[2, 3, 4]);
+    }
+}
+
+#[test]
+fn periodic_and_turned_facets_may_lie_on_the_cut() {
+    compare("box(dim: 2, cells: [4, 3])", 2, "periodic \"y0\" = \"y1\";", |mesh| mesh, &[2, 4]);
+    compare("box(dim: 3, cells: 2)", 1, "", |mesh| turned(&mesh), &[2, 3]);
+}
+
+#[test]
+fn hanging_facets_may_lie_on_the_cut() {
+    compare("box(dim: 2, cells: 3, deform: 0.1)", 2, "", with_hanging_nodes, &[2, 3, 4]);
+    compare("box(dim: 3, cells: 2)", 1, "", with_hanging_nodes, &[2, 3]);
+}

@@ -96,7 +96,7 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
         match values {
             AuxValues::Nodes(space, values) => nodal.push((&aux.name, aux.shape, space, values)),
             AuxValues::Cells(values) if aux.location == Location::Cells => {
-                by_cell.push((aux.name.as_str(), aux.shape, Cow::Borrowed(values.as_slice())));
+                by_cell.push((aux.name.as_str(), aux.shape, Cow::Borrowed(&**values)));
             }
             AuxValues::Cells(_) | AuxValues::Points(_) => {}
         }

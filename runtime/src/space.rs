@@ -171,6 +171,11 @@ impl Space {
         !self.beyond.0.is_empty()
     }
 
+    /// Returns the nodes of cells beyond a part, the last ones of the space.
+    pub fn nodes_beyond(&self) -> &[u32] {
+        &self.beyond.0
+    }
+
     /// Returns the nodes of all cells, and of those beyond a part.
     pub fn all_nodes(&self) -> impl Iterator<Item = u32> + '_ {
         self.nodes.iter().chain(&self.beyond.0).copied()

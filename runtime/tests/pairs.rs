@@ -101,7 +101,9 @@ fn what_leaves_a_cell_enters_its_larger_neighbour() {
 #[test]
 fn linear_functions_are_solutions_on_adapted_meshes() {
     everywhere(|device| {
-        for (dim, degree) in [(2, 1), (2, 3), (3, 1)] {
+        // Kernels of devices are compiled one by one.
+        let cases = &[(2, 1), (2, 3), (3, 1)][..if device.is_some() { 1 } else { 3 }];
+        for &(dim, degree) in cases {
             let exact =
                 if dim == 2 { "1 + 2 * x[0] - x[1]" } else { "1 + 2 * x[0] - x[1] + 3 * x[2]" };
             for solver in

@@ -221,11 +221,9 @@ impl VectorLayout {
     /// the first direction, threads of neighbouring lines do.
     pub fn in_strips(self, space: &Space, together: usize) -> Self {
         let all = (0..space.nodes_per_cell()).collect();
-        self.numbered(
-            space,
-            together,
-            &[NumberingTurn { first: 0, locals: all, of_one_cell: false }],
-        )
+        let turn = NumberingTurn { first: 0, locals: all, of_one_cell: false };
+        let beyond = space.n_nodes() - space.nodes_beyond().len();
+        self.numbered(space, together, &[turn], beyond)
     }
 
     /// Like [`in_strips`](Self::in_strips), with the interior nodes of cells after all others. Kernels store interior
@@ -246,14 +244,22 @@ impl VectorLayout {
             NumberingTurn { first: 0, locals: border, of_one_cell: false },
             NumberingTurn { first: on_borders, locals: inside, of_one_cell: true },
         ];
-        let mut layout = self.numbered(space, together, &turns);
+        let beyond = on_borders - spare - space.nodes_beyond().len();
+        let mut layout = self.numbered(space, together, &turns, beyond);
         layout.parts.iter_mut().for_each(|part| part.on_borders = Some(on_borders));
         layout
     }
 
     /// Numbers nodes by first touch, strip by strip. Strips are processed in parallel: each node gets its first strip,
-    /// then a number in it, then the strip's offset. Nodes of one cell have a known number at once.
-    fn numbered(mut self, space: &Space, together: usize, turns: &[NumberingTurn]) -> Self {
+    /// then a number in it, then the strip's offset. Nodes of one cell have a known number at once. Those of cells beyond
+    /// a part have numbers from `beyond` on.
+    fn numbered(
+        mut self,
+        space: &Space,
+        together: usize,
+        turns: &[NumberingTurn],
+        beyond: usize,
+    ) -> Self {
         let (nodes, together) = (space.nodes_per_cell(), together.max(1));
         let strips = || space.nodes().par_chunks(STRIP * nodes).zip(0..u32::MAX);
         let numbers = filled_atomics(space.n_nodes(), u32::MAX);
@@ -320,7 +326,10 @@ impl VectorLayout {
                 }
             });
         }
-        let numbers = plain_numbers(numbers);
+        let mut numbers = plain_numbers(numbers);
+        for (&node, number) in space.nodes_beyond().iter().zip(beyond as u32..) {
+            numbers[node as usize] = number;
+        }
         let numbers = Arc::new(numbers);
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));
         self

@@ -199,7 +199,9 @@ impl DeviceEngine {
         shared: &SharedEntries,
     ) -> Result<(), OperatorError> {
         let near = self.device().group().is_some_and(|devices| devices.is_near());
-        let overlaps = !near && !self.coloured && self.owners.is_none();
+        // Pairs of cells add to what all cells have stored.
+        let has_pairs = pass.runs().any(|run| run.block.batches.outside().is_some());
+        let overlaps = !near && !self.coloured && self.owners.is_none() && !has_pairs;
         self.add_all(pass, y, if overlaps { CellSelection::Outer } else { CellSelection::All })?;
         let done = shared.exchange(self.arithmetic(), y, true, &mut || match overlaps {
             true => Ok(self.add_all(pass, y, CellSelection::Inner)?),

@@ -93,8 +93,10 @@ impl TableKey {
                 Some(Self { space: Some(Arc::clone(space)), ..own })
             }
             TableKind::AuxCells(aux) | TableKind::AuxPoints(aux) => {
-                let (AuxValues::Nodes(_, data) | AuxValues::Cells(data) | AuxValues::Points(data)) =
-                    on.aux.get(aux)?;
+                let data = match on.aux.get(aux)? {
+                    AuxValues::Nodes(_, data) | AuxValues::Points(data) => data,
+                    AuxValues::Cells(data) => data.shared(),
+                };
                 Some(Self { data: Some(Arc::clone(data)), ..own })
             }
             TableKind::Hanging

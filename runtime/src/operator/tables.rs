@@ -289,17 +289,17 @@ pub(super) fn of_aux(
     precision: Precision,
 ) -> Result<Option<HostTable>, BuildError> {
     let mut batches = batches;
-    let (aux, numbers, expected) = match key {
+    let (aux, numbers, expected): (usize, Option<(&[f64], &[f64])>, _) = match key {
         TableKind::AuxCells(trace) => {
             let (aux, side) = of_side(trace, values.len());
             batches = batches.on(side).unwrap_or(batches);
             match values.get(aux) {
-                Some(AuxValues::Cells(numbers)) => (aux, Some(numbers), ""),
+                Some(AuxValues::Cells(numbers)) => (aux, Some((numbers, numbers.beyond())), ""),
                 _ => (aux, None, "one value a cell"),
             }
         }
         TableKind::AuxPoints(aux) => match values.get(aux) {
-            Some(AuxValues::Points(numbers)) => (aux, Some(numbers), ""),
+            Some(AuxValues::Points(numbers)) => (aux, Some((numbers, &[])), ""),
             _ => (aux, None, "one value a quadrature point"),
         },
         _ => return Ok(None),
@@ -573,9 +573,9 @@ fn by_places(map: &[u32], places: &[usize], each: usize) -> Buffer<u32> {
     moved
 }
 
-/// Builds a table of cell values; `extent` numbers per batch.
+/// Builds a table of values of the cells of a mesh and beyond; `extent` numbers per batch.
 fn rows(
-    values: &[f64],
+    (values, beyond): (&[f64], &[f64]),
     aux: usize,
     extent: usize,
     on: &Discretisation,
@@ -584,20 +584,29 @@ fn rows(
 ) -> Result<HostTable, BuildError> {
     let entries = extent / batches.lanes();
     let expected = entries * on.mesh.n_cells();
-    // Data in cells beyond a part follows.
-    let beyond = on.beyond().map_or(0, |(_, beyond)| entries * beyond.len());
-    if values.len() != expected && values.len() != expected + beyond {
+    if values.len() != expected {
         return Err(BuildError::AuxLength { aux, expected, found: values.len() });
     }
-    fn rows<T: Real + PlainNumber>(batches: &Batches, entries: usize, values: &[f64]) -> Buffer<T> {
+    fn rows<'v, T: Real + PlainNumber>(
+        batches: &Batches,
+        entries: usize,
+        values: impl Fn(usize) -> &'v [f64] + Sync,
+    ) -> Buffer<T> {
         batches.table(entries, |cell, row| {
-            for (entry, &value) in row.iter_mut().zip(&values[cell * entries..]) {
+            for (entry, &value) in row.iter_mut().zip(values(cell)) {
                 *entry = T::from_f64(value);
             }
         })
     }
+    let of_cell = |cell: usize| {
+        let first = cell * entries;
+        values
+            .get(first..)
+            .filter(|own| !own.is_empty())
+            .unwrap_or_else(|| &beyond[first - expected..])
+    };
     Ok(match precision {
-        Precision::F64 => HostTable::F64(rows(batches, entries, values)),
-        Precision::F32 => HostTable::F32(rows(batches, entries, values)),
+        Precision::F64 => HostTable::F64(rows(batches, entries, of_cell)),
+        Precision::F32 => HostTable::F32(rows(batches, entries, of_cell)),
     })
 }

@@ -14,7 +14,7 @@ use crate::mesh::{Facet, Mesh};
 use crate::operator::geometry::places;
 use crate::space::Space;
 use crate::space::constraint::{Constraints, NonFiniteValue};
-use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::space::discretisation::{AuxValues, CellValues, Discretisation};
 use crate::support::expression::{Parameters, evaluate};
 use crate::support::timers::{in_step, step};
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
@@ -264,11 +264,11 @@ pub fn datum<E: From<RunError>>(
     Ok(match (space, aux.location) {
         (Some(space), _) => at_nodes(on, space, numbers),
         (None, Location::Cells) => {
-            let mut numbers = numbers;
+            let (mut numbers, count) = (numbers, on.mesh.n_cells() * components);
             if let Some((cut, beyond)) = on.beyond() {
                 beyond.append(cut, components, &mut numbers);
             }
-            AuxValues::on_cells(numbers)
+            AuxValues::Cells(CellValues::split(numbers, count))
         }
         (None, _) => AuxValues::at_points(numbers),
     })

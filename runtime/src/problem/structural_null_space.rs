@@ -12,7 +12,7 @@ use crate::mesh::distributed::{CellsBeyond, SharedEntity};
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::processes::{ProcessGroup, Reduction, any};
 use crate::space::Space;
-use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use crate::support::parallel::*;
 use fem_dsl::arena::IndexVec;
@@ -210,8 +210,7 @@ fn constant_aux(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64
 /// Returns the value of auxiliary data that is constant on the cells of this process.
 fn constant_here(form: &PointForm, on: &Discretisation, slot: Slot) -> Option<f64> {
     let components = form.aux[slot.field].shape.components();
-    let (AuxValues::Nodes(_, values) | AuxValues::Cells(values) | AuxValues::Points(values)) =
-        on.aux.get(slot.field)?;
+    let values = on.aux.get(slot.field)?.numbers();
     let mut own = values.iter().skip(slot.component).step_by(components);
     let first = *own.next()?;
     let value = if slot.part == Part::Value { first } else { 0.0 };

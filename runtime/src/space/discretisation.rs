@@ -61,9 +61,42 @@ pub enum AuxValues {
     /// Values at the nodes of a space, node-major.
     Nodes(Arc<Space>, Arc<Vec<f64>>),
     /// Values per cell, `[cell][component]`.
-    Cells(Arc<Vec<f64>>),
+    Cells(CellValues),
     /// Values per quadrature point, `[cell][point][component]`.
     Points(Arc<Vec<f64>>),
+}
+
+/// Values per cell, `[cell][component]`, also of the cells beyond a part.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellValues {
+    own: Arc<Vec<f64>>,
+    beyond: Arc<Vec<f64>>,
+}
+
+impl CellValues {
+    /// Splits the values of `cells` cells of a mesh from those of the cells beyond it.
+    pub(crate) fn split(mut own: Vec<f64>, count: usize) -> Self {
+        let beyond = Arc::new(own.split_off(count));
+        Self { own: Arc::new(own), beyond }
+    }
+
+    /// Returns the values of the mesh's cells.
+    pub(crate) fn shared(&self) -> &Arc<Vec<f64>> {
+        &self.own
+    }
+
+    /// Returns the values of the cells beyond a part.
+    pub(crate) fn beyond(&self) -> &[f64] {
+        &self.beyond
+    }
+}
+
+impl std::ops::Deref for CellValues {
+    type Target = [f64];
+
+    fn deref(&self) -> &[f64] {
+        &self.own
+    }
 }
 
 impl AuxValues {
@@ -74,7 +107,7 @@ impl AuxValues {
 
     /// Values per cell, `[cell][component]`.
     pub fn on_cells(numbers: Vec<f64>) -> Self {
-        Self::Cells(Arc::new(numbers))
+        Self::Cells(CellValues { own: Arc::new(numbers), beyond: Arc::default() })
     }
 
     /// Values at quadrature points, `[cell][point][component]`.
@@ -84,8 +117,10 @@ impl AuxValues {
 
     /// Returns all values.
     pub fn numbers(&self) -> &[f64] {
-        let (Self::Nodes(_, numbers) | Self::Cells(numbers) | Self::Points(numbers)) = self;
-        numbers
+        match self {
+            Self::Nodes(_, numbers) | Self::Points(numbers) => numbers,
+            Self::Cells(numbers) => numbers,
+        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Facets between cells over the cut: one process integrates each, with the other's cell as unknowns.
 
 use super::{Cutting, compare_parts, problem, turned, with_hanging_nodes};
+use runtime::device::Device;
 use runtime::mesh::Mesh;
 use runtime::processes::ProcessGroup;
 use std::sync::Arc;
@@ -36,6 +37,19 @@ const FORM: &str = "form between {
 /// Compares parts of a mesh that `make` changes with the whole.
 #[track_caller]
 fn compare(mesh: &str, degree: usize, more: &str, make: impl Fn(Mesh) -> Mesh, sizes: &[usize]) {
+    compare_on(None, mesh, degree, more, make, sizes);
+}
+
+/// The same on a device.
+#[track_caller]
+fn compare_on(
+    device: Option<&Arc<dyn Device>>,
+    mesh: &str,
+    degree: usize,
+    more: &str,
+    make: impl Fn(Mesh) -> Mesh,
+    sizes: &[usize],
+) {
     let flat = mesh.contains("dim: 2");
     let sides = if flat { "\"x0\", \"x1\"" } else { "\"x1\", \"y0\"" };
     let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
@@ -43,7 +57,7 @@ fn compare(mesh: &str, degree: usize, more: &str, make: impl Fn(Mesh) -> Mesh, s
     let (problem, mesh) = problem(&text);
     let even = |whole: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| Arc::clone(whole).part(group);
     let even: Cutting<'_> = &even;
-    compare_parts(None, &problem, make(mesh), sizes, even, None);
+    compare_parts(device, &problem, make(mesh), sizes, even, None);
 }
 
 #[test]
@@ -64,4 +78,14 @@ fn periodic_and_turned_facets_may_lie_on_the_cut() {
 fn hanging_facets_may_lie_on_the_cut() {
     compare("box(dim: 2, cells: 3, deform: 0.1)", 2, "", with_hanging_nodes, &[2, 3, 4]);
     compare("box(dim: 3, cells: 2)", 1, "", with_hanging_nodes, &[2, 3]);
+}
+
+#[test]
+fn devices_integrate_facets_on_the_cut() {
+    for device in super::super::devices::devices() {
+        let device = Some(&device);
+        compare_on(device, "box(dim: 2, cells: 3, deform: 0.1)", 2, "", with_hanging_nodes, &[3]);
+        let mesh = "box(dim: 3, cells: 2, cell: tet)";
+        compare_on(device, mesh, 1, "", |mesh| mesh, &[2]);
+    }
 }

@@ -25,13 +25,14 @@ pub(super) fn has_kernel(
         );
     }
     match plan.task {
-        Task::Residual | Task::Action | Task::Diagonal | Task::Matrix => Ok(()),
+        Task::Residual
+        | Task::Action
+        | Task::Diagonal
+        | Task::Matrix
+        | Task::StoredProduct
+        | Task::MatrixProduct => Ok(()),
         Task::Flux => unsupported(
             "errors of forms with terms between cells (`on interior`) are not estimated yet: leave `adapt` out",
-        ),
-        Task::StoredProduct | Task::MatrixProduct => unsupported(
-            "there are no products by element matrices for terms between cells (`on interior`) yet: leave the \
-             operator out, or take `assembled`",
         ),
         _ => unsupported("nothing is stored or transferred for pairs of cells"),
     }

@@ -209,9 +209,9 @@ fn what_is_not_computed_yet_is_refused() {
     let file = folder.path().join("case.wf");
     std::fs::write(&file, text.replace("adapt(steps: 2);", "exact u = x[0];")).expect("a file");
     let file = file.to_str().expect("a path in UTF-8");
-    for (arguments, wanted) in [
-        (&["verify", file][..], "the reference does not integrate over facets between cells"),
-    ] {
+    for (arguments, wanted) in
+        [(&["verify", file][..], "the reference does not integrate over facets between cells")]
+    {
         let output = std::process::Command::new(env!("CARGO_BIN_EXE_wf"))
             .args(arguments)
             .output()

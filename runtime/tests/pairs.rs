@@ -30,24 +30,34 @@ fn adapted(mesh: Mesh) -> Mesh {
     adaptive.mesh().expect("a mesh")
 }
 
-/// Solves a problem of a form on a deformed box, refined in a corner.
-fn solved(form: &str, dim: usize, problem: &str, device: Option<&Arc<dyn Device>>) -> Solution {
+/// A box of squares or cubes.
+fn boxed(dim: usize, cells: usize, deform: f64) -> Mesh {
+    let arguments = [("dim", dim as f64), ("cells", cells as f64), ("deform", deform)];
+    let arguments = arguments.map(|(name, value)| (name.to_owned(), Argument::Number(value)));
+    generate("box", &arguments.into()).expect("a mesh")
+}
+
+/// Solves a problem of a form on a mesh.
+fn solved_on(form: &str, mesh: Mesh, problem: &str, device: Option<&Arc<dyn Device>>) -> Solution {
     let text =
         format!("form f {{ {form} }} problem p solves f {{ mesh = \"box.msh\"; {problem} }}");
     let (program, found) = compile(&Source::new("test", &text));
     let program = program.unwrap_or_else(|| panic!("{found:?}\n{text}"));
-    let box_of = [("dim", dim as f64), ("cells", 2.0), ("deform", 0.1)];
-    let arguments = box_of.map(|(name, value)| (name.to_owned(), Argument::Number(value)));
-    let mut mesh = adapted(generate("box", &arguments.into()).expect("a mesh"));
-    mesh.tag_cells("left", |x| x[0] < 0.5);
-    mesh.tag_cells("right", |x| x[0] > 0.5);
-    assert!(mesh.hanging().is_some());
     let problem = program.problem("p", mesh.dim(), &Overrides::default());
     let problem = problem.unwrap_or_else(|found| panic!("{found:?}\n{text}"));
     let target = Target { execution: Execution::Interpreted, ..Target::native() };
     let platform = Platform::new(target, device.cloned());
-    run(&problem, mesh, &platform, &mut |_| Continue::Yes)
-        .unwrap_or_else(|error| panic!("{error}\n{text}"))
+    let run = run(&problem, mesh, &platform, &mut |_| Continue::Yes);
+    run.unwrap_or_else(|error| panic!("{error}\n{text}"))
+}
+
+/// Solves a problem of a form on a deformed box, refined in a corner.
+fn solved(form: &str, dim: usize, problem: &str, device: Option<&Arc<dyn Device>>) -> Solution {
+    let mut mesh = adapted(boxed(dim, 2, 0.1));
+    mesh.tag_cells("left", |x| x[0] < 0.5);
+    mesh.tag_cells("right", |x| x[0] > 0.5);
+    assert!(mesh.hanging().is_some());
+    solved_on(form, mesh, problem, device)
 }
 
 /// The boundary of a box.
@@ -146,6 +156,33 @@ fn the_larger_cell_may_be_the_inside() {
         assert!(largest > 0.1, "{largest}");
         for (a, b) in forward.iter().zip(&back) {
             assert!((a - b).abs() < 1e-10 * largest, "{dim}: {a} {b}");
+        }
+    }
+}
+
+/// Iterations of CG with multigrid: as many on finer meshes, and hardly more than of continuous functions.
+#[test]
+fn iterations_with_multigrid_do_not_depend_on_the_mesh() {
+    let iterations = |form: &str, mesh: Mesh, degree: usize, more: &str| {
+        let solver = "solver = cg(rtol: 1e-10, preconditioner: multigrid);";
+        let form = format!("{form} f0[u] = -1;");
+        let found = solved_on(&form, mesh, &format!("degree = {degree}; {solver} {more}"), None);
+        assert!(!found.multigrid.is_empty(), "{form}");
+        found.linear_iterations
+    };
+    for (dim, sizes, degrees) in [(2, [8, 16], 1..=4), (3, [3, 6], 1..=2)] {
+        for degree in degrees {
+            let form = interior_penalty(dim, "0");
+            let found = sizes.map(|n| iterations(&form, boxed(dim, n, 0.0), degree, ""));
+            let whole = "field u: scalar; f1[u] = grad(u);";
+            let continuous =
+                iterations(whole, boxed(dim, sizes[1], 0.0), degree, "dirichlet u = 0;");
+            assert!(found[0].abs_diff(found[1]) <= 1, "{dim} {degree}: {found:?}");
+            // Of degree 1 the continuous functions are few enough for factors.
+            assert!(
+                degree == 1 || 2 * found[1] <= 3 * continuous,
+                "{dim} {degree}: {found:?} {continuous}"
+            );
         }
     }
 }

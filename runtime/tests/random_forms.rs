@@ -8,7 +8,7 @@
 //! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²) for derivatives of an energy
 //! ```
 //!
-//! The tests draw 400 forms. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
+//! The tests draw 400 forms, and 60 with integrals between cells. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
 
 #[path = "random_forms/case.rs"]
 mod case;
@@ -17,6 +17,9 @@ use case::Case;
 
 /// Number of forms of each of the four tests, which run in parallel.
 const FORMS: u64 = 100;
+
+/// Number of forms of each of the two tests with integrals between cells.
+const BETWEEN: u64 = 30;
 
 /// Statistics of the tested forms.
 #[derive(Default)]
@@ -61,6 +64,35 @@ fn quarter(part: u64) {
     );
     let enough = [several, jumping, boundary, tangents].iter().all(|&count| 4 * count > forms);
     assert!(enough && 20 * threads > forms && 20 * energies > forms);
+}
+
+/// Tests every second form with integrals between cells, starting with number `part`.
+fn half_between_cells(part: u64) {
+    let first = number("WF_SEED").unwrap_or(0) + part;
+    let more = number("WF_FORMS").unwrap_or(0).div_ceil(2);
+    let mut seen = Seen::default();
+    for seed in (0..BETWEEN + more).map(|i| first + 2 * i) {
+        let case = Case::between(seed);
+        seen.forms += 1;
+        seen.several += u64::from(case.form.fields.len() > 1);
+        seen.jumping += u64::from(!case.elements.are_continuous());
+        let (mut operator, _) = case.operator();
+        case.compare(&mut operator);
+        seen.tangents += u64::from(case.taylor(&mut operator));
+    }
+    let Seen { forms, several, jumping, tangents, .. } = seen;
+    println!("{forms} forms: {several} with several fields, {jumping} with discontinuous ones");
+    assert!(4 * several > forms && 2 * jumping > forms && tangents == forms);
+}
+
+#[test]
+fn the_first_half_between_cells_agrees() {
+    half_between_cells(0);
+}
+
+#[test]
+fn the_other_half_between_cells_agrees() {
+    half_between_cells(1);
 }
 
 #[test]

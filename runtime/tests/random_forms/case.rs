@@ -3,7 +3,7 @@
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
-use fem_dsl::testing::{Regions, random_regions};
+use fem_dsl::testing::{Regions, random_interior, random_regions};
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
@@ -13,8 +13,9 @@ use runtime::algebra::vector::{Precision, Vector};
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::kernels::representation::{Assembly, Representation};
-use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
+use runtime::mesh::pairs::cell_pairs;
+use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use runtime::operator::Operator;
 use runtime::reference::{
     AuxData, BoundedValue, FormInputs, NodalValues, Reference, assert_all_close, functions,
@@ -50,10 +51,17 @@ fn noise(n: usize, seed: u64) -> Vec<f64> {
     (0..n).map(|i| 2.0 * number(i) - 1.0).collect()
 }
 
+/// Returns the dimension, the cell type and the numbers of cells of a case.
+fn kind(seed: u64) -> (usize, (&'static str, [f64; 3])) {
+    let (cell, counts) = CELLS[mix(seed, 1) as usize % CELLS.len()];
+    (if matches!(cell, "quad" | "tri") { 2 } else { 3 }, (cell, counts))
+}
+
 /// A form with its discretisation.
 pub(crate) struct Case {
     seed: u64,
     regions: Regions,
+    is_between: bool,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
     on: Arc<Discretisation>,
@@ -66,21 +74,37 @@ pub(crate) struct Case {
 }
 
 impl Case {
+    /// Creates a form with integrals over cells and the boundary.
     pub(crate) fn new(seed: u64) -> Self {
-        let (cell, counts) = CELLS[mix(seed, 1) as usize % CELLS.len()];
-        let dim = if matches!(cell, "quad" | "tri") { 2 } else { 3 };
-        let regions = random_regions(seed, dim);
+        let (dim, _) = kind(seed);
+        Self::of(seed, "random", random_regions(seed, dim))
+    }
+
+    /// Creates a form with integrals between cells.
+    pub(crate) fn between(seed: u64) -> Self {
+        let (dim, _) = kind(seed);
+        let text = random_interior(seed, dim);
+        Self::of(seed, "interior", Regions { text, smooth: true, energy: false })
+    }
+
+    fn of(seed: u64, prefix: &str, regions: Regions) -> Self {
+        let (dim, (cell, counts)) = kind(seed);
         let (program, found) =
             fem_dsl::program::compile(&Source::new("random.wf", regions.text.as_str()));
         let program = program.unwrap_or_else(|| panic!("{}\n{found:?}", regions.text));
-        let form = program.point_form(&format!("random_{seed}"), dim);
+        let form = program.point_form(&format!("{prefix}_{seed}"), dim);
         let form = form.unwrap_or_else(|found| panic!("{}\n{found:?}", regions.text));
         let mut mesh = boxed(cell, &counts[..dim]);
+        let is_between = form.integrals.iter().any(|integral| integral.region.is_interior());
+        if is_between {
+            mesh = scrambled(&mesh, seed);
+        }
+        tag_halves(&mut mesh);
         // With one cell between periodic sides, some derivatives are 0 up to rounding. A non-smooth form may depend on
         // their sign.
         let which = if regions.smooth { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
-        if mesh.cell().is_tensor() && mix(seed, 20).is_multiple_of(4) {
+        if mesh.cell().is_tensor() && mix(seed, 20).is_multiple_of(4) && !is_between {
             mesh = adapted(mesh, seed);
         }
         let spaces = form.fields.iter().map(|field| field.space);
@@ -107,7 +131,7 @@ impl Case {
             _ => None,
         };
         let on = Arc::new(on);
-        Self { seed, regions, form, elements, on, strategy, params, state, direction }
+        Self { seed, regions, is_between, form, elements, on, strategy, params, state, direction }
     }
 
     fn name(&self) -> String {
@@ -168,7 +192,10 @@ impl Case {
             assembled(Assembly::Coloured),
             assembled(Assembly::Acoo),
         ];
-        all.get(mix(self.seed, 30) as usize % 12).copied().unwrap_or_default()
+        let chosen = all.get(mix(self.seed, 30) as usize % 12).copied().unwrap_or_default();
+        let is_by_elements = !matches!(chosen, Representation::Assembled(_));
+        // There are no products by element matrices of pairs of cells.
+        if self.is_between && is_by_elements { Representation::default() } else { chosen }
     }
 
     /// Compares residual, action and diagonal of the operator with the reference.
@@ -241,6 +268,7 @@ impl Case {
             params: &self.params[1..],
             time: self.params[0],
             facets: on.numbered_facets(),
+            pairs: on.matched_pairs(&self.form).expect("tags of the mesh"),
             cells: on.cells.clone(),
         };
         let directions: Vec<Vec<f64>> = fields.map(|field| part(&self.direction, field)).collect();
@@ -344,11 +372,86 @@ fn boxed(cell: &str, counts: &[f64]) -> Mesh {
     if matches!(cell, "quad" | "hex") {
         arguments.insert("deform".to_owned(), Argument::Number(0.1));
     }
-    let mut mesh = generate("box", &arguments).expect("a box");
+    generate("box", &arguments).expect("a box")
+}
+
+/// Tags cells on the left, on the right, and between them both.
+fn tag_halves(mesh: &mut Mesh) {
     let middle = |x: &[f64; 3]| x[0] + 0.2 * x[1];
     mesh.tag_cells("left", |x| middle(x) < 0.6);
     mesh.tag_cells("right", |x| middle(x) > 0.5);
-    mesh
+}
+
+/// Returns the mesh with its vertices in another order and its cells turned, so that facets between them have all
+/// orientations. Some of these facets get the tag "inner".
+fn scrambled(mesh: &Mesh, seed: u64) -> Mesh {
+    let (cell, n) = (mesh.cell(), mesh.n_vertices());
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|&old| mix(seed, 200 + old as u64));
+    let mut numbers = vec![0; n];
+    order.iter().enumerate().for_each(|(new, &old)| numbers[old] = new as u32);
+    let rotations = rotations(cell);
+    let mut nodes = Vec::new();
+    for number in 0..mesh.n_cells() {
+        let chosen = mix(seed, 300 + number as u64) as usize % rotations.len();
+        let vertices = mesh.vertices(number);
+        nodes.extend(rotations[chosen].iter().map(|&v| numbers[vertices[v] as usize]));
+    }
+    let vertices = |side: (u32, u8)| {
+        let mut facet = [u32::MAX; 4];
+        let own = mesh.vertices(side.0 as usize);
+        for (entry, &v) in facet.iter_mut().zip(cell.facets()[usize::from(side.1)]) {
+            *entry = numbers[own[v] as usize];
+        }
+        facet
+    };
+    let tags = mesh.facet_tags().iter().map(|(tag, facets)| {
+        let facets = facets.iter().map(|facet| vertices((facet.cell, facet.local)));
+        (tag.clone(), facets.collect())
+    });
+    let mut facets: BTreeMap<String, Vec<[u32; 4]>> = tags.collect();
+    let pairs = cell_pairs(mesh).into_iter().map(|pair| pair.sides[0]);
+    let mut inner: Vec<[u32; 4]> = pairs.map(|side| vertices((side.cell, side.local))).collect();
+    let mut number = 400;
+    inner.retain(|_| {
+        number += 1;
+        number == 401 || mix(seed, number).is_multiple_of(3)
+    });
+    facets.insert("inner".to_owned(), inner);
+    let points = order.into_iter().map(|old| mesh.points()[old]).collect();
+    let data = MeshData { points, nodes, facets, ..MeshData::default() };
+    Mesh::new(cell, 1, data, CellOrdering::Original).expect("a mesh")
+}
+
+/// Returns the orders of the vertices of a cell that are its rotations.
+fn rotations(cell: Cell) -> Vec<Vec<usize>> {
+    let dim = cell.dim();
+    if !cell.is_tensor() {
+        let all = if dim == 2 { 3 } else { 4 };
+        let cycle = |order: [usize; 3]| {
+            let mut vertices: Vec<usize> = (0..all).collect();
+            (0..3).for_each(|i| vertices[order[i]] = order[(i + 1) % 3]);
+            vertices
+        };
+        let orders: &[[usize; 3]] = &[[0, 1, 2], [0, 2, 1], [1, 2, 3], [1, 3, 2]];
+        return orders[..if dim == 2 { 2 } else { 4 }].iter().map(|&order| cycle(order)).collect();
+    }
+    let orders: &[([usize; 3], u32)] = &[
+        ([0, 1, 2], 0),
+        ([1, 0, 2], 1),
+        ([1, 2, 0], 0),
+        ([2, 0, 1], 0),
+        ([0, 2, 1], 1),
+        ([2, 1, 0], 1),
+    ];
+    let mut all = Vec::new();
+    for (axes, odd) in &orders[..if dim == 2 { 2 } else { 6 }] {
+        for flips in (0..1usize << dim).filter(|flips| flips.count_ones() % 2 == *odd) {
+            let image = |v: usize| (0..dim).fold(0, |w, a| w | (v >> a & 1) << axes[a]) ^ flips;
+            all.push((0..1 << dim).map(image).collect());
+        }
+    }
+    all
 }
 
 /// Returns the mesh with some of its cells refined, so that it has hanging nodes.

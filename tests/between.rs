@@ -204,15 +204,13 @@ fn what_is_not_computed_yet_is_refused() {
     let file = folder.path().join("case.wf");
     std::fs::write(&file, text.replace("adapt(steps: 2);", "exact u = x[0];")).expect("a file");
     let file = file.to_str().expect("a path in UTF-8");
-    for (arguments, wanted) in [
-        (&["verify", file][..], "the reference does not integrate over facets between cells"),
-        (&["run", "--operator", "ebe-v2", file], "no products by element matrices"),
-    ] {
-        let output = std::process::Command::new(env!("CARGO_BIN_EXE_wf"))
-            .args(arguments)
-            .output()
-            .expect("wf should start");
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(!output.status.success() && error.contains(wanted), "{arguments:?}: {error}");
-    }
+    let output = std::process::Command::new(env!("CARGO_BIN_EXE_wf"))
+        .args(["run", "--operator", "ebe-v2", file])
+        .output()
+        .expect("wf should start");
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success() && error.contains("no products by element matrices"),
+        "{error}"
+    );
 }

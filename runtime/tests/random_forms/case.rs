@@ -15,13 +15,16 @@ use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts}
 use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::generate::generate;
 use runtime::mesh::pairs::cell_pairs;
+use runtime::mesh::partition::Partition;
 use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use runtime::operator::Operator;
 use runtime::reference::{
     AuxData, BoundedValue, FormInputs, NodalValues, Reference, assert_all_close, functions,
 };
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
-use runtime::space::discretisation::{AuxValues, Discretisation};
+use runtime::space::Space;
+use runtime::space::constraint::Constraints;
+use runtime::space::discretisation::{AuxValues, Discretisation, Field};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -469,6 +472,14 @@ fn adapted(mesh: Mesh, seed: u64) -> Mesh {
 /// Returns the discretisation with its data, and in some cases Dirichlet conditions on a part of the boundary.
 fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh, seed: u64) -> Discretisation {
     let mut on = Discretisation::new(mesh, &elements.spaces()).expect("spaces");
+    if form.integrals.iter().any(|integral| integral.region.is_interior()) {
+        // Pairs of cells in several chunks.
+        on.partition = Partition::with_chunk_cells(&on.mesh, 1 + mix(seed, 21) as usize % 4);
+        for (field, &(element, components)) in on.fields.iter_mut().zip(&elements.spaces()) {
+            let space = Space::new(&on.mesh, &on.partition, element, components).expect("a space");
+            *field = Field { constraints: Constraints::none(&space), space: Arc::new(space) };
+        }
+    }
     for (number, field) in on.fields.iter_mut().enumerate() {
         if !mix(seed, 10 + number as u64).is_multiple_of(3) {
             continue;

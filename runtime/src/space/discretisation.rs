@@ -296,6 +296,11 @@ impl Discretisation {
         self.pairs.get(integral)?.as_deref()
     }
 
+    /// Returns whether some integral is over pairs of cells.
+    pub fn has_pairs(&self) -> bool {
+        self.pairs.iter().any(Option::is_some)
+    }
+
     /// Returns the facets of an integral.
     pub fn facets_of(&self, integral: usize) -> &[Facet] {
         self.facets.get(integral).map_or(&[], Vec::as_slice)
@@ -314,7 +319,7 @@ impl Discretisation {
     ///
     /// Tags that the mesh does not have.
     pub fn matched_pairs(&self, form: &PointForm) -> Result<Vec<Vec<MatchedPair>>, MeshError> {
-        if self.pairs.iter().all(Option::is_none) {
+        if !self.has_pairs() {
             return Ok(Vec::new());
         }
         let (mesh, dim) = (&self.mesh, self.mesh.dim());

@@ -237,6 +237,36 @@ impl<'a> Reference<'a> {
         result
     }
 
+    /// Returns the Jacobian by the coefficients G as a dense matrix, the degrees of freedom field by field.
+    pub fn matrix(&self, inputs: &FormInputs) -> Vec<Vec<BoundedValue>> {
+        let mut first = vec![0];
+        for field in &inputs.state {
+            first.push(first[first.len() - 1] + field.values.len());
+        }
+        let n = first[inputs.state.len()];
+        let mut result = vec![vec![BoundedValue::ZERO; n]; n];
+        self.for_each_point(inputs, |integral, sides| {
+            let values = sides.evaluate(self, &integral.graph, inputs);
+            for entry in &integral.jacobian {
+                let [test, trial] = [entry.test, entry.trial];
+                let of = |slot: Slot| {
+                    let point = sides.on(slot.side);
+                    (point, point.functions(&self.fields[slot.field], slot.part))
+                };
+                let ((of_test, tests), (of_trial, trials)) = (of(test), of(trial));
+                let value = sides.measure() * values[entry.value];
+                for (i, &a) in tests.iter().enumerate() {
+                    let row = first[test.field] + self.place(inputs, of_test, test, i);
+                    for (j, &b) in trials.iter().enumerate() {
+                        let at = first[trial.field] + self.place(inputs, of_trial, trial, j);
+                        result[row][at] += value * a * b;
+                    }
+                }
+            }
+        });
+        result
+    }
+
     /// Returns the tested quantities of an integral of the residual at its points, `[cell][point][number]` or
     /// `[facet][point][number]`. They are those of [`tested`], w |det J| f0 and w |det J| J⁻¹ f1, in the axes of the
     /// cell, on facets, too.

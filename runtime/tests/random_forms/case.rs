@@ -9,7 +9,7 @@ use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
 };
 use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
-use runtime::algebra::vector::{Precision, Vector};
+use runtime::algebra::vector::{Precision, Vector, epsilon};
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::kernels::representation::{Assembly, Representation};
@@ -18,6 +18,7 @@ use runtime::mesh::pairs::cell_pairs;
 use runtime::mesh::partition::Partition;
 use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use runtime::operator::Operator;
+use runtime::operator::assemble::Csr;
 use runtime::reference::{
     AuxData, BoundedValue, FormInputs, NodalValues, Reference, assert_all_close, functions,
 };
@@ -27,6 +28,11 @@ use runtime::space::constraint::Constraints;
 use runtime::space::discretisation::{AuxValues, Discretisation, Field};
 use std::collections::BTreeMap;
 use std::sync::Arc;
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+use {
+    kernels_gen::choose::PlanOverrides, kernels_gen::plan::Scatter, runtime::device::Device,
+    runtime::kernels::compile::compile_for_device,
+};
 
 /// Cell types with the numbers of cells along the axes: the smallest counts at which neighbours share unknowns.
 const CELLS: [(&str, [f64; 3]); 4] = [
@@ -60,11 +66,18 @@ fn kind(seed: u64) -> (usize, (&'static str, [f64; 3])) {
     (if matches!(cell, "quad" | "tri") { 2 } else { 3 }, (cell, counts))
 }
 
+/// Returns whether the cells of a case are in the plane.
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+pub(crate) fn is_planar(seed: u64) -> bool {
+    kind(seed).0 == 2
+}
+
 /// A form with its discretisation.
 pub(crate) struct Case {
     seed: u64,
     regions: Regions,
     is_between: bool,
+    precision: Precision,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
     on: Arc<Discretisation>,
@@ -134,7 +147,31 @@ impl Case {
             _ => None,
         };
         let on = Arc::new(on);
-        Self { seed, regions, is_between, form, elements, on, strategy, params, state, direction }
+        let is_single = is_between && mix(seed, 8).is_multiple_of(5);
+        let precision = if is_single { Precision::F32 } else { Precision::F64 };
+        Self {
+            seed,
+            regions,
+            is_between,
+            precision,
+            form,
+            elements,
+            on,
+            strategy,
+            params,
+            state,
+            direction,
+        }
+    }
+
+    /// Returns whether the matrix has few entries, in double precision.
+    pub(crate) fn has_small_matrix(&self) -> bool {
+        self.precision == Precision::F64 && self.on.n_dofs() <= 60
+    }
+
+    /// Returns whether some pair of cells sees its facet in different orientations.
+    pub(crate) fn is_turned(&self) -> bool {
+        cell_pairs(&self.on.mesh).iter().any(|pair| pair.seen.orientation != 0)
     }
 
     fn name(&self) -> String {
@@ -152,6 +189,8 @@ impl Case {
         let how = if stored { Linearisation::Stored } else { Linearisation::Recompute };
         target.wishes.linearisation = Some(how);
         target.wishes.lanes = [None, Some(2), Some(4)][mix(self.seed, 5) as usize % 3];
+        target.wishes.block = self.is_between.then_some(1 + mix(self.seed, 7) as usize % 3);
+        target.precision = self.precision;
         let representation = self.representation();
         target.wishes.matrix = Some(representation.scatter());
         let mut tasks = vec![Task::Residual, Task::Action, Task::Diagonal];
@@ -177,11 +216,24 @@ impl Case {
         };
         assert!(printed.is_ok(), "{printed:?}, {}", self.name());
         let (on, params) = (self.on.clone(), &self.params);
-        let operator = Operator::on_host(on, module, kernels, Precision::F64, params, false);
+        let operator = Operator::on_host(on, module, kernels, self.precision, params, false);
         let mut operator = operator.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let represented = operator.represent(representation);
         represented.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         (operator, by_threads)
+    }
+
+    /// Returns an operator with a device's kernels.
+    #[cfg(any(feature = "cuda", feature = "opencl"))]
+    pub(crate) fn on_device(&self, device: &Arc<dyn Device>, scatter: Scatter) -> Operator {
+        let wishes = PlanOverrides { scatter: Some(scatter), ..PlanOverrides::default() };
+        let tasks = [Task::Residual, Task::Action, Task::Diagonal];
+        let (facts, device) = (facts(&self.on), Arc::clone(device));
+        let (form, elements, precision) = (&self.form, &self.elements, self.precision);
+        let made = compile_for_device(form, elements, &facts, &tasks, device, precision, &wishes);
+        let made = made.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        let operator = Operator::on_device(self.on.clone(), Arc::new(made), &self.params, false);
+        operator.unwrap_or_else(|error| panic!("{error}, {}", self.name()))
     }
 
     /// Returns the representation of the Jacobian.
@@ -198,7 +250,8 @@ impl Case {
         let chosen = all.get(mix(self.seed, 30) as usize % 12).copied().unwrap_or_default();
         let is_by_elements = !matches!(chosen, Representation::Assembled(_));
         // There are no products by element matrices of pairs of cells.
-        if self.is_between && is_by_elements { Representation::default() } else { chosen }
+        let is_free = !(self.is_between && is_by_elements) && self.precision == Precision::F64;
+        if is_free { chosen } else { Representation::default() }
     }
 
     /// Compares residual, action and diagonal of the operator with the reference.
@@ -210,8 +263,11 @@ impl Case {
                 reference.diagonal(inputs).concat(),
             ]
         });
-        let state = Vector::from_slice(&self.state, Precision::F64);
-        let direction = Vector::from_slice(&self.direction, Precision::F64);
+        let [state, direction] = [&self.state, &self.direction].map(|entries| {
+            let mut vector = operator.vector();
+            vector.set(entries);
+            vector
+        });
         let mut out = state.like();
         out.fill(7.0);
         operator
@@ -230,7 +286,27 @@ impl Case {
             let mut want = want[i].clone();
             self.on.conditions().for_each(|(dof, _)| want[dof] = BoundedValue::new(rows[i]));
             let context = format!("{}, {}", tasks[i], self.name());
-            assert_all_close(&got, &want, EPSILON, &context);
+            // Nested functions exceed the bound of the reference by a small factor in one of some thousand forms.
+            assert_all_close(&got, &want, 4.0 * epsilon(self.precision), &context);
+        }
+    }
+
+    /// Compares the entries of the operator's matrix with those of the reference.
+    pub(crate) fn compare_matrix(&self, operator: &mut Operator) {
+        let state = Vector::from_slice(&self.state, Precision::F64);
+        operator.linearise(&state).unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        let matrix = Csr::of(operator).unwrap_or_else(|error| panic!("{error}, {}", self.name()));
+        let mut fixed = vec![false; matrix.size()];
+        self.on.conditions().for_each(|(dof, _)| fixed[dof] = true);
+        let mut want = self.reference(&self.state, |reference, inputs, _| reference.matrix(inputs));
+        for (i, row) in want.iter_mut().enumerate() {
+            for (j, entry) in row.iter_mut().enumerate().filter(|(j, _)| fixed[i] || fixed[*j]) {
+                *entry = BoundedValue::new(f64::from(u8::from(i == j)));
+            }
+            let mut got = vec![0.0; row.len()];
+            matrix.row(i).for_each(|(j, entry)| got[j] += entry);
+            let context = format!("row {i} of the matrix, {}", self.name());
+            assert_all_close(&got, row, 4.0 * f64::EPSILON, &context);
         }
     }
 
@@ -285,7 +361,7 @@ impl Case {
 
     /// Compares the action with differences of the residual for a smooth form. Returns whether it did.
     pub(crate) fn taylor(&self, operator: &mut Operator) -> bool {
-        if !self.regions.smooth {
+        if !self.regions.smooth || self.precision != Precision::F64 {
             return false;
         }
         let residual = |operator: &Operator, state: &[f64]| {
@@ -350,10 +426,6 @@ impl Case {
         panic!("{what}: {errors:?} of {size}, {}", self.name());
     }
 }
-
-/// Rounding unit of the error bound. Nested functions exceed the bound of the reference by a small factor in one of
-/// some thousand forms.
-const EPSILON: f64 = 4.0 * f64::EPSILON;
 
 /// Rounding error of a difference over the shortest step, relative to its terms.
 const ROUNDING: f64 = 1e-10;

@@ -14,6 +14,9 @@
 mod case;
 
 use case::Case;
+use runtime::mesh::pairs::FacetConnectivity;
+use runtime::mesh::views::FacetViews;
+use runtime::space::discretisation::matched_pairs;
 
 /// Number of forms of each of the four tests, which run in parallel.
 const FORMS: u64 = 100;
@@ -122,6 +125,22 @@ fn devices_agree_between_cells() {
             let case = Case::between(seed);
             case.compare(&mut case.on_device(&device, scatter));
         }
+    }
+}
+
+/// The reference finds the neighbours that the connectivity of a mesh has, with the smaller cell as the inside.
+#[test]
+fn neighbours_by_their_places_are_those_of_the_connectivity() {
+    for (name, mesh) in case::meshes() {
+        let views = FacetViews::new(mesh.cell());
+        let all = FacetConnectivity::new(&mesh, &views).pairs.into_iter();
+        let mut wanted: Vec<[(usize, usize); 2]> = all
+            .map(|pair| pair.sides.map(|side| (side.cell as usize, usize::from(side.local))))
+            .collect();
+        wanted.sort_unstable();
+        let found = matched_pairs(&mesh).expect("tags of the mesh");
+        let found: Vec<[(usize, usize); 2]> = found.iter().map(|pair| pair.sides).collect();
+        assert_eq!(found, wanted, "{name}");
     }
 }
 

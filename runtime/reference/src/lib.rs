@@ -32,7 +32,7 @@ pub use hanging::{HangingFunctions, functions};
 pub use pairs::{CellPair, Cells, find_pairs};
 
 use fem_dsl::non_finite::PointInput;
-use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
+use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Side, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, PlanError, tested};
 use pairs::Placement;
@@ -367,21 +367,26 @@ impl<'a> Reference<'a> {
             for &facet in facets {
                 for (q, &(_, weight)) in rule.iter().enumerate() {
                     let inside = self.on_facet(inputs, facet, &self.facets[facet.1], q, weight);
-                    visit(integral, &Sides { inside, outside: None });
+                    visit(integral, &Sides::one(inside));
                 }
             }
             for pair in inputs.pairs.get(number).map_or(&[][..], Vec::as_slice) {
-                let ([inside, outside], tables) = (pair.sides, &across[&pair.placement()]);
+                let tables = |side: Side| match side == pair.points() {
+                    true => &self.facets[pair.sides[side as usize].1],
+                    false => &across[&pair.placement()],
+                };
                 for (q, &(_, weight)) in rule.iter().enumerate() {
-                    let own = self.on_facet(inputs, inside, &self.facets[inside.1], q, weight);
-                    let outside = Some(self.on_facet(inputs, outside, tables, q, weight));
-                    visit(integral, &Sides { inside: own, outside });
+                    let [inside, outside] = Side::ALL.map(|side| {
+                        let facet = pair.sides[side as usize];
+                        self.on_facet(inputs, facet, tables(side), q, weight)
+                    });
+                    visit(integral, &Sides::both(inside, outside, pair.points()));
                 }
             }
         }
     }
 
-    /// Tabulates all spaces of the outside for each placement of its facet that occurs.
+    /// Tabulates all spaces of a cell for each placement of another one's facet that occurs.
     fn across(&self, inputs: &FormInputs) -> BTreeMap<Placement, Vec<BasisTable>> {
         let spaces = self.fields.iter().chain(self.aux.iter().flatten()).chain([&self.geometry]);
         let elements: Vec<Lagrange> = spaces.map(|space| space.element).collect();
@@ -425,7 +430,7 @@ impl<'a> Reference<'a> {
         for cell in 0..inputs.coordinates.len() / stride {
             for (q, &weight) in weights.iter().enumerate() {
                 let inside = self.point(inputs, cell, &self.tables, q, weight);
-                visit(&Sides { inside, outside: None });
+                visit(&Sides::one(inside));
             }
         }
     }

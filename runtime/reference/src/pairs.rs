@@ -4,12 +4,14 @@
 //! they are or after the translation of a periodic side. The vertices then give the map from the facet of the inside to
 //! the reference coordinates of the outside. Neither numbers of facets nor orientations are used.
 //!
-//! The inside is the cell with the smaller facet; of two equal ones it is the first, by cell and facet.
+//! The inside is the cell with the smaller facet; of two equal ones it is the first, by cell and facet. In the reversed
+//! pair it is the other one. The points are those of the smaller facet in both.
 
 #[cfg(test)]
 mod tests;
 
 use super::table::FacetAxis;
+use fem_dsl::point::Side;
 use kernels_gen::element::{Cell, Lagrange, Rule, tabulate};
 use std::ops::Range;
 
@@ -35,9 +37,11 @@ pub struct Cells<'a> {
 /// Two cells at a facet: the inside, whose normal is that of the facet, and the outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CellPair {
-    /// Cells and their facets.
+    /// Cells and their facets, the inside first.
     pub sides: [CellFacet; 2],
-    /// Vertices of the inside's facet in reference coordinates of the outside, in halves.
+    /// The side on whose facet the points of the rule lie: the smaller one.
+    points: Side,
+    /// Vertices of this facet in reference coordinates of the other cell, in halves.
     images: Corners,
 }
 
@@ -45,41 +49,59 @@ pub struct CellPair {
 type Corners = [[u8; 3]; 4];
 
 impl CellPair {
-    /// Returns the pair with the sides exchanged; `None` if one facet is a part of the other.
-    pub fn reversed(&self, cell: Cell) -> Option<Self> {
-        let [(_, inside), (_, outside)] = self.sides;
+    /// Returns the pair with the sides exchanged.
+    pub fn reversed(&self, cell: Cell) -> Self {
+        let [inside, outside] = self.sides;
+        let sides = [outside, inside];
         let facets = cell.facets();
+        // The vertices of the outside's facet in the inside, if the facets are equal.
         let mut images = Corners::default();
-        for (image, &vertex) in images.iter_mut().zip(facets[outside]) {
+        let mut is_whole = true;
+        for (image, &vertex) in images.iter_mut().zip(facets[outside.1]) {
             let wanted = halves(cell.vertex(vertex));
-            let own = self.images.iter().take(facets[inside].len()).position(|&at| at == wanted)?;
-            *image = halves(cell.vertex(facets[inside][own]));
+            let own = self.images.iter().take(facets[inside.1].len()).position(|&at| at == wanted);
+            match own {
+                Some(own) => *image = halves(cell.vertex(facets[inside.1][own])),
+                None => is_whole = false,
+            }
         }
-        Some(Self { sides: [self.sides[1], self.sides[0]], images })
+        match is_whole {
+            true => Self { sides, points: Side::Inside, images },
+            false => Self { sides, points: self.points.other(), images: self.images },
+        }
     }
 
-    /// Returns where the points of the inside's facet lie in the outside.
+    /// Returns the side on whose facet the points of the rule lie.
+    pub(super) fn points(&self) -> Side {
+        self.points
+    }
+
+    /// Returns where these points lie in the other cell.
     pub(super) fn placement(&self) -> Placement {
         let [(_, inside), (_, outside)] = self.sides;
-        Placement { inside, outside, images: self.images }
+        let (from, to) = match self.points {
+            Side::Inside => (inside, outside),
+            Side::Outside => (outside, inside),
+        };
+        Placement { from, to, images: self.images }
     }
 }
 
-/// The position of a facet of the inside in the outside.
+/// The position of a facet of one cell in another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Placement {
-    inside: usize,
-    outside: usize,
+    from: usize,
+    to: usize,
     images: Corners,
 }
 
 impl Placement {
-    /// Returns the facet of the inside.
-    pub(super) fn inside(&self) -> usize {
-        self.inside
+    /// Returns the facet with the points.
+    pub(super) fn from(&self) -> usize {
+        self.from
     }
 
-    /// Returns the origin of the inside's facet in the outside, and its edges along the directions of the facet.
+    /// Returns the origin of the facet in the other cell, and its edges along the directions of the facet.
     fn frame(&self, cell: Cell) -> [[f64; 3]; 3] {
         let [origin, first, second, _] =
             self.images.map(|corner| corner.map(|x| f64::from(x) / 2.0));
@@ -87,12 +109,12 @@ impl Placement {
         [origin, edge(first), if cell.dim() == 3 { edge(second) } else { [0.0; 3] }]
     }
 
-    /// Converts a point of the inside's facet, in reference coordinates, to those of the outside.
+    /// Converts a point of the facet, in reference coordinates, to those of the other cell.
     pub(super) fn image(&self, rule: Rule, point: [f64; 3]) -> [f64; 3] {
         let cell = rule.cell();
-        let vertices = cell.facets()[self.inside];
+        let vertices = cell.facets()[self.from];
         let weights = [1.0 - point.iter().sum::<f64>(), point[0], point[1], point[2]];
-        let mut free = (0..3).filter(|axis| *axis != self.inside / 2).map(|axis| point[axis]);
+        let mut free = (0..3).filter(|axis| *axis != self.from / 2).map(|axis| point[axis]);
         let along: [f64; 2] = match cell.is_tensor() {
             true => [(); 2].map(|()| free.next().unwrap_or(0.0)),
             false => [1, 2].map(|i| vertices.get(i).map_or(0.0, |&vertex| weights[vertex])),
@@ -106,11 +128,11 @@ impl Placement {
         })
     }
 
-    /// Returns how the points lie along an axis of the outside, a tensor cell.
+    /// Returns how the points lie along an axis of the other cell, a tensor cell.
     pub(super) fn along(&self, cell: Cell, axis: usize) -> FacetAxis {
         let [origin, edges @ ..] = self.frame(cell);
         match edges.iter().position(|edge| edge[axis] != 0.0) {
-            None => FacetAxis::Across { end: self.outside % 2 },
+            None => FacetAxis::Across { end: self.to % 2 },
             Some(direction) => {
                 FacetAxis::Along { direction, from: origin[axis], step: edges[direction][axis] }
             }
@@ -203,7 +225,7 @@ impl Piece {
             let is_there = |at: &[f64; 3]| distance(&wanted, at) <= self.tolerance;
             *image = outside.corners.iter().find(|(_, at)| is_there(at))?.0;
         }
-        Some(CellPair { sides: [self.facet, outside.facet], images })
+        Some(CellPair { sides: [self.facet, outside.facet], points: Side::Inside, images })
     }
 }
 

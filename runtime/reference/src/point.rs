@@ -163,10 +163,26 @@ pub(super) struct Sides<'t> {
     /// The cell's own, or that of the cell from which the facet is seen.
     pub(super) inside: Point<'t>,
     /// That of the other cell, on facets between cells.
-    pub(super) outside: Option<Point<'t>>,
+    outside: Option<Point<'t>>,
+    /// The quadrature weight times the measure.
+    measure: BoundedValue,
 }
 
 impl<'t> Sides<'t> {
+    /// Creates a point of one cell.
+    pub(super) fn one(inside: Point<'t>) -> Self {
+        Self { measure: inside.measure, inside, outside: None }
+    }
+
+    /// Creates a point of both cells of a pair, with the measure in one of them.
+    pub(super) fn both(inside: Point<'t>, outside: Point<'t>, measured: Side) -> Self {
+        let measure = match measured {
+            Side::Inside => inside.measure,
+            Side::Outside => outside.measure,
+        };
+        Self { inside, outside: Some(outside), measure }
+    }
+
     /// Returns the point in the cell on a side.
     pub(super) fn on(&self, side: Side) -> &Point<'t> {
         match (side, &self.outside) {
@@ -179,7 +195,7 @@ impl<'t> Sides<'t> {
 
     /// Returns the quadrature weight times the measure at the point.
     pub(super) fn measure(&self) -> BoundedValue {
-        self.inside.measure
+        self.measure
     }
 
     /// Evaluates every node of a graph at this point.

@@ -43,9 +43,9 @@ impl BasisTable {
         Self::at(element, rule, &facet_points(rule, facet), axes)
     }
 
-    /// Tabulates the outside of a pair at the points of the inside's facet.
+    /// Tabulates a cell at the points of a facet of another one.
     pub(super) fn across(element: Lagrange, rule: Rule, placement: &Placement) -> Self {
-        let points = facet_points(rule, placement.inside()).into_iter();
+        let points = facet_points(rule, placement.from()).into_iter();
         let points: Vec<[f64; 3]> = points.map(|point| placement.image(rule, point)).collect();
         let axes = (0..rule.cell().dim()).map(|axis| placement.along(rule.cell(), axis));
         Self::at(element, rule, &points, axes)

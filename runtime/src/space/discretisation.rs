@@ -139,6 +139,27 @@ impl PartialEq for TransferTargets {
     }
 }
 
+/// Returns all pairs of cells of a mesh as the reference implementation finds them.
+///
+/// # Errors
+///
+/// Periodic sides that the mesh does not have.
+pub fn matched_pairs(mesh: &Mesh) -> Result<Vec<MatchedPair>, MeshError> {
+    let point = |&node: &u32| mesh.points()[node as usize][..mesh.dim()].to_vec();
+    let number = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
+    let side = |tag: &String| -> Result<Vec<(usize, usize)>, MeshError> {
+        Ok(mesh.facets_tagged(tag)?.iter().map(number).collect())
+    };
+    let sides = mesh.periodic_sides().iter().map(|[a, b]| Ok([side(a)?, side(b)?]));
+    Ok(find_pairs(&Cells {
+        geometry: Lagrange::continuous(mesh.cell(), mesh.order())
+            .expect("a mesh should have an element of its order"),
+        nodes: mesh.nodes(),
+        coordinates: &mesh.nodes().iter().flat_map(point).collect::<Vec<f64>>(),
+        periodic: &sides.collect::<Result<Vec<_>, MeshError>>()?,
+    }))
+}
+
 impl Discretisation {
     /// Numbers the fields, each given by its element and its number of components, without conditions or auxiliary
     /// data.
@@ -322,20 +343,8 @@ impl Discretisation {
         if !self.has_pairs() {
             return Ok(Vec::new());
         }
-        let (mesh, dim) = (&self.mesh, self.mesh.dim());
-        let point = |&node: &u32| mesh.points()[node as usize][..dim].to_vec();
+        let (mesh, all) = (&self.mesh, matched_pairs(&self.mesh)?);
         let number = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
-        let side = |tag: &String| -> Result<Vec<(usize, usize)>, MeshError> {
-            Ok(mesh.facets_tagged(tag)?.iter().map(number).collect())
-        };
-        let sides = mesh.periodic_sides().iter().map(|[a, b]| Ok([side(a)?, side(b)?]));
-        let all = find_pairs(&Cells {
-            geometry: Lagrange::continuous(mesh.cell(), mesh.order())
-                .expect("a mesh should have an element of its order"),
-            nodes: mesh.nodes(),
-            coordinates: &mesh.nodes().iter().flat_map(point).collect::<Vec<f64>>(),
-            periodic: &sides.collect::<Result<Vec<_>, MeshError>>()?,
-        });
         let of = |integral: &Integral| match &integral.region {
             Region::Interior(InteriorFacets::All) => Ok(all.clone()),
             Region::Interior(InteriorFacets::Under(tags)) => {
@@ -352,7 +361,7 @@ impl Discretisation {
                     from.binary_search(&inside).is_ok() && to.binary_search(&outside).is_ok()
                 };
                 let both = |pair: &MatchedPair| {
-                    [Some(*pair), pair.reversed(mesh.cell())].into_iter().flatten().find(is_between)
+                    [*pair, pair.reversed(mesh.cell())].into_iter().find(is_between)
                 };
                 Ok(all.iter().filter_map(both).collect())
             }

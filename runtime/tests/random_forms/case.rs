@@ -529,6 +529,33 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
     all
 }
 
+/// Returns meshes of all cells, periodic and curved ones, and with hanging nodes.
+pub(crate) fn meshes() -> Vec<(String, Mesh)> {
+    let mut all = Vec::new();
+    for (number, (cell, counts)) in (0..).zip(CELLS) {
+        let dim = if matches!(cell, "quad" | "tri") { 2 } else { 3 };
+        for (pairs, sides) in PERIODIC[2..].iter().enumerate() {
+            let mut mesh = scrambled(&boxed(cell, &counts[..dim]), number);
+            mesh.make_periodic(sides).expect("sides of the box");
+            if mesh.cell().is_tensor() {
+                for seed in [1, 2] {
+                    let hanging = adapted(mesh.clone(), 10 * number + seed);
+                    all.push((format!("{cell} {pairs} that hangs {seed}"), hanging));
+                }
+            }
+            all.push((format!("{cell} {pairs}"), mesh));
+        }
+    }
+    for (dim, order) in [(2, 2), (2, 3), (3, 2)] {
+        let numbers = [("dim", f64::from(dim)), ("order", f64::from(order))];
+        let arguments = numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value)));
+        let ball = generate("ball", &BTreeMap::from(arguments)).expect("a ball");
+        all.push((format!("ball {dim} {order} that hangs"), adapted(ball.clone(), 3)));
+        all.push((format!("ball {dim} {order}"), ball));
+    }
+    all
+}
+
 /// Returns the mesh with some of its cells refined, so that it has hanging nodes.
 fn adapted(mesh: Mesh, seed: u64) -> Mesh {
     let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");

@@ -183,6 +183,17 @@ fn what_is_not_finite_is_named_with_its_place() {
 }
 
 #[test]
+fn what_is_not_finite_between_cells_is_named_too() {
+    let text = "form f { field u: scalar in L2(k); f0[u] = u - 1 - x[0]; f1[u] = grad(u);
+         on interior { let s = 1 - inside(u) * outside(u); f0[jump(u)] = log(s) * jump(u); } }
+         problem q solves f { mesh = box(dim: 2, cells: 2); initial u = 2; }";
+    let said = interpreted(text, "f", "q").expect_err("not finite");
+    for part in ["`log(s)` is NaN", "`s` = -3", "between two cells, one of them cell "] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+}
+
+#[test]
 fn vectors_of_another_system_are_refused() {
     let system = |on: &str, degree: usize| {
         let setup = setup(LAPLACE, "laplace", on).degree(degree);

@@ -388,3 +388,26 @@ fn forms_with_time_derivatives_hold_at_an_instant_and_through_time() {
     let second = ["newmark()", "generalised_alpha(rho: 0.8)"];
     assert_eq!(schemes, [first.to_vec(), [&first[..], &second[..]].concat(), first.to_vec()]);
 }
+
+/// Terms between cells: interior penalty with Nitsche's terms, and transport with upwind fluxes.
+#[test]
+fn terms_between_cells_hold() {
+    let text = "
+        form sipg {
+            field u: scalar in L2(k); aux kappa: scalar; let q = kappa * grad(u); param eta = 2;
+            f0[u] = u^3; f1[u] = q;
+            on interior { energy = eta * avg(kappa * penalty(u)) / 2 * jump(u)^2 - dot(avg(q), n) * jump(u); }
+            on boundary \"x0\", \"y1\" { energy = eta * kappa * penalty(u) / 2 * u^2 - dot(q, n) * u; }
+        }
+        form upwind {
+            field c: vector in L2(k); let b = 1 + x[0];
+            f0[c] = 2 * c; f1[c] = -outer(c, [b, 0.5]);
+            on interior {
+                let s = dot([1 + x[0], 0.5], n);
+                f0[jump(c)] = s * avg(c) + abs(s) / 2 * jump(c);
+            }
+            on boundary \"x0\", \"x1\", \"y0\", \"y1\" { f0[c] = max(dot([1 + x[0], 0.5], n), 0) * c; }
+        }";
+    holds(text, Cell::Quadrilateral, &[1, 2], true);
+    holds(text, Cell::Triangle, &[1, 2], true);
+}

@@ -472,6 +472,9 @@ pub struct Plan {
     pub unroll: usize,
     /// The number of batches that are gathered, then computed, then scattered together; 1 for each separately.
     pub block: usize,
+    /// True if a batch of pairs may write to one of its cells alone, as in the chunks of a host: results then have index
+    /// arrays of their own.
+    pub one_sided: bool,
 }
 
 impl Plan {
@@ -508,6 +511,7 @@ impl Plan {
             even_odd: EvenOdd::Always,
             unroll: 0,
             block: 1,
+            one_sided: target == Target::Vectors,
         }
     }
 

@@ -246,6 +246,7 @@ impl Case {
             params: &self.form.params[0].value,
             time: 0.0,
             facets: on.numbered_facets(),
+            pairs: on.matched_pairs(&self.form).expect("tags of the mesh"),
             cells: on.cells.clone(),
         };
         of(&reference, &inputs)

@@ -8,15 +8,25 @@
 //! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²) for derivatives of an energy
 //! ```
 //!
-//! The tests draw 400 forms. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
+//! The tests draw 400 forms, and 60 with integrals between cells. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
 
 #[path = "random_forms/case.rs"]
 mod case;
 
 use case::Case;
+use runtime::mesh::pairs::FacetConnectivity;
+use runtime::mesh::views::FacetViews;
+use runtime::space::discretisation::matched_pairs;
 
 /// Number of forms of each of the four tests, which run in parallel.
 const FORMS: u64 = 100;
+
+/// Number of forms of each of the two tests with integrals between cells.
+const BETWEEN: u64 = 30;
+
+/// Number of forms with integrals between cells for each device.
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+const ON_DEVICES: u64 = 3;
 
 /// Statistics of the tested forms.
 #[derive(Default)]
@@ -29,6 +39,8 @@ struct Seen {
     threads: u64,
     tangents: u64,
     energies: u64,
+    /// Forms on meshes with facets that their cells see in different orientations.
+    turned: u64,
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -53,7 +65,7 @@ fn quarter(part: u64) {
         seen.tangents += u64::from(case.taylor(&mut operator));
         seen.energies += u64::from(case.energy());
     }
-    let Seen { forms, fields, several, jumping, boundary, threads, tangents, energies } = seen;
+    let Seen { forms, fields, several, jumping, boundary, threads, tangents, energies, .. } = seen;
     println!(
         "{forms} forms with {fields} fields: {several} with several, {jumping} with discontinuous ones, {boundary} \
          with integrals over the boundary, {threads} by groups of threads; {tangents} Jacobians and {energies} \
@@ -61,6 +73,85 @@ fn quarter(part: u64) {
     );
     let enough = [several, jumping, boundary, tangents].iter().all(|&count| 4 * count > forms);
     assert!(enough && 20 * threads > forms && 20 * energies > forms);
+}
+
+/// Tests every second form with integrals between cells, starting with number `part`.
+fn half_between_cells(part: u64) {
+    let first = number("WF_SEED").unwrap_or(0) + part;
+    let more = number("WF_FORMS").unwrap_or(0).div_ceil(2);
+    let mut seen = Seen::default();
+    for seed in (0..BETWEEN + more).map(|i| first + 2 * i) {
+        let case = Case::between(seed);
+        seen.forms += 1;
+        seen.several += u64::from(case.form.fields.len() > 1);
+        seen.jumping += u64::from(!case.elements.are_continuous());
+        seen.turned += u64::from(case.is_turned());
+        let (mut operator, _) = case.operator();
+        case.compare(&mut operator);
+        if case.has_small_matrix() {
+            case.compare_matrix(&mut operator);
+        }
+        seen.tangents += u64::from(case.taylor(&mut operator));
+    }
+    let Seen { forms, several, jumping, tangents, turned, .. } = seen;
+    println!(
+        "{forms} forms: {several} with several fields, {jumping} with discontinuous ones, {turned} on turned cells"
+    );
+    // A fifth in single precision.
+    assert!(4 * several > forms && 2 * jumping > forms && 3 * tangents > 2 * forms);
+    assert!(2 * turned > forms);
+}
+
+/// Forms with integrals between cells on devices, by each algorithm of summation.
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[test]
+fn devices_agree_between_cells() {
+    use kernels_gen::plan::Scatter;
+    let scatters = [Scatter::Atomic, Scatter::Coloured, Scatter::Owner];
+    let first = number("WF_SEED").unwrap_or(0);
+    let count = number("WF_FORMS").unwrap_or(ON_DEVICES) as usize;
+    for device in super::devices::devices() {
+        // PoCL takes ten seconds and more for an optimised kernel of hexahedra.
+        let (device, is_slow) = match device.name().contains("Portable Computing Language") {
+            #[cfg(feature = "opencl")]
+            true => {
+                let device = runtime::device::opencl::OpenCl::new().expect("the same device");
+                (std::sync::Arc::new(device.unoptimised()) as _, true)
+            }
+            _ => (device, false),
+        };
+        let seeds = (first..).filter(|&seed| !is_slow || case::is_planar(seed));
+        for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
+            let case = Case::between(seed);
+            case.compare(&mut case.on_device(&device, scatter));
+        }
+    }
+}
+
+/// The reference finds the neighbours that the connectivity of a mesh has, with the smaller cell as the inside.
+#[test]
+fn neighbours_by_their_places_are_those_of_the_connectivity() {
+    for (name, mesh) in case::meshes() {
+        let views = FacetViews::new(mesh.cell());
+        let all = FacetConnectivity::new(&mesh, &views).pairs.into_iter();
+        let mut wanted: Vec<[(usize, usize); 2]> = all
+            .map(|pair| pair.sides.map(|side| (side.cell as usize, usize::from(side.local))))
+            .collect();
+        wanted.sort_unstable();
+        let found = matched_pairs(&mesh).expect("tags of the mesh");
+        let found: Vec<[(usize, usize); 2]> = found.iter().map(|pair| pair.sides).collect();
+        assert_eq!(found, wanted, "{name}");
+    }
+}
+
+#[test]
+fn the_first_half_between_cells_agrees() {
+    half_between_cells(0);
+}
+
+#[test]
+fn the_other_half_between_cells_agrees() {
+    half_between_cells(1);
 }
 
 #[test]

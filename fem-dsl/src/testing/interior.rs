@@ -14,7 +14,7 @@ const FIELDS: [(&str, &str); 3] = [("u", "du"), ("v", "dv"), ("s", "ds")];
 const SPACES: [&str; 6] = ["L2(k)", "L2(k)", "L2(k - 1)", "L2(0)", "H1(k)", "H1(k + 1)"];
 
 /// Returns the text of a form `interior_SEED` for `dim` dimensions: one to three fields in continuous and discontinuous
-/// spaces, data and parameters, an integral over the cells, and one or two over facets between cells, each as rows, as
+/// spaces, data and parameters, an integral over the cells, and one or two over facets between cells, all or those with a tag, each as rows, as
 /// a weak form or as an energy. All of it is smooth in the fields.
 ///
 /// ```
@@ -43,7 +43,8 @@ pub fn random_interior(seed: u64, dim: usize) -> String {
         Generator { random, options, fields, main: 0, uses_u: true, points: false, normal: false };
     let mut writer = Writer { text: format!("form interior_{seed} {{\n"), generator, spaces };
     writer.declare();
-    writer.line(1, "on interior {");
+    let facets = ["", "", " \"inner\""][writer.generator.below(3)];
+    writer.line(1, &format!("on interior{facets} {{"));
     writer.block(false);
     writer.line(1, "}");
     if writer.generator.below(2) == 0 {

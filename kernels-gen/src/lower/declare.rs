@@ -5,7 +5,7 @@ use super::lowering::Lowering;
 use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
 use crate::plan::cell_matrix::CellMatrix;
-use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Target, Task};
+use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Task};
 use fem_dsl::point::{Input, Location};
 
 impl Lowering<'_> {
@@ -177,7 +177,7 @@ impl Lowering<'_> {
             self.declare_map(QuantitySource::Direction(0));
         }
         for &field in &results {
-            if self.facts.of_pairs() && self.facts.plan.target == Target::Vectors {
+            if self.facts.of_pairs() && self.facts.plan.one_sided {
                 self.declare_written(field);
             } else {
                 self.declare_map(QuantitySource::Direction(field));

@@ -9,7 +9,9 @@
 //! ```
 //!
 //! and likewise over facets, where a reference or barycentric coordinate λ is 0. Their measure is w_q |det J| |∇λ| and
-//! their outward normal −∇λ / |∇λ|.
+//! their outward normal −∇λ / |∇λ|. Over facets between cells a test or trial function is on one of two sides; the
+//! measure and the normal are those of the inside. diag_i then has the terms with both functions on one side: it lacks
+//! those between the sides of a node that both cells have.
 //!
 //! The action uses the coefficients G instead of the form's own action graph, so that the two can be compared. Every
 //! number is a [`BoundedValue`], and [`assert_close!`](crate::assert_close) is the common tolerance of the project. The
@@ -19,6 +21,7 @@
 
 mod bounded;
 mod hanging;
+mod pairs;
 mod point;
 mod table;
 #[cfg(test)]
@@ -26,12 +29,15 @@ mod tests;
 
 pub use bounded::{BoundedValue, assert_all_close, check_close};
 pub use hanging::{HangingFunctions, functions};
+pub use pairs::{CellPair, Cells, find_pairs};
 
 use fem_dsl::non_finite::PointInput;
-use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Slot};
+use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Side, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, PlanError, tested};
-use point::{Cursor, Point};
+use pairs::Placement;
+use point::{Point, Sides};
+use std::collections::BTreeMap;
 use table::BasisTable;
 
 /// A form with its elements and its quadrature rule.
@@ -43,32 +49,19 @@ pub struct Reference<'a> {
     fields: Vec<ElementSpace>,
     /// `None` for data on cells and points.
     aux: Vec<Option<ElementSpace>>,
+    /// Tabulations of all spaces at the points of the cell.
+    tables: Vec<BasisTable>,
+    /// The same at the points of each facet, if the form has facet integrals.
+    facets: Vec<Vec<BasisTable>>,
 }
 
-/// An element with its tabulation at the points of the rule.
+/// An element.
 struct ElementSpace {
-    /// Its index among the spaces of the form: fields first, then data.
+    /// Its index among the tabulations.
     number: usize,
     element: Lagrange,
-    table: BasisTable,
-    /// Tabulations at the points of each facet, if the form has facet integrals.
-    facets: Vec<BasisTable>,
     /// For each cell, functions that differ from the element's own; empty if no cell has any.
     functions: Vec<Option<HangingFunctions>>,
-}
-
-impl ElementSpace {
-    fn new(number: usize, element: Lagrange, rule: Rule, on_facets: bool) -> Self {
-        let facets = if on_facets { 0..rule.cell().facets().len() } else { 0..0 };
-        let facets = facets.map(|facet| BasisTable::on_facet(element, rule, facet)).collect();
-        let table = BasisTable::new(element, rule);
-        Self { number, element, table, facets, functions: Vec::new() }
-    }
-
-    /// Returns the tabulation at the current cell or facet.
-    fn at(&self, cursor: Cursor) -> &BasisTable {
-        cursor.facet.map_or(&self.table, |facet| &self.facets[facet])
-    }
 }
 
 /// Nodal values.
@@ -106,6 +99,8 @@ pub struct FormInputs<'a> {
     pub time: f64,
     /// The facets of each integral, as cell and local facet; empty for integrals over cells.
     pub facets: Vec<Vec<(usize, usize)>>,
+    /// The pairs of cells of each integral over facets between cells, empty for others. Trailing entries may be omitted.
+    pub pairs: Vec<Vec<CellPair>>,
     /// The cells of each integral; `None` for all cells. Trailing entries may be omitted.
     pub cells: Vec<Option<Vec<u32>>>,
 }
@@ -140,29 +135,28 @@ impl<'a> Reference<'a> {
     ) -> Result<Self, ElementError> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
-        let interior = form.integrals.iter().any(|integral| integral.region.is_interior());
-        assert!(!interior, "facets between cells should have been refused");
         let on_facets = form.integrals.iter().any(|integral| !integral.region.is_of_cells());
-        let space = |number, element| ElementSpace::new(number, element, rule, on_facets);
-        let spaces = |(number, element): (usize, Result<Lagrange, ElementError>)| {
-            element.map(|element| space(number, element))
+        let mut elements = Vec::new();
+        let mut space = |element: Lagrange| {
+            elements.push(element);
+            ElementSpace { number: elements.len() - 1, element, functions: Vec::new() }
         };
         let fields = form.fields.iter().map(|field| Lagrange::in_space(cell, field.space, k));
+        let fields = fields.map(|element| element.map(&mut space)).collect::<Result<_, _>>()?;
         let aux = form.aux.iter().map(|aux| match aux.location {
             Location::Nodes(of) => Lagrange::in_space(cell, of, k).map(Some),
             Location::Cells | Location::Points => Ok(None),
         });
-        Ok(Self {
-            form,
-            degree: k,
-            rule,
-            geometry: space(0, Lagrange::continuous(cell, g)?),
-            fields: fields.enumerate().map(spaces).collect::<Result<_, _>>()?,
-            aux: aux
-                .zip(form.fields.len()..)
-                .map(|(element, number)| Ok(element?.map(|element| space(number, element))))
-                .collect::<Result<_, _>>()?,
-        })
+        let aux = aux.map(|element| element.map(|element| element.map(&mut space)));
+        let aux = aux.collect::<Result<_, _>>()?;
+        let geometry = space(Lagrange::continuous(cell, g)?);
+        let all = |table: &dyn Fn(Lagrange) -> BasisTable| {
+            elements.iter().map(|&element| table(element)).collect::<Vec<_>>()
+        };
+        let facets = if on_facets { 0..cell.facets().len() } else { 0..0 };
+        let facets = facets.map(|facet| all(&|of| BasisTable::on_facet(of, rule, facet))).collect();
+        let tables = all(&|of| BasisTable::new(of, rule));
+        Ok(Self { form, degree: k, rule, geometry, fields, aux, tables, facets })
     }
 
     /// Sets the functions of cells with hanging nodes in a field: for each cell those of its referenced nodes, if they
@@ -189,10 +183,10 @@ impl<'a> Reference<'a> {
     /// Returns the residual R(u), of all integrals.
     pub fn residual(&self, inputs: &FormInputs) -> Vectors {
         let mut result = self.zeros(inputs);
-        self.for_each_point(inputs, |integral, cursor, point| {
-            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+        self.for_each_point(inputs, |integral, sides| {
+            let values = sides.evaluate(self, &integral.graph, inputs);
             for &(test, node) in &integral.residual {
-                self.add_tested(&mut result, inputs, cursor, point, test, values[node]);
+                self.add_tested(&mut result, inputs, sides, test, values[node]);
             }
         });
         result
@@ -201,41 +195,72 @@ impl<'a> Reference<'a> {
     /// Returns the Jacobian action J(u)w by the coefficients G. `direction` is w, one vector per field.
     pub fn action(&self, inputs: &FormInputs, direction: &[&[f64]]) -> Vectors {
         let mut result = self.zeros(inputs);
-        self.for_each_point(inputs, |integral, cursor, point| {
-            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+        self.for_each_point(inputs, |integral, sides| {
+            let values = sides.evaluate(self, &integral.graph, inputs);
             let mut trials: Vec<(Slot, BoundedValue)> = Vec::new();
             for entry in &integral.jacobian {
                 let known = trials.iter().find(|(slot, _)| *slot == entry.trial);
                 let trial = known.map(|&(_, trial)| trial).unwrap_or_else(|| {
                     let field = entry.trial.field;
                     let w = NodalValues { map: inputs.state[field].map, values: direction[field] };
-                    let trial = self.slot(&self.fields[field], w, entry.trial, cursor, point);
+                    let trial = self.slot(w, entry.trial, sides);
                     trials.push((entry.trial, trial));
                     trial
                 });
                 let flux = values[entry.value] * trial;
-                self.add_tested(&mut result, inputs, cursor, point, entry.test, flux);
+                self.add_tested(&mut result, inputs, sides, entry.test, flux);
             }
         });
         result
     }
 
-    /// Returns the diagonal of the Jacobian.
+    /// Returns the diagonal of the Jacobian, without terms between both sides of a facet.
     pub fn diagonal(&self, inputs: &FormInputs) -> Vectors {
         let mut result = self.zeros(inputs);
-        self.for_each_point(inputs, |integral, cursor, point| {
-            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+        self.for_each_point(inputs, |integral, sides| {
+            let values = sides.evaluate(self, &integral.graph, inputs);
             for entry in &integral.jacobian {
                 let (test, trial) = (entry.test, entry.trial);
-                if (test.field, test.component) != (trial.field, trial.component) {
+                let of = |slot: Slot| (slot.field, slot.component, slot.side);
+                if of(test) != of(trial) {
                     continue;
                 }
-                let space = &self.fields[test.field];
-                let tests = point.functions(space, cursor, test.part);
-                let trials = point.functions(space, cursor, trial.part);
+                let (space, point) = (&self.fields[test.field], sides.on(test.side));
+                let tests = point.functions(space, test.part);
+                let trials = point.functions(space, trial.part);
                 for (i, (&a, &b)) in tests.iter().zip(trials).enumerate() {
-                    let at = self.place(inputs, cursor, test, i);
-                    result[test.field][at] += point.measure * a * values[entry.value] * b;
+                    let at = self.place(inputs, point, test, i);
+                    result[test.field][at] += sides.measure() * a * values[entry.value] * b;
+                }
+            }
+        });
+        result
+    }
+
+    /// Returns the Jacobian by the coefficients G as a dense matrix, the degrees of freedom field by field.
+    pub fn matrix(&self, inputs: &FormInputs) -> Vec<Vec<BoundedValue>> {
+        let mut first = vec![0];
+        for field in &inputs.state {
+            first.push(first[first.len() - 1] + field.values.len());
+        }
+        let n = first[inputs.state.len()];
+        let mut result = vec![vec![BoundedValue::ZERO; n]; n];
+        self.for_each_point(inputs, |integral, sides| {
+            let values = sides.evaluate(self, &integral.graph, inputs);
+            for entry in &integral.jacobian {
+                let [test, trial] = [entry.test, entry.trial];
+                let of = |slot: Slot| {
+                    let point = sides.on(slot.side);
+                    (point, point.functions(&self.fields[slot.field], slot.part))
+                };
+                let ((of_test, tests), (of_trial, trials)) = (of(test), of(trial));
+                let value = sides.measure() * values[entry.value];
+                for (i, &a) in tests.iter().enumerate() {
+                    let row = first[test.field] + self.place(inputs, of_test, test, i);
+                    for (j, &b) in trials.iter().enumerate() {
+                        let at = first[trial.field] + self.place(inputs, of_trial, trial, j);
+                        result[row][at] += value * a * b;
+                    }
                 }
             }
         });
@@ -252,11 +277,11 @@ impl<'a> Reference<'a> {
     ) -> Result<Vec<BoundedValue>, PlanError> {
         let elements = Elements::new(self.form, self.rule.cell(), self.degree, self.rule)?;
         let (parts, mut all) = (tested(self.form, &elements, integral), Vec::new());
-        self.for_each_point(inputs, |of, cursor, point| {
+        self.for_each_point(inputs, |of, sides| {
             if !std::ptr::eq(of, &self.form.integrals[integral]) {
                 return;
             }
-            let values = point.evaluate(self, &of.graph, inputs, cursor);
+            let values = sides.evaluate(self, &of.graph, inputs);
             let slots = of.residual.iter().filter(|(slot, _)| !elements.vanishes(*slot));
             let slots: Vec<(Slot, NodeId)> = slots.copied().collect();
             for &(row, part) in &parts {
@@ -264,20 +289,22 @@ impl<'a> Reference<'a> {
                     self.form.row(slot.field, slot.component) == row
                         && derivative(slot.part).is_some() == derivative(part).is_some()
                 });
-                let pulled = own.map(|&(slot, node)| values[node] * point.pulled(part, slot.part));
-                all.push(point.measure * pulled.sum::<BoundedValue>());
+                let pulled = own.map(|&(slot, node)| {
+                    values[node] * sides.on(slot.side).pulled(part, slot.part)
+                });
+                all.push(sides.measure() * pulled.sum::<BoundedValue>());
             }
         });
         Ok(all)
     }
 
-    /// Returns the integral of the form's energy density over the cells, if it has one.
+    /// Returns the integral of the form's energy densities, if it has any.
     pub fn energy(&self, inputs: &FormInputs) -> Option<BoundedValue> {
         let mut sum = None;
-        self.for_each_point(inputs, |integral, cursor, point| {
+        self.for_each_point(inputs, |integral, sides| {
             if let Some(node) = integral.energy {
-                let density = point.evaluate(self, &integral.graph, inputs, cursor)[node];
-                *sum.get_or_insert(BoundedValue::ZERO) += point.measure * density;
+                let density = sides.evaluate(self, &integral.graph, inputs)[node];
+                *sum.get_or_insert(BoundedValue::ZERO) += sides.measure() * density;
             }
         });
         sum
@@ -287,8 +314,8 @@ impl<'a> Reference<'a> {
     /// integral's number, whether it is the derivative, and all inputs of the form there.
     pub fn not_finite(&self, inputs: &FormInputs) -> Option<(usize, bool, PointInput)> {
         let [mut value, mut derivative] = [None, None];
-        self.for_each_point(inputs, |integral, cursor, point| {
-            let values = point.evaluate(self, &integral.graph, inputs, cursor);
+        self.for_each_point(inputs, |integral, sides| {
+            let values = sides.evaluate(self, &integral.graph, inputs);
             let finite = |node: NodeId| values[node].value.is_finite();
             let found = match () {
                 () if !integral.residual.iter().all(|&(_, node)| finite(node)) => &mut value,
@@ -297,7 +324,7 @@ impl<'a> Reference<'a> {
             };
             let number = self.form.integrals.iter().position(|of| std::ptr::eq(of, integral));
             found.get_or_insert_with(|| {
-                let read = |&input: &Input| (input, point.read(self, inputs, cursor, input).value);
+                let read = |&input: &Input| (input, sides.read(self, inputs, input).value);
                 let wanted = fem_dsl::non_finite::inputs(self.form, &integral.region);
                 (number.unwrap_or(0), wanted.iter().map(read).collect::<PointInput>())
             });
@@ -313,64 +340,97 @@ impl<'a> Reference<'a> {
     pub fn coordinates(&self, inputs: &FormInputs) -> Vec<f64> {
         let mut all = Vec::new();
         let dim = self.form.dim;
-        self.for_each_place(inputs, |_, point| {
-            all.extend(point.x[..dim].iter().map(|x| x.value));
+        self.for_each_place(inputs, |sides| {
+            all.extend(sides.inside.x[..dim].iter().map(|x| x.value));
         });
         all
     }
 
     /// Calls `visit` for every point of every integral.
-    fn for_each_point(
-        &self,
-        inputs: &FormInputs,
-        mut visit: impl FnMut(&Integral, Cursor, &Point),
-    ) {
+    fn for_each_point(&self, inputs: &FormInputs, mut visit: impl FnMut(&Integral, &Sides)) {
+        let across = self.across(inputs);
         for (number, integral) in self.form.integrals.iter().enumerate() {
             if integral.region.is_of_cells() {
                 let only = inputs.cells.get(number).and_then(Option::as_ref);
                 let has = |cell: usize| {
                     only.is_none_or(|cells| cells.binary_search(&(cell as u32)).is_ok())
                 };
-                self.for_each_place(inputs, |cursor, point| {
-                    if has(cursor.cell) {
-                        visit(integral, cursor, point);
+                self.for_each_place(inputs, |sides| {
+                    if has(sides.inside.cell) {
+                        visit(integral, sides);
                     }
                 });
                 continue;
             }
             let facets = inputs.facets.get(number).map_or(&[][..], Vec::as_slice);
+            let rule = self.rule.on_facet();
             for &facet in facets {
-                self.on_facet(inputs, facet, |cursor, point| visit(integral, cursor, point));
+                for (q, &(_, weight)) in rule.iter().enumerate() {
+                    let inside = self.on_facet(inputs, facet, &self.facets[facet.1], q, weight);
+                    visit(integral, &Sides::one(inside));
+                }
+            }
+            for pair in inputs.pairs.get(number).map_or(&[][..], Vec::as_slice) {
+                let tables = |side: Side| match side == pair.points() {
+                    true => &self.facets[pair.sides[side as usize].1],
+                    false => &across[&pair.placement()],
+                };
+                for (q, &(_, weight)) in rule.iter().enumerate() {
+                    let [inside, outside] = Side::ALL.map(|side| {
+                        let facet = pair.sides[side as usize];
+                        self.on_facet(inputs, facet, tables(side), q, weight)
+                    });
+                    visit(integral, &Sides::both(inside, outside, pair.points()));
+                }
             }
         }
     }
 
-    /// Calls `visit` for every point of a facet of a cell.
-    fn on_facet(
+    /// Tabulates all spaces of a cell for each placement of another one's facet that occurs.
+    fn across(&self, inputs: &FormInputs) -> BTreeMap<Placement, Vec<BasisTable>> {
+        let spaces = self.fields.iter().chain(self.aux.iter().flatten()).chain([&self.geometry]);
+        let elements: Vec<Lagrange> = spaces.map(|space| space.element).collect();
+        let mut all = BTreeMap::new();
+        for placement in inputs.pairs.iter().flatten().map(CellPair::placement) {
+            let table = |&element: &Lagrange| BasisTable::across(element, self.rule, &placement);
+            all.entry(placement).or_insert_with(|| elements.iter().map(table).collect());
+        }
+        all
+    }
+
+    /// Returns point `q` of a facet of a cell, with the tabulations at the points of this facet.
+    fn on_facet<'t>(
         &self,
         inputs: &FormInputs,
         (cell, facet): (usize, usize),
-        mut visit: impl FnMut(Cursor, &Point),
-    ) {
-        let stride = self.geometry.element.count() * self.form.dim;
-        let nodes = &inputs.coordinates[cell * stride..][..stride];
-        let diameter = point::diameter(self.geometry.element, nodes);
-        for (q, (_, weight)) in self.rule.on_facet().into_iter().enumerate() {
-            let table = &self.geometry.facets[facet];
-            let place = Point::new(table, self.sizes(), q, nodes, weight);
-            let place = place.on_facet(self.rule.cell(), facet);
-            visit(Cursor { cell, point: q, facet: Some(facet), diameter }, &place);
-        }
+        tables: &'t [BasisTable],
+        q: usize,
+        weight: f64,
+    ) -> Point<'t> {
+        self.point(inputs, cell, tables, q, weight).on_facet(self.rule.cell(), facet)
     }
 
-    fn for_each_place(&self, inputs: &FormInputs, mut visit: impl FnMut(Cursor, &Point)) {
+    /// Returns point `q` of a cell.
+    fn point<'t>(
+        &self,
+        inputs: &FormInputs,
+        cell: usize,
+        tables: &'t [BasisTable],
+        q: usize,
+        weight: f64,
+    ) -> Point<'t> {
+        let stride = self.geometry.element.count() * self.form.dim;
+        let nodes = &inputs.coordinates[cell * stride..][..stride];
+        Point::new(self, cell, tables, q, nodes, weight)
+    }
+
+    fn for_each_place(&self, inputs: &FormInputs, mut visit: impl FnMut(&Sides)) {
         let weights = self.rule.weights();
         let stride = self.geometry.element.count() * self.form.dim;
-        for (cell, nodes) in inputs.coordinates.chunks(stride).enumerate() {
-            let diameter = point::diameter(self.geometry.element, nodes);
+        for cell in 0..inputs.coordinates.len() / stride {
             for (q, &weight) in weights.iter().enumerate() {
-                let place = Point::new(&self.geometry.table, self.sizes(), q, nodes, weight);
-                visit(Cursor { cell, point: q, facet: None, diameter }, &place);
+                let inside = self.point(inputs, cell, &self.tables, q, weight);
+                visit(&Sides::one(inside));
             }
         }
     }
@@ -380,42 +440,29 @@ impl<'a> Reference<'a> {
         &self,
         result: &mut Vectors,
         inputs: &FormInputs,
-        cursor: Cursor,
-        point: &Point,
+        sides: &Sides,
         test: Slot,
         flux: BoundedValue,
     ) {
-        let functions = point.functions(&self.fields[test.field], cursor, test.part);
+        let point = sides.on(test.side);
+        let functions = point.functions(&self.fields[test.field], test.part);
         for (i, &basis) in functions.iter().enumerate() {
-            let at = self.place(inputs, cursor, test, i);
-            result[test.field][at] += point.measure * basis * flux;
+            let at = self.place(inputs, point, test, i);
+            result[test.field][at] += sides.measure() * basis * flux;
         }
     }
 
     /// Returns the index of a component of node `i` of a cell in the vector of its field.
-    fn place(&self, inputs: &FormInputs, cursor: Cursor, slot: Slot, i: usize) -> usize {
+    fn place(&self, inputs: &FormInputs, point: &Point, slot: Slot, i: usize) -> usize {
         let nodes = self.fields[slot.field].element.count();
-        let node = inputs.state[slot.field].map[cursor.cell * nodes + i] as usize;
+        let node = inputs.state[slot.field].map[point.cell * nodes + i] as usize;
         node * self.form.fields[slot.field].shape.components() + slot.component
     }
 
-    /// Returns a component of a nodal function, or one of its physical derivatives, at a point. The slot's field
-    /// determines the number of components.
-    fn slot(
-        &self,
-        space: &ElementSpace,
-        nodal: NodalValues,
-        slot: Slot,
-        cursor: Cursor,
-        point: &Point,
-    ) -> BoundedValue {
+    /// Returns a component of a nodal function of a field, or one of its physical derivatives, at a point.
+    fn slot(&self, nodal: NodalValues, slot: Slot, sides: &Sides) -> BoundedValue {
         let components = self.form.fields[slot.field].shape.components();
-        point.interpolate(space, nodal, components, slot, cursor)
-    }
-
-    /// Returns the dimension, and the number of spaces.
-    fn sizes(&self) -> (usize, usize) {
-        (self.form.dim, self.fields.len() + self.aux.len())
+        sides.on(slot.side).interpolate(&self.fields[slot.field], nodal, components, slot)
     }
 
     fn zeros(&self, inputs: &FormInputs) -> Vectors {

@@ -1,31 +1,27 @@
-//! A quadrature point of a cell: its geometry, and the inputs of a form there.
+//! A quadrature point of a cell, or of both cells at a facet: its geometry, and the inputs of a form there.
 
 use super::bounded::evaluate;
 use super::table::BasisTable;
 use super::{AuxData, BoundedValue, ElementSpace, FormInputs, NodalValues, Reference, derivative};
 use fem_dsl::arena::IndexVec;
-use fem_dsl::point::{Graph, Input, NodeId, Part, Slot};
+use fem_dsl::point::{Graph, Input, NodeId, Part, Side, Slot};
 use kernels_gen::element::{Cell, Lagrange};
 use std::cell::OnceCell;
 
-/// Current position.
-#[derive(Clone, Copy)]
-pub(super) struct Cursor {
-    pub(super) cell: usize,
-    pub(super) point: usize,
-    /// The facet of the cell, if the point is on one.
-    pub(super) facet: Option<usize>,
-    /// The cell's diameter.
-    pub(super) diameter: BoundedValue,
-}
-
-/// The geometry at a point.
-pub(super) struct Point {
+/// A point of a cell with its geometry there.
+pub(super) struct Point<'t> {
     dim: usize,
+    pub(super) cell: usize,
+    /// Its index in the rule.
+    q: usize,
+    /// Tabulations of all spaces at the points of the rule.
+    tables: &'t [BasisTable],
+    /// The cell's diameter.
+    diameter: BoundedValue,
     /// Physical coordinates.
     pub(super) x: [BoundedValue; 3],
     /// The quadrature weight times |det J|.
-    pub(super) measure: BoundedValue,
+    measure: BoundedValue,
     /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
     inverse: [[BoundedValue; 3]; 3],
     /// The outward unit normal, on facets.
@@ -36,16 +32,19 @@ pub(super) struct Point {
     functions: Vec<OnceCell<Vec<BoundedValue>>>,
 }
 
-impl Point {
-    /// Creates point `q` of the cell with these coordinates of the geometry nodes, `[node][axis]`, for a number of
-    /// spaces.
+impl<'t> Point<'t> {
+    /// Creates point `q` of a cell with these coordinates of the geometry nodes, `[node][axis]`, from the tabulations of
+    /// all spaces.
     pub(super) fn new(
-        table: &BasisTable,
-        (dim, spaces): (usize, usize),
+        reference: &Reference,
+        cell: usize,
+        tables: &'t [BasisTable],
         q: usize,
         nodes: &[f64],
         weight: f64,
     ) -> Self {
+        let (dim, geometry) = (reference.form.dim, &reference.geometry);
+        let table = &tables[geometry.number];
         let sum = |axis: usize, along: Option<usize>| -> BoundedValue {
             let term = |i| table.entry(q, i, along) * BoundedValue::new(nodes[i * dim + axis]);
             (0..table.nodes()).map(term).sum()
@@ -66,9 +65,9 @@ impl Point {
         // A cell may be mirrored.
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
         let (measure, normal) = (BoundedValue::new(weight) * size, [BoundedValue::ZERO; 3]);
-        let functions = vec![OnceCell::new(); spaces * (1 + dim)];
-        let extent = BoundedValue::ZERO;
-        Self { dim, x, measure, inverse, normal, extent, functions }
+        let functions = vec![OnceCell::new(); tables.len() * (1 + dim)];
+        let (extent, diameter) = (BoundedValue::ZERO, diameter(geometry.element, nodes));
+        Self { dim, cell, q, tables, diameter, x, measure, inverse, normal, extent, functions }
     }
 
     /// Returns the same point on a facet, where the coordinate λ is 0.
@@ -90,13 +89,13 @@ impl Point {
     }
 
     /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
-    fn basis(&self, table: &BasisTable, q: usize, i: usize, part: Part) -> BoundedValue {
+    fn basis(&self, table: &BasisTable, i: usize, part: Part) -> BoundedValue {
         match derivative(part) {
-            None => table.entry(q, i, None),
+            None => table.entry(self.q, i, None),
             Some(j) => {
                 let mut sum = BoundedValue::ZERO;
                 for (k, inverse) in self.inverse[..self.dim].iter().enumerate() {
-                    sum += table.entry(q, i, Some(k)) * inverse[j];
+                    sum += table.entry(self.q, i, Some(k)) * inverse[j];
                 }
                 sum
             }
@@ -105,18 +104,13 @@ impl Point {
 
     /// Returns the functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j
     /// with hanging nodes. Computed on first use.
-    pub(super) fn functions(
-        &self,
-        space: &ElementSpace,
-        cursor: Cursor,
-        part: Part,
-    ) -> &[BoundedValue] {
+    pub(super) fn functions(&self, space: &ElementSpace, part: Part) -> &[BoundedValue] {
         let number = space.number * (1 + self.dim) + derivative(part).map_or(0, |axis| 1 + axis);
         self.functions[number].get_or_init(|| {
-            let (table, nodes) = (space.at(cursor), 0..space.element.count());
-            let basis = nodes.map(|i| self.basis(table, cursor.point, i, part));
+            let (table, nodes) = (&self.tables[space.number], 0..space.element.count());
+            let basis = nodes.map(|i| self.basis(table, i, part));
             let basis: Vec<BoundedValue> = basis.collect();
-            let Some(Some(functions)) = space.functions.get(cursor.cell) else { return basis };
+            let Some(Some(functions)) = space.functions.get(self.cell) else { return basis };
             let of = |&(j, factor): &(usize, f64)| BoundedValue::new(factor) * basis[j];
             functions.iter().map(|function| function.iter().map(of).sum()).collect()
         })
@@ -137,14 +131,71 @@ impl Point {
         nodal: NodalValues,
         components: usize,
         slot: Slot,
-        cursor: Cursor,
     ) -> BoundedValue {
         let nodes = space.element.count();
-        let map = &nodal.map[cursor.cell * nodes..(cursor.cell + 1) * nodes];
+        let map = &nodal.map[self.cell * nodes..(self.cell + 1) * nodes];
         let value = |&node: &u32| nodal.values[node as usize * components + slot.component];
-        let functions = self.functions(space, cursor, slot.part);
+        let functions = self.functions(space, slot.part);
         let terms = functions.iter().zip(map);
         terms.map(|(&function, node)| function * BoundedValue::new(value(node))).sum()
+    }
+
+    fn aux(&self, reference: &Reference, inputs: &FormInputs, slot: Slot) -> BoundedValue {
+        let components = reference.form.aux[slot.field].shape.components();
+        match (inputs.aux[slot.field], &reference.aux[slot.field]) {
+            (AuxData::Nodes(nodal), Some(space)) => {
+                self.interpolate(space, nodal, components, slot)
+            }
+            (AuxData::Cells(values), None) => {
+                BoundedValue::new(values[self.cell * components + slot.component])
+            }
+            (AuxData::Points(values), None) => {
+                let point = self.cell * reference.rule.count() + self.q;
+                BoundedValue::new(values[point * components + slot.component])
+            }
+            _ => panic!("auxiliary data {} should lie where the form says", slot.field),
+        }
+    }
+}
+
+/// A point of a cell, or the same point of a facet in both of its cells.
+pub(super) struct Sides<'t> {
+    /// The cell's own, or that of the cell from which the facet is seen.
+    pub(super) inside: Point<'t>,
+    /// That of the other cell, on facets between cells.
+    outside: Option<Point<'t>>,
+    /// The quadrature weight times the measure.
+    measure: BoundedValue,
+}
+
+impl<'t> Sides<'t> {
+    /// Creates a point of one cell.
+    pub(super) fn one(inside: Point<'t>) -> Self {
+        Self { measure: inside.measure, inside, outside: None }
+    }
+
+    /// Creates a point of both cells of a pair, with the measure in one of them.
+    pub(super) fn both(inside: Point<'t>, outside: Point<'t>, measured: Side) -> Self {
+        let measure = match measured {
+            Side::Inside => inside.measure,
+            Side::Outside => outside.measure,
+        };
+        Self { inside, outside: Some(outside), measure }
+    }
+
+    /// Returns the point in the cell on a side.
+    pub(super) fn on(&self, side: Side) -> &Point<'t> {
+        match (side, &self.outside) {
+            (Side::Inside, _) => &self.inside,
+            (Side::Outside, outside) => {
+                outside.as_ref().expect("an integral over facets between cells should have pairs")
+            }
+        }
+    }
+
+    /// Returns the quadrature weight times the measure at the point.
+    pub(super) fn measure(&self) -> BoundedValue {
+        self.measure
     }
 
     /// Evaluates every node of a graph at this point.
@@ -153,9 +204,8 @@ impl Point {
         reference: &Reference,
         graph: &Graph,
         inputs: &FormInputs,
-        cursor: Cursor,
     ) -> IndexVec<NodeId, BoundedValue> {
-        evaluate(graph, |input| self.read(reference, inputs, cursor, input))
+        evaluate(graph, |input| self.read(reference, inputs, input))
     }
 
     /// Evaluates an input of the form at this point.
@@ -163,55 +213,28 @@ impl Point {
         &self,
         reference: &Reference,
         inputs: &FormInputs,
-        cursor: Cursor,
         input: Input,
     ) -> BoundedValue {
         let form = reference.form;
         match input {
-            Input::State(slot) => {
-                let space = &reference.fields[slot.field];
-                reference.slot(space, inputs.state[slot.field], slot, cursor, self)
-            }
+            Input::State(slot) => reference.slot(inputs.state[slot.field], slot, self),
             // The action is formed from the coefficients, which do not depend on the direction.
             Input::Direction(_) => BoundedValue::ZERO,
-            Input::Aux(slot) => self.aux(reference, inputs, cursor, slot),
+            Input::Aux(slot) => self.on(slot.side).aux(reference, inputs, slot),
             Input::Param(index, component) => {
                 let before: usize =
                     form.params[..index].iter().map(|param| param.shape.components()).sum();
                 BoundedValue::new(inputs.params[before + component])
             }
-            Input::Coordinate(axis) => self.x[axis],
-            Input::Normal(axis) => self.normal[axis],
+            Input::Coordinate(axis) => self.inside.x[axis],
+            Input::Normal(axis) => self.inside.normal[axis],
             Input::Time => BoundedValue::new(inputs.time),
-            Input::Diameter(_) => cursor.diameter,
-            Input::Extent(_) => self.extent,
+            Input::Diameter(side) => self.on(side).diameter,
+            Input::Extent(side) => self.on(side).extent,
             Input::PenaltyFactor(field) => {
                 BoundedValue::new(reference.fields[field].element.penalty_factor())
             }
             Input::Degree => BoundedValue::new(reference.degree as f64),
-        }
-    }
-
-    fn aux(
-        &self,
-        reference: &Reference,
-        inputs: &FormInputs,
-        cursor: Cursor,
-        slot: Slot,
-    ) -> BoundedValue {
-        let components = reference.form.aux[slot.field].shape.components();
-        match (inputs.aux[slot.field], &reference.aux[slot.field]) {
-            (AuxData::Nodes(nodal), Some(space)) => {
-                self.interpolate(space, nodal, components, slot, cursor)
-            }
-            (AuxData::Cells(values), None) => {
-                BoundedValue::new(values[cursor.cell * components + slot.component])
-            }
-            (AuxData::Points(values), None) => {
-                let point = cursor.cell * reference.rule.count() + cursor.point;
-                BoundedValue::new(values[point * components + slot.component])
-            }
-            _ => panic!("auxiliary data {} should lie where the form says", slot.field),
         }
     }
 }
@@ -234,7 +257,7 @@ fn invert(a: &[[BoundedValue; 3]; 3]) -> (BoundedValue, [[BoundedValue; 3]; 3]) 
 }
 
 /// Returns the cell diameter h: the largest distance between two vertices.
-pub(super) fn diameter(element: Lagrange, coordinates: &[f64]) -> BoundedValue {
+fn diameter(element: Lagrange, coordinates: &[f64]) -> BoundedValue {
     let dim = element.cell().dim();
     let nodes = element.nodes();
     let vertices: Vec<&[f64]> = (0..nodes.len())

@@ -5,6 +5,7 @@
 //! Σ_q' |D_qq'| (|B_q'i| + |B_q',n−1−i|) for a derivative.
 
 use super::BoundedValue;
+use super::pairs::Placement;
 use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule};
 
 /// A basis tabulated at the points of a rule.
@@ -32,28 +33,36 @@ impl BasisTable {
 
     /// Tabulates at the points of a facet: those with ξ₀ = 0 after rotation of the cell to this facet.
     pub(super) fn on_facet(element: Lagrange, rule: Rule, facet: usize) -> Self {
-        let (cell, dim) = (rule.cell(), rule.cell().dim());
-        let turned = |[_, y, z]: [f64; 3]| -> [f64; 3] {
-            if cell.is_tensor() {
-                let mut rest = [y, z].into_iter();
-                let mut point = [0.0; 3];
-                for (axis, entry) in point[..dim].iter_mut().enumerate() {
-                    let end = (facet % 2) as f64;
-                    *entry = if axis == facet / 2 { end } else { rest.next().unwrap_or(0.0) };
-                }
-                return point;
-            }
-            let mut weights = [1.0 - y - z, 0.0, y, z];
-            weights.swap(1, facet);
-            [weights[1], weights[2], weights[3]]
-        };
-        let points: Vec<[f64; 3]> =
-            rule.on_facet().into_iter().map(|(point, _)| turned(point)).collect();
-        let plain = tabulate(element, &points);
+        let dim = rule.cell().dim();
+        // Facet points are numbered along the other axes.
+        let along = |axis: usize| (axis != facet / 2).then(|| axis - usize::from(axis > facet / 2));
+        let axes = (0..dim).map(|axis| match along(axis) {
+            Some(direction) => FacetAxis::Along { direction, from: 0.0, step: 1.0 },
+            None => FacetAxis::Across { end: facet % 2 },
+        });
+        Self::at(element, rule, &facet_points(rule, facet), axes)
+    }
+
+    /// Tabulates a cell at the points of a facet of another one.
+    pub(super) fn across(element: Lagrange, rule: Rule, placement: &Placement) -> Self {
+        let points = facet_points(rule, placement.from()).into_iter();
+        let points: Vec<[f64; 3]> = points.map(|point| placement.image(rule, point)).collect();
+        let axes = (0..rule.cell().dim()).map(|axis| placement.along(rule.cell(), axis));
+        Self::at(element, rule, &points, axes)
+    }
+
+    /// Tabulates at points of a facet, which lie so along the axes of a tensor cell.
+    fn at(
+        element: Lagrange,
+        rule: Rule,
+        points: &[[f64; 3]],
+        axes: impl Iterator<Item = FacetAxis>,
+    ) -> Self {
+        let plain = tabulate(element, points);
         // Functions of nodes off the facet vanish up to the rounding of sums as large as those of other nodes.
         let largest = |of: &[f64]| of.iter().fold(0.0, |most: f64, entry| most.max(entry.abs()));
         let wide = |of: &[f64]| {
-            let least = if cell.is_tensor() { 0.0 } else { largest(of) };
+            let least = if element.cell().is_tensor() { 0.0 } else { largest(of) };
             of.iter().map(|&entry| BoundedValue::with_scale(entry, least)).collect()
         };
         let mut table = Self {
@@ -63,7 +72,8 @@ impl BasisTable {
             gradients: wide(&plain.gradients),
         };
         if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
-            table.widen_on_facet(&LineScales::new(nodes, points), nodes, facet);
+            let lines = axes.map(|axis| LineScales::on_facet(nodes, points, axis)).collect();
+            table.widen_on_facet(lines);
         }
         table
     }
@@ -98,29 +108,17 @@ impl BasisTable {
 }
 
 impl BasisTable {
-    /// Does the same on a facet: along its normal axis every node has one factor, at the end of the interval.
-    fn widen_on_facet(&mut self, line: &LineScales, nodes: LinePoints, facet: usize) {
+    /// Does the same on a facet, whose points are numbered along fewer directions.
+    fn widen_on_facet(&mut self, lines: Vec<(LineScales, Option<usize>)>) {
         let (count, dim) = (self.nodes, self.dim);
-        let own = LineTable::new(nodes, LinePoints::GaussLobatto(2));
-        let (axis, end) = (facet / 2, facet % 2);
         let digit = |number: usize, base: usize, at: usize| number / base.pow(at as u32) % base;
         let scale = |q: usize, i: usize, derived: Option<usize>| -> f64 {
-            (0..dim)
-                .map(|along| {
-                    let node = digit(i, line.nodes, along);
-                    if along == axis {
-                        return if derived == Some(along) {
-                            own.derivative(end, node).abs()
-                        } else {
-                            own.value(end, node).abs()
-                        };
-                    }
-                    // Facet points are numbered along the other axes.
-                    let place = along - usize::from(along > axis);
-                    let at = digit(q, line.points, place) * line.nodes + node;
-                    if derived == Some(along) { line.derivatives[at] } else { line.values[at] }
-                })
-                .product()
+            let factor = |(axis, (line, direction)): (usize, &(LineScales, Option<usize>))| {
+                let point = direction.map_or(0, |direction| digit(q, line.points, direction));
+                let at = point * line.nodes + digit(i, line.nodes, axis);
+                if derived == Some(axis) { line.derivatives[at] } else { line.values[at] }
+            };
+            lines.iter().enumerate().map(factor).product()
         };
         for (at, value) in self.values.iter_mut().enumerate() {
             let (q, i) = (at / count, at % count);
@@ -133,6 +131,37 @@ impl BasisTable {
     }
 }
 
+/// Returns the points of a facet in the coordinates of its cell.
+fn facet_points(rule: Rule, facet: usize) -> Vec<[f64; 3]> {
+    let (cell, dim) = (rule.cell(), rule.cell().dim());
+    let turned = |[_, y, z]: [f64; 3]| -> [f64; 3] {
+        if cell.is_tensor() {
+            let mut rest = [y, z].into_iter();
+            let mut point = [0.0; 3];
+            for (axis, entry) in point[..dim].iter_mut().enumerate() {
+                let end = (facet % 2) as f64;
+                *entry = if axis == facet / 2 { end } else { rest.next().unwrap_or(0.0) };
+            }
+            return point;
+        }
+        let mut weights = [1.0 - y - z, 0.0, y, z];
+        weights.swap(1, facet);
+        [weights[1], weights[2], weights[3]]
+    };
+    rule.on_facet().into_iter().map(|(point, _)| turned(point)).collect()
+}
+
+/// Places of the points of a facet along an axis of a tensor cell.
+pub(super) enum FacetAxis {
+    /// All at one end of the interval.
+    Across {
+        /// 0 or 1.
+        end: usize,
+    },
+    /// At from + step s, with s the coordinate of the rule's points in a direction of the facet.
+    Along { direction: usize, from: f64, step: f64 },
+}
+
 /// Scales of the table of an interval.
 struct LineScales {
     points: usize,
@@ -143,7 +172,30 @@ struct LineScales {
 
 impl LineScales {
     fn new(nodes: LinePoints, points: LinePoints) -> Self {
-        let (table, collocation) = (LineTable::new(nodes, points), LineTable::new(points, points));
+        Self::of(&LineTable::new(nodes, points), points, 1.0)
+    }
+
+    /// Returns the scales along an axis, and the direction of the facet in which points differ along it.
+    fn on_facet(nodes: LinePoints, points: LinePoints, axis: FacetAxis) -> (Self, Option<usize>) {
+        match axis {
+            FacetAxis::Across { end } => {
+                // Across the facet every node has one factor.
+                let table = LineTable::at(nodes, &[end as f64]);
+                let sizes = |of: &[f64]| of.iter().map(|entry| entry.abs()).collect();
+                let (values, derivatives) = (sizes(&table.values), sizes(&table.derivatives));
+                (Self { points: 1, nodes: table.nodes, values, derivatives }, None)
+            }
+            FacetAxis::Along { direction, from, step } => {
+                let places: Vec<f64> = points.points().iter().map(|s| from + step * s).collect();
+                let table = LineTable::at(nodes, &places);
+                (Self::of(&table, points, step.abs()), Some(direction))
+            }
+        }
+    }
+
+    /// Returns the scales of a table at points of a family, or at their images in an interval of another length.
+    fn of(table: &LineTable, points: LinePoints, length: f64) -> Self {
+        let collocation = LineTable::new(points, points);
         let (q, n) = (table.points, table.nodes);
         let folded = |values: &[f64], p: usize, i: usize| {
             values[p * n + i].abs() + values[p * n + n - 1 - i].abs()
@@ -152,7 +204,7 @@ impl LineScales {
         let derivative = |at: usize| {
             let (p, i) = (at / n, at % n);
             let through: f64 = (0..q)
-                .map(|r| collocation.derivative(p, r).abs() * folded(&table.values, r, i))
+                .map(|r| collocation.derivative(p, r).abs() / length * folded(&table.values, r, i))
                 .sum();
             through.max(folded(&table.derivatives, p, i))
         };

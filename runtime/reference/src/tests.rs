@@ -121,6 +121,7 @@ impl OneCell {
             params: &[],
             time: 0.0,
             facets: Vec::new(),
+            pairs: Vec::new(),
             cells: Vec::new(),
         }
     }
@@ -289,6 +290,7 @@ fn cells_share_nodes() {
         params: &[],
         time: 0.0,
         facets: Vec::new(),
+        pairs: Vec::new(),
         cells: Vec::new(),
     };
     let residual = reference.residual(&inputs);

@@ -397,7 +397,8 @@ fn make(
     if wishes.strategy.is_some() {
         // GPU kernels without a GPU, on host vectors.
         wishes.tiles = Some(false);
-        let plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
+        let mut plans = choose_for_threads(form, elements, facts, tasks, precision, &wishes)?;
+        plans.iter_mut().for_each(|plan| plan.one_sided = true);
         return made_interpreted(form, elements, plans, interpreted);
     }
     let plans = choose(form, elements, facts, tasks, isa, precision, &wishes)?;

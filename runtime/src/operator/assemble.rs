@@ -9,7 +9,8 @@ use crate::support::parallel::*;
 
 impl Csr {
     /// Assembles the Jacobian at the last linearisation, as in [`Csr::assemble`]. An operator without a matrix uses
-    /// element matrices, or products if its vectors live on a device or are in single precision.
+    /// element matrices, or products if its vectors live on a device or are in single precision, or if it couples pairs
+    /// of cells.
     ///
     /// # Errors
     ///
@@ -19,7 +20,8 @@ impl Csr {
             matrix.drop_zeros();
             return Ok(matrix);
         }
-        match !operator.is_on_device() && operator.precision() == Precision::F64 {
+        let is_on_host = !operator.is_on_device() && operator.precision() == Precision::F64;
+        match is_on_host && !operator.discretisation().has_pairs() {
             true => Self::assemble(operator),
             false => Self::of_products(operator),
         }

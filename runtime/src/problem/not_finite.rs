@@ -6,11 +6,12 @@ use super::context::Context;
 use super::structural_null_space::in_any;
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
-use crate::reference::{AuxData, FormInputs, NodalValues, Reference};
+use crate::reference::{AuxData, CellPair, FormInputs, NodalValues, Reference};
 use crate::solve::NonlinearSystem;
+use crate::space::Space;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use fem_dsl::non_finite::PointInput;
-use fem_dsl::point::Region;
+use fem_dsl::point::{Location, Region};
 
 /// Maximum number of cells to search: all rows of an affected cell are not finite, so a few suffice.
 const CELLS: usize = 512;
@@ -33,7 +34,11 @@ pub struct NonFinitePoint {
 impl std::fmt::Display for NonFinitePoint {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let [x, y, z] = self.point.map(|x| fem_dsl::non_finite::shown(&[x]));
-        let facet = if self.region.is_of_cells() { "" } else { "on the boundary of " };
+        let facet = match &self.region {
+            Region::Cells | Region::CellsUnder(_) => "",
+            Region::Facets(_) => "on the boundary of ",
+            Region::Interior(_) => "between two cells, one of them ",
+        };
         write!(f, "({x}, {y}, {z}), {facet}cell {}", self.cell)
     }
 }
@@ -103,8 +108,9 @@ pub(super) fn cause(
         rows = r.to_vec();
     }
     let aux = context.prescribed.aux(&context.on, &context.parameters)?;
+    let pairs = context.on.matched_pairs(context.form())?;
     for cell in cells_of(&context.on, &rows).into_iter().take(CELLS) {
-        if let Some(spot) = look(context, &aux, &state, cell)? {
+        if let Some(spot) = look(context, &aux, &state, &pairs, cell)? {
             return Ok(NonFiniteOrigin::Form(Box::new(spot)));
         }
     }
@@ -131,51 +137,85 @@ fn look(
     context: &Context,
     aux: &[AuxValues],
     state: &[f64],
+    pairs: &[Vec<CellPair>],
     cell: usize,
 ) -> Result<Option<NonFinitePoint>, RunError> {
     let (Context { on, parameters, .. }, form) = (context, context.form());
     let rule = context.elements.rule;
     let (mesh, dim) = (&on.mesh, form.dim);
     let reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
-    let per_cell = mesh.nodes().len() / mesh.n_cells();
-    let nodes = &mesh.nodes()[cell * per_cell..][..per_cell];
-    let coordinates: Vec<f64> =
-        nodes.iter().flat_map(|&node| mesh.points()[node as usize][..dim].to_vec()).collect();
-    // A mesh of this cell alone.
+    // A mesh of this cell and its neighbours alone.
+    let mut local = vec![cell];
+    let pairs = pairs.iter().map(|pairs| {
+        let own = pairs.iter().filter(|pair| pair.sides.iter().any(|side| side.0 == cell));
+        let renumbered = own.map(|pair| {
+            let mut pair = *pair;
+            for side in &mut pair.sides {
+                let known = local.iter().position(|known| *known == side.0);
+                side.0 = known.unwrap_or_else(|| {
+                    local.push(side.0);
+                    local.len() - 1
+                });
+            }
+            pair
+        });
+        renumbered.collect()
+    });
+    let pairs: Vec<Vec<CellPair>> = pairs.collect();
+    let coordinates: Vec<f64> = local
+        .iter()
+        .flat_map(|&cell| mesh.cell_nodes(cell))
+        .flat_map(|&node| mesh.points()[node as usize][..dim].to_vec())
+        .collect();
     let fields = on.fields.iter().enumerate();
     let states: Vec<_> =
         fields.map(|(number, field)| field.space.resolved(&state[on.dofs_of(number)])).collect();
-    let aux = aux.iter().zip(&form.aux).map(|(values, of)| {
-        let components = of.shape.components();
-        match values {
-            AuxValues::Nodes(space, values) => {
-                AuxData::Nodes(NodalValues { map: space.cell_nodes(cell), values })
+    let nodes = |space: &Space| -> Vec<u32> {
+        local.iter().flat_map(|&cell| space.cell_nodes(cell).to_vec()).collect()
+    };
+    let maps: Vec<Vec<u32>> = states.iter().map(|(space, _)| nodes(space)).collect();
+    let aux: Vec<(Vec<u32>, Vec<f64>)> = aux
+        .iter()
+        .zip(&form.aux)
+        .map(|(values, of)| {
+            let of_cells = |values: &[f64], count: usize| {
+                local.iter().flat_map(|&cell| values[cell * count..][..count].to_vec()).collect()
+            };
+            let components = of.shape.components();
+            match values {
+                AuxValues::Nodes(space, values) => (nodes(space), values.to_vec()),
+                AuxValues::Cells(values) => (Vec::new(), of_cells(values, components)),
+                AuxValues::Points(values) => {
+                    (Vec::new(), of_cells(values, rule.count() * components))
+                }
             }
-            AuxValues::Cells(values) => AuxData::Cells(&values[cell * components..][..components]),
-            AuxValues::Points(values) => {
-                let count = rule.count() * components;
-                AuxData::Points(&values[cell * count..][..count])
-            }
-        }
+        })
+        .collect();
+    let data = aux.iter().zip(&form.aux).map(|((map, values), of)| match of.location {
+        Location::Nodes(_) => AuxData::Nodes(NodalValues { map, values }),
+        Location::Cells => AuxData::Cells(values),
+        Location::Points => AuxData::Points(values),
     });
     let facets = on.facets.iter().map(|facets| {
         let own = facets.iter().filter(|facet| facet.cell as usize == cell);
         own.map(|facet| (0, usize::from(facet.local))).collect()
     });
-    let cells = on.cells.iter().map(|cells| {
-        let has = |cells: &Vec<u32>| cells.binary_search(&(cell as u32)).is_ok();
-        cells.as_ref().map(|cells| if has(cells) { vec![0] } else { Vec::new() })
+    let cells = (0..form.integrals.len()).map(|integral| {
+        let has = |cells: &[u32]| cells.binary_search(&(cell as u32)).is_ok();
+        Some(if on.cells_of(integral).is_none_or(has) { vec![0] } else { Vec::new() })
     });
     let inputs = FormInputs {
         coordinates: &coordinates,
-        state: states
+        state: maps
             .iter()
-            .map(|(space, values)| NodalValues { map: space.cell_nodes(cell), values })
+            .zip(&states)
+            .map(|(map, (_, values))| NodalValues { map, values })
             .collect(),
-        aux: aux.collect(),
+        aux: data.collect(),
         params: &parameters.values[1..],
         time: parameters.values[0],
         facets: facets.collect(),
+        pairs,
         cells: cells.collect(),
     };
     let found = reference.not_finite(&inputs);

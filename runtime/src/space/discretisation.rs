@@ -8,6 +8,7 @@ use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, MeshError};
 use crate::processes::Reduction;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
+use crate::reference::{CellPair as MatchedPair, Cells, find_pairs};
 use crate::space::constraint::Constraints;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::{Space, SpaceError};
@@ -172,6 +173,27 @@ impl PartialEq for TransferTargets {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rows, &other.rows)
     }
+}
+
+/// Returns all pairs of cells of a mesh as the reference implementation finds them.
+///
+/// # Errors
+///
+/// Periodic sides that the mesh does not have.
+pub fn matched_pairs(mesh: &Mesh) -> Result<Vec<MatchedPair>, MeshError> {
+    let point = |&node: &u32| mesh.points()[node as usize][..mesh.dim()].to_vec();
+    let number = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
+    let side = |tag: &String| -> Result<Vec<(usize, usize)>, MeshError> {
+        Ok(mesh.facets_tagged(tag)?.iter().map(number).collect())
+    };
+    let sides = mesh.periodic_sides().iter().map(|[a, b]| Ok([side(a)?, side(b)?]));
+    Ok(find_pairs(&Cells {
+        geometry: Lagrange::continuous(mesh.cell(), mesh.order())
+            .expect("a mesh should have an element of its order"),
+        nodes: mesh.nodes(),
+        coordinates: &mesh.nodes().iter().flat_map(point).collect::<Vec<f64>>(),
+        periodic: &sides.collect::<Result<Vec<_>, MeshError>>()?,
+    }))
 }
 
 impl Discretisation {
@@ -363,6 +385,11 @@ impl Discretisation {
         self.pairs.get(integral)?.as_deref()
     }
 
+    /// Returns whether some integral is over pairs of cells.
+    pub fn has_pairs(&self) -> bool {
+        self.pairs.iter().any(Option::is_some)
+    }
+
     /// Returns the facets of an integral.
     pub fn facets_of(&self, integral: usize) -> &[Facet] {
         self.facets.get(integral).map_or(&[], Vec::as_slice)
@@ -372,6 +399,43 @@ impl Discretisation {
     pub fn numbered_facets(&self) -> Vec<Vec<(usize, usize)>> {
         let numbers = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
         self.facets.iter().map(|facets| facets.iter().map(numbers).collect()).collect()
+    }
+
+    /// Returns the pairs of cells of each integral between cells in the form of the reference implementation, which finds
+    /// them itself.
+    ///
+    /// # Errors
+    ///
+    /// Tags that the mesh does not have.
+    pub fn matched_pairs(&self, form: &PointForm) -> Result<Vec<Vec<MatchedPair>>, MeshError> {
+        if !self.has_pairs() {
+            return Ok(Vec::new());
+        }
+        let (mesh, all) = (&self.mesh, matched_pairs(&self.mesh)?);
+        let number = |facet: &Facet| (facet.cell as usize, usize::from(facet.local));
+        let of = |integral: &Integral| match &integral.region {
+            Region::Interior(InteriorFacets::All) => Ok(all.clone()),
+            Region::Interior(InteriorFacets::Under(tags)) => {
+                let tagged: Vec<_> = mesh.facets_under(tags)?.iter().map(number).collect();
+                let is_tagged =
+                    |pair: &&MatchedPair| pair.sides.iter().any(|own| tagged.contains(own));
+                Ok(all.iter().filter(is_tagged).copied().collect())
+            }
+            Region::Interior(InteriorFacets::Between(tags)) => {
+                let [from, to] = [&tags[0], &tags[1]].map(|tag| mesh.cells_under([tag]));
+                let (from, to) = (from?, to?);
+                let is_between = |pair: &MatchedPair| {
+                    let [inside, outside] = pair.sides.map(|(cell, _)| cell as u32);
+                    from.binary_search(&inside).is_ok() && to.binary_search(&outside).is_ok()
+                };
+                let both = |pair: &MatchedPair| {
+                    [*pair, pair.reversed(mesh.cell())].into_iter().find(is_between)
+                };
+                Ok(all.iter().filter_map(both).collect())
+            }
+            Region::Cells | Region::CellsUnder(_) | Region::Facets(_) => Ok(Vec::new()),
+        };
+        form.integrals.iter().map(of).collect()
     }
 
     /// Creates a space for auxiliary data.

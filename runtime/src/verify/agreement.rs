@@ -3,12 +3,11 @@
 use super::{VerificationProblem, free, vector};
 use crate::algebra::vector::epsilon;
 use crate::operator::Operator;
-use crate::problem::{Kernels, Platform, RunError, SetupError};
+use crate::problem::{Kernels, Platform, RunError};
 use crate::reference::{AuxData, BoundedValue, FormInputs, NodalValues, Reference, functions};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::AuxValues;
 use crate::support::random::random_entries;
-use kernels_gen::plan::PlanError;
 
 /// Quantities computed by kernels.
 pub const QUANTITIES: [&str; 3] = ["residual", "action", "diagonal"];
@@ -43,11 +42,6 @@ impl VerificationProblem {
     pub fn expected(&self) -> Result<ReferenceResults, RunError> {
         let (on, elements) = (&self.context.on, &self.context.elements);
         let (form, mesh) = (self.context.form(), &on.mesh);
-        if form.integrals.iter().any(|integral| integral.region.is_interior()) {
-            let text = "the reference does not integrate over facets between cells (`on interior`) yet: `wf run` \
-                        compares with an `exact` solution";
-            return Err(SetupError::from(PlanError::Unsupported(text.to_owned())).into());
-        }
         let mut reference =
             Reference::with_rule(form, self.context.problem.degree, mesh.order(), elements.rule)?;
         for (number, field) in on.fields.iter().enumerate() {
@@ -83,6 +77,7 @@ impl VerificationProblem {
             params: &self.context.parameters.values[1..],
             time: self.context.parameters.values[0],
             facets: on.numbered_facets(),
+            pairs: on.matched_pairs(form)?,
             cells: on.cells.clone(),
         };
         let along: Vec<&[f64]> = directions.iter().map(Vec::as_slice).collect();

@@ -210,6 +210,7 @@ impl Launcher<'_> {
             params: &s.params,
             time: s.time,
             facets: facets.into_iter().map(<[_]>::to_vec).collect(),
+            pairs: Vec::new(),
             cells: Vec::new(),
         };
         let mut directions: Vec<Vec<f64>> =

@@ -28,8 +28,8 @@ impl ExplicitScheme for RungeKutta {
         self.mass
     }
 
-    fn reads_pairs(&self) -> bool {
-        true
+    fn degree(&self) -> Option<usize> {
+        Some(self.order)
     }
 
     fn longest_step(

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use weakform::{
-    ALL, Error, Execution, Mass, RunError, Scheme, System, TimeError, Vector, mesh, weak_form,
+    ALL, Error, Execution, Formula, Mass, RunError, Scheme, System, TimeError, Vector, mesh,
+    weak_form,
 };
 
 use crate::time::{refused, solved_with, wf};
@@ -296,10 +297,12 @@ fn scheme_error(system: &mut System, scheme: Scheme) -> String {
 
 #[test]
 fn schemes_from_rust_are_checked_as_those_of_the_language() {
-    let mass = Mass::Consistent;
+    let (formula, mass) = (Formula::Classical, Mass::Consistent);
     let (mut heat, mut wave, mut steady) = (heated(), system(wave::form()), system(steady::form()));
     assert!(scheme_error(&mut heat, Scheme::Leapfrog { mass }).contains("alone"));
-    assert!(scheme_error(&mut wave, Scheme::RungeKutta { order: 4, mass }).contains("first"));
+    assert!(
+        scheme_error(&mut wave, Scheme::RungeKutta { order: 4, formula, mass }).contains("first")
+    );
     assert!(scheme_error(&mut steady, Scheme::Bdf { order: 2 }).contains("no `dt(u)`"));
     for scheme in [
         Scheme::Bdf { order: 0 },
@@ -311,7 +314,8 @@ fn schemes_from_rust_are_checked_as_those_of_the_language() {
         Scheme::Sdirk { stages: 5 },
         Scheme::Theta { theta: 5.0 },
         Scheme::Theta { theta: f64::NAN },
-        Scheme::RungeKutta { order: 5, mass },
+        Scheme::RungeKutta { order: 5, formula, mass },
+        Scheme::RungeKutta { order: 4, formula: Formula::Ssp, mass },
     ] {
         assert!(scheme_error(&mut heat, scheme).contains(scheme.word()), "{scheme:?}");
     }
@@ -419,6 +423,44 @@ fn a_lumped_mass_gives_the_first_rate_too() {
     let [coarse, fine, finer] = [0.25, 0.125, 0.0625].map(middle);
     let order = ((coarse - fine) / (fine - finer)).log2();
     assert!((order - 4.0).abs() < 0.4, "{order}");
+}
+
+/// u̇ = t − u² by steps of Shu and Osher, manually, and its order.
+#[test]
+fn the_formula_of_shu_and_osher_is_of_order_3() {
+    let at = |formula: &str, steps: usize| {
+        let value = solved(&format!(
+            "form p {{ field u: scalar; f0[u] = dt(u) + u^2 - t; }}
+             problem p solves p {{ mesh = box(dim: 2, cells: 1); initial u = 1;
+                 time = rk({formula}, to: 1, step: {}, every: 1); report at = u([0.5, 0.5]); }}",
+            1.0 / steps as f64
+        ));
+        report(&value, "at")
+    };
+    let manual = |steps: usize| {
+        let length = 1.0 / steps as f64;
+        let euler = |t: f64, u: f64| u + length * (t - u * u);
+        (0..steps).fold(1.0, |u, step| {
+            let t = length * step as f64;
+            let middle = 0.75 * u + 0.25 * euler(t + length, euler(t, u));
+            u / 3.0 + 2.0 / 3.0 * euler(t + 0.5 * length, middle)
+        })
+    };
+    let formula = "order: 3, formula: ssp";
+    let found = at(formula, 5);
+    assert!((found - manual(5)).abs() < 1e-12, "{found} {}", manual(5));
+    assert_eq!(found, at("formula: ssp", 5), "the order of the formula");
+    assert!((found - at("order: 3", 5)).abs() > 1e-7, "another formula");
+    let [coarse, fine, finer] = [5, 10, 20].map(|steps| at(formula, steps));
+    let order = ((coarse - fine) / (fine - finer)).log2();
+    assert!((order - 3.0).abs() < 0.3, "{order}");
+    let [low, classical] = ["order: 2, formula: ssp", "order: 2"].map(|formula| at(formula, 5));
+    assert_eq!(low, classical, "Heun's formula is one of both");
+    let said = refused(
+        "form p { field u: scalar; f0[u] = dt(u) + u; }
+         problem p solves p { mesh = box(dim: 2, cells: 1); time = rk(order: 4, formula: ssp, to: 1, step: 0.1); }",
+    );
+    assert!(said.contains("from 1 to 3 with `formula: ssp`"), "{said}");
 }
 
 /// Purely oscillating modes grow with schemes of order 1 and 2 for every step size.

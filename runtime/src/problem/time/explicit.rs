@@ -158,7 +158,9 @@ pub(super) trait ExplicitScheme: Send {
 /// Returns an explicit scheme.
 fn explicit_scheme(scheme: Scheme) -> Box<dyn ExplicitScheme> {
     match scheme {
-        Scheme::RungeKutta { order, mass } => Box::new(RungeKutta { order, mass, stages: None }),
+        Scheme::RungeKutta { order, formula, mass } => {
+            Box::new(RungeKutta { order, formula, mass, stages: None })
+        }
         Scheme::Leapfrog { mass } => Box::new(Leapfrog { mass, pending: None }),
         _ => unreachable!("the scheme is explicit"),
     }

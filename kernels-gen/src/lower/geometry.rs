@@ -335,12 +335,16 @@ pub(crate) fn with_outside(
     mut position: impl FnMut(&mut Lowering<'_>, usize, usize, Part) -> ValueId,
 ) -> PointGeometry {
     let Some(outside) = position_of(s, Side::Outside) else { return at };
-    let weight = at.weight;
-    let map = curved(s, weight, |s, i, part| position(s, outside, i, part));
-    let det = map.det.expect("a curved map should have its determinant");
+    let dim = s.facts.form.dim;
+    let mut column = |s: &mut Lowering<'_>, a: usize| -> Vec<ValueId> {
+        (0..dim).map(|i| position(s, outside, i, Part::Derivative(a))).collect()
+    };
+    // x is the inside's.
+    let columns: Vec<_> = (0..dim).map(|a| column(s, a)).collect();
+    let (cofactors, det) = cofactors(&mut s.b, &columns);
     let reciprocal = s.b.reciprocal(det);
     let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
-    let k: Vec<Vec<ValueId>> = map.k.iter().map(row).collect();
+    let k: Vec<Vec<ValueId>> = cofactors.iter().map(row).collect();
     let extents = [at.extents[0], extent_outside(s, &k[0])];
     PointGeometry { outside: k, extents, ..at }
 }

@@ -193,7 +193,7 @@ fn a_small_penalty_is_named_by_cg() {
              on boundary \"x0\", \"x1\", \"y0\", \"y1\" { energy = eta * penalty(u) / 2 * u^2 - dot(grad(u), n) * u; } }
          problem p solves sipg { mesh = box(dim: 2, cells: 8); degree = 2; solver = cg(); }";
     let run = |text: &str| {
-        let form = weakform::Form::parse(text, "sipg").expect("a form");
+        let form = Form::parse(text, "sipg").expect("a form");
         form.problem("p").expect("a problem").run()
     };
     let Err(error) = run(text) else { panic!("the operator is indefinite") };

@@ -16,9 +16,11 @@ use crate::problem::time::mass::FormMass;
 use crate::solve::LinearOperator;
 
 /// Share of the remaining steps that a check may cost.
-const SHARE: f64 = 1.0 / 8.0;
-/// Least and largest number of powers.
-const POWERS: [f64; 2] = [16.0, 256.0];
+const SHARE: f64 = 1.0 / 16.0;
+/// Least and largest number of powers, but no more than steps.
+const POWERS: [f64; 2] = [16.0, 128.0];
+/// Number of powers that have two windows.
+const FEWEST: f64 = 4.0;
 /// Number of steps of a run of unknown length.
 const UNKNOWN: f64 = 128.0;
 /// Allowed growth of a perturbation over a run.
@@ -134,7 +136,7 @@ impl<'a> Amplification<'a> {
 
 /// Returns the number of powers that a check takes before a number of steps.
 fn powers(steps: f64) -> usize {
-    (SHARE * steps).clamp(POWERS[0], POWERS[1]) as usize
+    (SHARE * steps).max(POWERS[0].min(steps)).clamp(FEWEST, POWERS[1]) as usize
 }
 
 /// Returns √(Σ m_i x_i²).
@@ -149,7 +151,8 @@ mod tests {
     use super::powers;
 
     #[test]
-    fn a_check_costs_an_eighth_of_a_run() {
-        assert_eq!([1.0, 128.0, 800.0, 2048.0, 1e6].map(powers), [16, 16, 100, 256, 256]);
+    fn a_check_costs_a_sixteenth_of_a_run() {
+        let steps = [1.0, 10.0, 100.0, 256.0, 800.0, 2048.0, 1e6];
+        assert_eq!(steps.map(powers), [4, 10, 16, 16, 50, 128, 128]);
     }
 }

@@ -185,3 +185,25 @@ fn a_local_field_that_others_read_is_eliminated_too() {
         }
     }
 }
+
+#[test]
+fn a_small_penalty_is_named_by_cg() {
+    let text = "form sipg { field u: scalar in L2(k); param eta = 0.1; f0[u] = -1; f1[u] = grad(u);
+             on interior { energy = eta * avg(penalty(u)) / 2 * jump(u)^2 - dot(avg(grad(u)), n) * jump(u); }
+             on boundary \"x0\", \"x1\", \"y0\", \"y1\" { energy = eta * penalty(u) / 2 * u^2 - dot(grad(u), n) * u; } }
+         problem p solves sipg { mesh = box(dim: 2, cells: 8); degree = 2; solver = cg(); }";
+    let run = |text: &str| {
+        let form = Form::parse(text, "sipg").expect("a form");
+        form.problem("p").expect("a problem").run()
+    };
+    let Err(error) = run(text) else { panic!("the operator is indefinite") };
+    let error = error.to_string();
+    assert!(error.contains("not positive definite"), "{error}");
+    assert!(error.contains("help: raise the factor of `penalty(u)`, to 2 times"), "{error}");
+    assert!(run(&text.replace("eta = 0.1", "eta = 2")).is_ok());
+    let other = text.replace("penalty(u)", "(8 / hn)");
+    let Err(error) = run(&other.replace("f1[u] = grad(u)", "f1[u] = -grad(u)")) else {
+        panic!("the operator is indefinite")
+    };
+    assert!(error.to_string().contains("use minres or gmres"), "{error}");
+}

@@ -266,3 +266,64 @@ fn plates_of_nafems_vibrate() {
         }
     }
 }
+
+#[test]
+fn interior_penalty_reproduces_layers_of_different_coefficients() {
+    let solved = run("interior_penalty.wf", &[]);
+    assert!(number(&solved[0], "error_l2") < SOLVED, "{solved:?}");
+    assert!(number(&solved[0]["reports"], "jumps") < SOLVED, "{solved:?}");
+    assert!(number(&solved[1], "iterations") > 1.0, "{solved:?}");
+}
+
+#[test]
+fn a_bump_comes_around_as_it_left() {
+    let solved = run("rotation.wf", &[]);
+    // Its norm is 0.125.
+    assert!(number(&solved[0], "error_l2") < 5e-4, "{solved:?}");
+    let mass = number(&solved[0]["reports"], "mass");
+    assert!((mass * 100.0 / std::f64::consts::PI - 1.0).abs() < 1e-3, "{mass}");
+}
+
+#[test]
+fn a_vortex_keeps_its_shape() {
+    let solved = run("euler.wf", &["--interpret"]);
+    let errors = solved[0]["errors"].as_array().expect("an error for each field");
+    for (error, most) in errors.iter().zip([2.5e-3, 8e-3, 1.3e-2]) {
+        assert!(number(error, "l2") < most, "{error}");
+    }
+    assert_eq!(errors.len(), 3);
+    let mass = number(&solved[0]["reports"], "mass");
+    assert!((mass - 98.241_743_72).abs() < 1e-7, "{mass}");
+}
+
+#[test]
+fn a_dam_breaks_as_stoker_computed() {
+    let solved = run("shallow_water.wf", &[]);
+    // The root of 2 (√2 − √h) = (h − 1) √((1 + 1/h) / 2) is the depth behind the front.
+    let depth = number(&solved[0]["reports"], "front");
+    assert!((depth - 1.4538).abs() < 3e-3, "{depth}");
+    for (solved, volume) in solved.iter().zip([7.5e-3, 1.0 + 284.0 / 2304.0]) {
+        let found = number(&solved["reports"], "volume");
+        assert!((found - volume).abs() < 1e-12, "{found}");
+    }
+}
+
+#[test]
+fn a_nearly_incompressible_beam_does_not_lock() {
+    let tip = |value: &Value| value["reports"]["tip"][1].as_f64().expect("a displacement");
+    let solved = run("locking.wf", &[]);
+    let finer = run("locking.wf", &["--problem", "beam", "--degree", "3"]);
+    let [locked, beam, known] = [&solved[0], &solved[1], &finer[0]].map(tip);
+    assert!((beam / known - 1.0).abs() < 0.2, "{beam} {known}");
+    assert!(locked / known < 0.2, "{locked} {known}");
+}
+
+#[test]
+fn heat_crosses_a_contact_by_its_resistance() {
+    let solved = run("contact.wf", &[]);
+    let flux = number(&solved[0]["reports"], "flux");
+    // Between that of the resistance everywhere and that without any.
+    assert!(flux > 1.0 / 1.5 && flux < 1.0, "{flux}");
+    assert!(number(&solved[1], "error_l2") < SOLVED, "{solved:?}");
+    assert!((number(&solved[1]["reports"], "jump") - 1.0 / 3.0).abs() < SOLVED, "{solved:?}");
+}

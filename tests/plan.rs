@@ -182,3 +182,19 @@ fn count_processes(folder: &Path, isa: &str) {
         number(&large["rows"][2], "cycle_seconds") > number(&large["rows"][2], "product_seconds")
     );
 }
+
+/// The table is of cells; kernels of facets are counted below it.
+#[test]
+fn facets_are_counted_beside_cells() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/interior_penalty.wf");
+    let file = file.to_str().expect("UTF-8");
+    let output = wf(folder.path(), &["plan", file, "--problem", "layers"]);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let wanted = "112 facets between cells and 16 of the boundary have kernels of their own";
+    assert!(output.status.success() && said.contains(wanted), "{said}");
+    let measured = json(folder.path(), &["plan", file, "--problem", "layers", "--measure"]);
+    assert_eq!(measured[0]["facets"], serde_json::json!({"between": 112, "boundary": 16}));
+    let seconds = measured[0]["candidates"][0]["measured_seconds"].as_f64();
+    assert!(seconds.is_some_and(|seconds| seconds > 0.0), "{measured:?}");
+}

@@ -3,12 +3,12 @@
 use std::path::Path;
 use weakform::{Execution, Form, Solution};
 
-/// Returns a grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard"; optionally
-/// all are divided into triangles.
+/// Returns a grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard", with
+/// "middle" between them; optionally all are divided into triangles.
 fn layers(n: usize, triangles: bool) -> String {
     let side = n + 1;
     let mut text = String::from(
-        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n6\n1 1 \"left\"\n1 2 \"right\"\n1 3 \"bottom\"\n1 4 \"top\"\n\
+        "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n7\n1 1 \"left\"\n1 2 \"right\"\n1 3 \"bottom\"\n1 4 \"top\"\n1 7 \"middle\"\n\
          2 5 \"soft\"\n2 6 \"hard\"\n$EndPhysicalNames\n$Nodes\n",
     );
     text += &format!("{}\n", side * side);
@@ -24,6 +24,7 @@ fn layers(n: usize, triangles: bool) -> String {
             (2, node(n, k), node(n, k + 1)),
             (3, node(k, 0), node(k + 1, 0)),
             (4, node(k, n), node(k + 1, n)),
+            (7, node(k, n / 2), node(k + 1, n / 2)),
         ] {
             elements.push(format!("1 2 {tag} {tag} {a} {b}"));
         }
@@ -249,6 +250,94 @@ fn the_jacobian_of_regions_is_symmetric_and_that_of_their_residual() {
                 (wanted - found).abs() < 1e-11,
                 "row {i}: {found} for {wanted}, degree {degree}"
             );
+        }
+    }
+}
+
+/// Plates in contact: the heat flows through a resistance between them, the temperature jumps there.
+#[test]
+fn integrals_between_cells_are_those_of_contact() {
+    let folder = tempfile::tempdir().expect("a folder");
+    for (triangles, execution) in
+        [(false, Execution::Compiled), (true, Execution::Compiled), (false, Execution::Interpreted)]
+    {
+        std::fs::write(folder.path().join("mesh.msh"), layers(4, triangles)).expect("a file");
+        // T = a y below and 1 − a (1 − y) above; a = (1 − a) / R, in opposite directions.
+        let text = "form heat { field T: scalar in L2(k); aux m: scalar on cells; param R = 3; param eta = 4;
+                 f1[T] = grad(T);
+                 on interior {
+                     let bulk = avg(penalty(T)) * eta * jump(T) - dot(avg(grad(T)), n);
+                     f0[jump(T)] = if inside(m) == outside(m) { bulk } else { jump(T) / R };
+                     f1[avg(T)] = if inside(m) == outside(m) { -jump(T) * n } else { 0 * n };
+                 }
+                 on boundary \"top\", \"bottom\" {
+                     f0[T] = eta * penalty(T) * (T - x[1]) - dot(grad(T), n); f1[T] = -(T - x[1]) * n;
+                 } }
+             problem plate solves heat { mesh = \"mesh.msh\"; degree = 1; aux m = 0 on \"soft\"; aux m = 1 on \"hard\";
+                 solver = direct;
+                 report flux = integral(abs(jump(T)) / 3, on: interior);
+                 report jumps = integral(jump(T), on: interior from \"hard\" to \"soft\");
+                 report back = integral(jump(T), on: interior from \"soft\" to \"hard\");
+                 report slope = integral(dot(inside(grad(T)), n), on: interior from \"soft\" to \"hard\");
+                 report square = integral(jump(T)^2, on: interior \"middle\");
+                 report length = integral(1, on: interior \"middle\");
+                 report all = integral(1, on: interior); }";
+        let solution =
+            run(folder.path(), text, execution).unwrap_or_else(|error| panic!("{error}"));
+        // a (1 + R) = 1.
+        let a = 0.25;
+        let all = if triangles { 6.0 + 16.0 * 0.125_f64.sqrt() } else { 6.0 };
+        for (name, known) in [
+            ("flux", a),
+            ("jumps", 3.0 * a),
+            ("back", -3.0 * a),
+            ("slope", a),
+            ("square", 9.0 * a * a),
+            ("length", 1.0),
+            ("all", all),
+        ] {
+            let found = number(&solution, name);
+            assert!(
+                (found - known).abs() < 1e-10,
+                "{name}, triangles {triangles}: {found} {known}"
+            );
+        }
+    }
+    let text = "form f { field u: scalar in L2(k); f0[u] = u; }
+         problem p solves f { mesh = \"mesh.msh\"; report r = integral(avg(u), on: interior \"nowhere\"); }";
+    let form = Form::parse(text, "f").expect("a form");
+    let found = form.problem("p").expect("a problem").folder(folder.path()).run();
+    let Err(error) = found else { panic!("the tag is unknown") };
+    assert!(error.to_string().contains("nowhere"), "{error}");
+}
+
+#[cfg(any(feature = "cuda", feature = "opencl"))]
+#[test]
+fn integrals_between_cells_are_the_same_on_devices() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("case.wf");
+    // More points than are interpreted.
+    let text = "form f { field u: scalar in L2(k); f0[u] = u - sin(3 * x[0]) * x[1]; }
+         problem p solves f { mesh = box(dim: 2, cells: 120); degree = 1; solver = cg(rtol: 1e-12);
+             report mean = integral(avg(u), on: interior); report square = integral(jump(u)^2, on: interior); }";
+    std::fs::write(&file, text).expect("a file");
+    let run = |arguments: &[&str]| {
+        let output = std::process::Command::new(env!("CARGO_BIN_EXE_wf"))
+            .args(["run", "--no-output", "--json"])
+            .args(arguments)
+            .arg(&file)
+            .output()
+            .expect("wf should start");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let value: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
+        ["mean", "square"].map(|name| value["reports"][name].as_f64().expect("a number"))
+    };
+    let wanted = run(&[]);
+    assert!(wanted.iter().all(|x| *x > 1e-12), "{wanted:?}");
+    for device in super::devices::devices() {
+        let found = run(&["--backend", device.backend().word(), "--device", &device.name()]);
+        for (found, wanted) in found.iter().zip(wanted) {
+            assert!((found - wanted).abs() < 1e-8 * wanted, "{found} {wanted}");
         }
     }
 }

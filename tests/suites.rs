@@ -195,6 +195,48 @@ fn derivatives_are_measured_with_and_without_a_matrix() {
     assert!(said.contains("no problem `BP1`") && said.contains("laplacian-2d"), "{said}");
 }
 
+/// Terms of cells and of facets between them, with all components counted.
+#[test]
+fn discontinuous_operators_are_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (cache, file) = (folder.path().join("cache"), folder.path().join("dg.svg"));
+    let names = ["sipg", "advection-affine", "euler"];
+    let mut arguments = vec!["bench", "--suite", "dg", "--dofs", "200", "--degree", "1"];
+    arguments.extend(["--threads", "1"]);
+    arguments.extend(names.iter().flat_map(|name| ["--problem", name]));
+    let bench = |more: &[&str]| {
+        let output = wf(&[&arguments[..], more].concat(), &cache);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let rows = bench(&["--json", "--plot", file.to_str().expect("UTF-8")]);
+    let rows: Vec<Value> =
+        rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+    assert_eq!(rows.iter().map(|row| &row["problem"]).collect::<Vec<_>>(), names);
+    for (row, cells, components, applies, affine) in [
+        (&rows[0], 27, 1, "action", false),
+        (&rows[1], 27, 1, "action", true),
+        (&rows[2], 8, 5, "residual", false),
+    ] {
+        assert_eq!((&row["suite"], &row["applies"]), (&"dg".into(), &applies.into()), "{row}");
+        assert_eq!(
+            (&row["cells"], &row["dofs"]),
+            (&cells.into(), &(8 * cells * components).into())
+        );
+        assert_eq!((&row["affine"], &row["backend"]), (&affine.into(), &"cpu".into()), "{row}");
+        has_numbers(row, &["seconds", "dofs_per_second", "bytes_per_dof"]);
+    }
+    let drawing = std::fs::read_to_string(&file).expect("a picture");
+    for text in ["MDoF/s", "B/DoF", names[0]] {
+        assert!(drawing.contains(text), "{text}");
+    }
+    let said = bench(&[]);
+    assert!(said.contains("facets between them") && said.contains("residual"), "{said}");
+    let wrong = wf(&["bench", "--suite", "dg", "--problem", "BP1"], &cache);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(said.contains("no problem `BP1`") && said.contains("euler-affine"), "{said}");
+}
+
 #[test]
 fn a_run_is_compared_with_an_earlier_one() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use weakform::{
-    ALL, Error, Execution, Mass, RunError, Scheme, System, TimeError, Vector, mesh, weak_form,
+    ALL, Error, Execution, Formula, Mass, RunError, Scheme, System, TimeError, Vector, mesh,
+    weak_form,
 };
 
 use crate::time::{refused, solved_with, wf};
@@ -296,10 +297,12 @@ fn scheme_error(system: &mut System, scheme: Scheme) -> String {
 
 #[test]
 fn schemes_from_rust_are_checked_as_those_of_the_language() {
-    let mass = Mass::Consistent;
+    let (formula, mass) = (Formula::Classical, Mass::Consistent);
     let (mut heat, mut wave, mut steady) = (heated(), system(wave::form()), system(steady::form()));
     assert!(scheme_error(&mut heat, Scheme::Leapfrog { mass }).contains("alone"));
-    assert!(scheme_error(&mut wave, Scheme::RungeKutta { order: 4, mass }).contains("first"));
+    assert!(
+        scheme_error(&mut wave, Scheme::RungeKutta { order: 4, formula, mass }).contains("first")
+    );
     assert!(scheme_error(&mut steady, Scheme::Bdf { order: 2 }).contains("no `dt(u)`"));
     for scheme in [
         Scheme::Bdf { order: 0 },
@@ -311,7 +314,8 @@ fn schemes_from_rust_are_checked_as_those_of_the_language() {
         Scheme::Sdirk { stages: 5 },
         Scheme::Theta { theta: 5.0 },
         Scheme::Theta { theta: f64::NAN },
-        Scheme::RungeKutta { order: 5, mass },
+        Scheme::RungeKutta { order: 5, formula, mass },
+        Scheme::RungeKutta { order: 4, formula: Formula::Ssp, mass },
     ] {
         assert!(scheme_error(&mut heat, scheme).contains(scheme.word()), "{scheme:?}");
     }
@@ -421,6 +425,44 @@ fn a_lumped_mass_gives_the_first_rate_too() {
     assert!((order - 4.0).abs() < 0.4, "{order}");
 }
 
+/// u̇ = t − u² by steps of Shu and Osher, manually, and its order.
+#[test]
+fn the_formula_of_shu_and_osher_is_of_order_3() {
+    let at = |formula: &str, steps: usize| {
+        let value = solved(&format!(
+            "form p {{ field u: scalar; f0[u] = dt(u) + u^2 - t; }}
+             problem p solves p {{ mesh = box(dim: 2, cells: 1); initial u = 1;
+                 time = rk({formula}, to: 1, step: {}, every: 1); report at = u([0.5, 0.5]); }}",
+            1.0 / steps as f64
+        ));
+        report(&value, "at")
+    };
+    let manual = |steps: usize| {
+        let length = 1.0 / steps as f64;
+        let euler = |t: f64, u: f64| u + length * (t - u * u);
+        (0..steps).fold(1.0, |u, step| {
+            let t = length * step as f64;
+            let middle = 0.75 * u + 0.25 * euler(t + length, euler(t, u));
+            u / 3.0 + 2.0 / 3.0 * euler(t + 0.5 * length, middle)
+        })
+    };
+    let formula = "order: 3, formula: ssp";
+    let found = at(formula, 5);
+    assert!((found - manual(5)).abs() < 1e-12, "{found} {}", manual(5));
+    assert_eq!(found, at("formula: ssp", 5), "the order of the formula");
+    assert!((found - at("order: 3", 5)).abs() > 1e-7, "another formula");
+    let [coarse, fine, finer] = [5, 10, 20].map(|steps| at(formula, steps));
+    let order = ((coarse - fine) / (fine - finer)).log2();
+    assert!((order - 3.0).abs() < 0.3, "{order}");
+    let [low, classical] = ["order: 2, formula: ssp", "order: 2"].map(|formula| at(formula, 5));
+    assert_eq!(low, classical, "Heun's formula is one of both");
+    let said = refused(
+        "form p { field u: scalar; f0[u] = dt(u) + u; }
+         problem p solves p { mesh = box(dim: 2, cells: 1); time = rk(order: 4, formula: ssp, to: 1, step: 0.1); }",
+    );
+    assert!(said.contains("from 1 to 3 with `formula: ssp`"), "{said}");
+}
+
 /// Purely oscillating modes grow with schemes of order 1 and 2 for every step size.
 #[test]
 fn a_mode_that_turns_is_no_stable_one_of_low_orders() {
@@ -445,6 +487,66 @@ fn a_mode_that_turns_is_no_stable_one_of_low_orders() {
         let value = solved(&text.replace("ORDER", order).replace("STEP", step));
         assert!(report(&value, "size") < 1.0, "order {order}: {value}");
     }
+}
+
+/// A strip of 16 cells with upwind fluxes to the right, in steps of a Courant number.
+fn strip((order, degree): (usize, usize), courant: f64, steps: usize) -> String {
+    let step = courant / 16.0;
+    format!(
+        "form p {{ field c: scalar in L2(k); f0[c] = dt(c); f1[c] = -c * [1, 0];
+             on interior {{ f0[jump(c)] = n[0] * avg(c) + abs(n[0]) / 2 * jump(c); }} }}
+         problem p solves p {{ mesh = box(dim: 2, cells: [16, 1]); degree = {degree}; periodic \"x0\" = \"x1\"; periodic \"y0\" = \"y1\";
+             time = rk(order: {order}, to: {to}, step: {step}, every: {to}); initial c = exp(-100 * (x[0] - 0.5)^2);
+             report size = l2(c); }}",
+        to = step * steps as f64
+    )
+}
+
+/// Limits of the Fourier symbol of upwind fluxes; orders 1 and 2 are stable with constants and linear functions alone.
+#[test]
+fn steps_of_upwind_fluxes_have_their_limits() {
+    for (formula, limit) in [((2, 1), 0.333), ((3, 2), 0.209), ((4, 3), 0.145)] {
+        let said = refused(&strip(formula, 1.2 * limit, 1000));
+        let most = said.split("stable up to ").nth(1).and_then(|rest| rest.split(' ').next());
+        let most: f64 = most.and_then(|text| text.parse().ok()).expect("a length");
+        assert!((16.0 * most / limit - 1.0).abs() < 0.02, "{formula:?}: {said}");
+        let value = solved(&strip(formula, 0.98 * limit, 400));
+        assert!(report(&value, "size") < 0.36, "{formula:?}: {value}");
+    }
+    for (formula, limit, steps) in [((1, 1), 0.333, 1000), ((2, 2), 0.169, 4000)] {
+        let said = refused(&strip(formula, limit, steps));
+        assert!(said.contains("are too long: `rk` is stable up to"), "{formula:?}: {said}");
+    }
+    // Perturbations grow by 1 % at most in a short run.
+    let value = solved(&strip((2, 2), 0.1, 100));
+    assert!(report(&value, "size") < 0.36, "{value}");
+}
+
+/// Norms that oscillate, and solutions that grow by their own equation, are stable.
+#[test]
+fn growth_of_the_exact_solution_is_no_instability() {
+    let sound = "form p { field q: scalar in L2(k); field v: scalar in L2(k);
+             f0[q] = dt(q); f1[q] = -400 * v * [1, 0]; f0[v] = dt(v); f1[v] = -q * [1, 0];
+             on interior { f0[jump(q)] = 400 * avg(v) * n[0] + 10 * abs(n[0]) * jump(q); f0[jump(v)] = avg(q) * n[0] + 10 * abs(n[0]) * jump(v); } }
+         problem p solves p { mesh = box(dim: 2, cells: [CELLS, 1]); degree = 2; periodic \"x0\" = \"x1\"; periodic \"y0\" = \"y1\";
+             time = rk(order: 3, to: TO, step: STEP, every: TO); initial q = sin(2 * pi * x[0]); report size = l2(q); }";
+    for (cells, to, step) in [("4", "1", "2e-3"), ("8", "0.2", "1e-3"), ("16", "0.3", "6e-4")] {
+        let text = sound.replace("CELLS", cells).replace("TO", to).replace("STEP", step);
+        assert!(report(&solved(&text), "size") < 1.0, "{cells}");
+    }
+    let turning = "form p { field u: scalar; field w: scalar; f0[u] = dt(u) - 100 * w; f0[w] = dt(w) + u; }
+         problem p solves p { mesh = box(dim: 2, cells: 1); initial u = 1; time = rk(order: 4, to: TO, step: STEP, every: TO);
+             report size = l2(u); }";
+    for (to, step) in [("300", "0.03"), ("30", "0.1"), ("1", "0.01")] {
+        let value = solved(&turning.replace("TO", to).replace("STEP", step));
+        assert!(report(&value, "size") < 1.01, "{step}: {value}");
+    }
+    let growing = "form p { field c: scalar in L2(k); f0[c] = dt(c) - 3 * c; f1[c] = -c * [1, 0];
+             on interior { f0[jump(c)] = n[0] * avg(c) + abs(n[0]) / 2 * jump(c); } }
+         problem p solves p { mesh = box(dim: 2, cells: [8, 1]); degree = 2; periodic \"x0\" = \"x1\"; periodic \"y0\" = \"y1\";
+             time = rk(order: 3, to: 4, step: 0.02, every: 4); initial c = 1; report size = integral(c); }";
+    let size = report(&solved(growing), "size") / 12f64.exp();
+    assert!((size - 1.0).abs() < 1e-3, "{size}");
 }
 
 /// Each field starts with its own highest derivative: ü of one, ẇ of the other.

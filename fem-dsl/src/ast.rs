@@ -63,6 +63,8 @@ pub enum ExprKind {
     Name(String),
     /// `"inlet"`, an argument of some functions.
     Text(String),
+    /// `interior from "a" to "b"`, an argument of some functions.
+    Interior(BlockRegion, Vec<Text>),
     /// `[a, b, c]`; a matrix is an array of arrays.
     Array(Vec<ExprId>),
     /// `f(a, b, on: "inlet")`.

@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
-pub use stepping::{Mass, Scheme, SchemeError, Stepping, SteppingError};
+pub use stepping::{Formula, Mass, Scheme, SchemeError, Stepping, SteppingError};
 
 /// Largest quadrature degree D. It integrates a product of four functions of degree 12, the largest of any element,
 /// exactly over a hexahedron whose sides have degree 5, the largest in mesh files. Most cells support far less, which

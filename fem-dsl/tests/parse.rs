@@ -34,6 +34,10 @@ fn show(file: &File, id: ExprId) -> String {
             ExprKind::Name(name) => name.clone(),
             ExprKind::Array(items) => format!("[{}]", list(items)),
             ExprKind::Text(text) => format!("{text:?}"),
+            ExprKind::Interior(region, tags) => {
+                let tags: Vec<&str> = tags.iter().map(|tag| tag.text.as_str()).collect();
+                format!("{region:?} {tags:?}")
+            }
             ExprKind::Call { function, arguments, named } => {
                 let named =
                     named.iter().map(|one| format!("{}: {}", one.name.name, text(&one.value)));
@@ -68,6 +72,10 @@ fn precedence() {
         ("-u^2", "(-(u ^ 2))"),
         ("-u * v", "((-u) * v)"),
         ("f(a, \"b\", on: \"c\", to: [1, -d],) + 1", "(f(a, \"b\", on: \"c\", to: [1, (-d)]) + 1)"),
+        (
+            "f(on: interior, of: interior from \"a\"  to \"b\", in: interior \"c\")",
+            "f(on: Interior [], of: OrderedInterior [\"a\", \"b\"], in: Interior [\"c\"])",
+        ),
         ("f(on: g(x: 1)[0])", "f(on: g(x: 1)[0])"),
         ("2^-x", "(2 ^ (-x))"),
         ("2^-x^y * 3", "((2 ^ (-(x ^ y))) * 3)"),

@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 25] = [
+const GALLERY: [ShownExample; 31] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -39,9 +39,12 @@ const GALLERY: [ShownExample; 25] = [
     shown("radiation", &["form radiation", "problem plate"], ""),
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
+    shown("interior_penalty", &["form interior_penalty", "problem chequerboard"], ""),
+    shown("contact", &["form contact", "problem spot"], ""),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
+    shown("locking", &["form body", "problem beam"], "--warp 5"),
     shown("vibration", &["form elasticity", "form inertia", "problem bracket"], "--warp 60"),
     shown("plates", &["form inertia", "problem free", "problem held"], "--warp 100"),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
@@ -49,6 +52,9 @@ const GALLERY: [ShownExample; 25] = [
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
     shown("vortices", &["form navier_stokes", "problem vortices"], ""),
     shown("heat", &["form heat", "problem bar"], "--field T"),
+    shown("rotation", &["form rotation", "problem turn"], ""),
+    shown("euler", &["form euler", "problem vortex"], "--field rho"),
+    shown("shallow_water", &["form shallow_water", "problem pool"], "--field depth"),
     shown("wave", &["form wave", "problem pulse"], ""),
     shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),
     shown("phases", &["form phases", "problem separation"], "--field c"),
@@ -62,7 +68,8 @@ const GALLERY: [ShownExample; 25] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 12] = [
+const FINE: [&str; 13] = [
+    "shallow_water",
     "capacitor",
     "poisson",
     "poisson_unstructured",

@@ -193,7 +193,7 @@ impl<'a> Checker<'a> {
             ExprKind::Name(name) => self.name(name, frame),
             ExprKind::Array(items) => self.array(expr, items, frame, frames),
             // Reported by name resolution.
-            ExprKind::Text(_) => None,
+            ExprKind::Text(_) | ExprKind::Interior(..) => None,
             ExprKind::Call { function, arguments, .. } => {
                 return self.call(id, &function.name, arguments, (frames, interior));
             }

@@ -225,7 +225,11 @@ pub(super) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
 /// Returns the operands of an expression.
 pub(super) fn operands(kind: &ExprKind) -> Vec<ast::ExprId> {
     match kind {
-        ExprKind::Error | ExprKind::Number(_) | ExprKind::Name(_) | ExprKind::Text(_) => vec![],
+        ExprKind::Error
+        | ExprKind::Number(_)
+        | ExprKind::Name(_)
+        | ExprKind::Text(_)
+        | ExprKind::Interior(..) => vec![],
         ExprKind::Array(items) => items.clone(),
         ExprKind::Call { arguments, named, .. } => {
             arguments.iter().copied().chain(named.iter().map(|argument| argument.value)).collect()

@@ -15,6 +15,7 @@ mod manufactured;
 mod mesh;
 mod overrides;
 mod periodic;
+mod report_regions;
 mod reports;
 mod solver;
 mod time;

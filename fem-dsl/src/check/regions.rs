@@ -27,24 +27,7 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
     let mut interior = Vec::new();
     region(checker, &form.items, (Region::Cells, None), &mut written);
     for (block, tags, items) in blocks(form) {
-        let mut names: Vec<String> = Vec::new();
-        for tag in tags {
-            if !names.contains(&tag.text) {
-                names.push(tag.text.clone());
-            }
-        }
-        let of = match block.region {
-            BlockRegion::Cells => Region::CellsUnder(names),
-            BlockRegion::Boundary => Region::Facets(names),
-            BlockRegion::Interior if names.is_empty() => Region::Interior(InteriorFacets::All),
-            BlockRegion::Interior => Region::Interior(InteriorFacets::Under(names)),
-            BlockRegion::OrderedInterior => {
-                let ends = [0, tags.len().saturating_sub(1)];
-                let ends =
-                    ends.map(|i| tags.get(i).map_or_else(String::new, |tag| tag.text.clone()));
-                Region::Interior(InteriorFacets::Between(ends))
-            }
-        };
+        let of = under(block.region, tags);
         let before = checker.form.integrals.len();
         region(checker, items, (of, Some(block)), &mut written);
         if block.region.is_interior() && checker.form.integrals.len() > before {
@@ -56,6 +39,27 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
     }
     if !checker.has_errors() {
         sides::properties(checker, &interior);
+    }
+}
+
+/// Returns the region of a block with tags.
+pub(super) fn under(block: BlockRegion, tags: &[ast::Text]) -> Region {
+    let mut names: Vec<String> = Vec::new();
+    for tag in tags {
+        if !names.contains(&tag.text) {
+            names.push(tag.text.clone());
+        }
+    }
+    match block {
+        BlockRegion::Cells => Region::CellsUnder(names),
+        BlockRegion::Boundary => Region::Facets(names),
+        BlockRegion::Interior if names.is_empty() => Region::Interior(InteriorFacets::All),
+        BlockRegion::Interior => Region::Interior(InteriorFacets::Under(names)),
+        BlockRegion::OrderedInterior => {
+            let ends = [0, tags.len().saturating_sub(1)];
+            let ends = ends.map(|i| tags.get(i).map_or_else(String::new, |tag| tag.text.clone()));
+            Region::Interior(InteriorFacets::Between(ends))
+        }
     }
 }
 

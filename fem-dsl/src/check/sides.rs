@@ -149,7 +149,10 @@ pub(super) fn properties(checker: &mut Checker<'_>, integrals: &[(usize, Span)])
         checker.report(
             Diagnostic::new(Code::DependsOnOrder, message)
                 .label(span, "another value if the cells are exchanged and `n` is reversed")
-                .help("either cell may be the inside: use `jump`, `avg`, `max` and `dot(b, n)`")
+                .help(
+                    "either cell may be the inside: use `jump`, `avg`, `max` and `dot(b, n)`; upwind is \
+                     `dot(b, n) * avg(u) + abs(dot(b, n)) / 2 * jump(u)`",
+                )
                 .help(
                     "between two regions write `on interior from \"a\" to \"b\" { … }`: the inside is tagged a",
                 ),
@@ -171,7 +174,8 @@ pub(super) fn properties(checker: &mut Checker<'_>, integrals: &[(usize, Span)])
             Diagnostic::warning(Code::InconsistentFlux, message)
                 .label(span, "not `-f1·n` on the jump of the test function")
                 .help(format!(
-                    "check signs: `n` points to the outside, so that `f1[{name}] = q` in cells needs `f0[jump({name})] = -dot(avg(q), n)` here"
+                    "check signs: `n` points to the outside, so that `f1[{name}] = q` in cells needs `f0[jump({name})] = -dot(avg(q), n)` \
+                     here, and an energy `-dot(avg(q), n) * jump({name})`"
                 )),
         );
     }

@@ -8,7 +8,9 @@
 //! ```
 
 use crate::arena::IndexVec;
-use crate::ast::{Argument, BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
+use crate::ast::{
+    Argument, BinaryOp, BlockRegion, Expr, ExprId, ExprKind, Ident, Span, Text, UnaryOp,
+};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use fem_dsl_grammar::Rule;
@@ -200,6 +202,12 @@ impl Expressions {
                     list.items.push((id, span));
                 }
             }
+            Rule::between => {
+                let id = self.push(between(text, span), span);
+                if let Some(list) = lists.last_mut() {
+                    list.items.push((id, span));
+                }
+            }
             Rule::label => {
                 if let Some(list) = lists.last_mut() {
                     let name = Ident { name: text.to_owned(), span };
@@ -356,4 +364,22 @@ impl Expressions {
         }
         frame.operands.pop().unwrap_or_else(|| (self.push(ExprKind::Error, span), span))
     }
+}
+
+/// Reads `interior`, `interior "a"` or `interior from "a" to "b"`.
+fn between(text: &str, span: Span) -> ExprKind {
+    let (mut tags, mut at) = (Vec::new(), 0);
+    for (number, part) in text.split('"').enumerate() {
+        if number % 2 == 1 {
+            let start = span.start + at as u32 - 1;
+            let span = Span { start, end: start + part.len() as u32 + 2 };
+            tags.push(Text { text: part.to_owned(), span });
+        }
+        at += part.len() + 1;
+    }
+    let is_ordered = tags.len() == 2;
+    ExprKind::Interior(
+        if is_ordered { BlockRegion::OrderedInterior } else { BlockRegion::Interior },
+        tags,
+    )
 }

@@ -10,6 +10,8 @@ pub(crate) const ORDERS_BDF: RangeInclusive<usize> = 1..=5;
 pub(crate) const STAGES: RangeInclusive<usize> = 2..=4;
 /// Orders of explicit Runge-Kutta formulas.
 pub(crate) const ORDERS_RK: RangeInclusive<usize> = 1..=4;
+/// Orders of explicit Runge-Kutta formulas that preserve strong stability; order 4 takes more than four stages.
+const ORDERS_SSP: RangeInclusive<usize> = 1..=3;
 /// Largest number of steps, and of output times: with more, two of them are equal up to rounding.
 const MOST: f64 = 1e9;
 /// The smallest step relative to |t|, 2⁻⁴⁰: a shorter one is lost in the rounding of t + Δt.
@@ -59,6 +61,8 @@ pub enum Scheme {
     RungeKutta {
         /// The order, 1 to 4.
         order: usize,
+        /// The formula of the order.
+        formula: Formula,
         /// The mass matrix to invert.
         mass: Mass,
     },
@@ -146,8 +150,12 @@ impl Scheme {
             Self::Theta { theta } => share("theta", theta),
             Self::Bdf { order } => whole("order", order, ORDERS_BDF, "a whole number from 1 to 5"),
             Self::Sdirk { stages } => whole("stages", stages, STAGES, "a whole number from 2 to 4"),
-            Self::RungeKutta { order, .. } => {
+            Self::RungeKutta { order, formula: Formula::Classical, .. } => {
                 whole("order", order, ORDERS_RK, "a whole number from 1 to 4")
+            }
+            Self::RungeKutta { order, formula: Formula::Ssp, .. } => {
+                let words = "a whole number from 1 to 3 with `formula: ssp`";
+                whole("order", order, ORDERS_SSP, words)
             }
             Self::Newmark { beta, gamma } => share("beta", beta).and(share("gamma", gamma)),
             Self::GeneralisedAlpha { rho } if !(0.0..=1.0).contains(&rho) => {
@@ -157,6 +165,15 @@ impl Scheme {
             Self::GeneralisedAlpha { .. } | Self::Leapfrog { .. } => Ok(()),
         }
     }
+}
+
+/// An explicit Runge-Kutta formula; those of an order have the same polynomial, and so the same linear stability.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Formula {
+    /// Euler's, Heun's of order 2 and 3, and the classical formula of order 4.
+    Classical,
+    /// Strong stability preserving (Shu and Osher 1988): a step is a convex combination of Euler steps.
+    Ssp,
 }
 
 /// The mass matrix that an explicit scheme inverts.

@@ -19,6 +19,7 @@ pub mod assembly;
 pub mod balls;
 pub mod candidate;
 pub mod device;
+pub mod dg;
 pub mod kronbichler;
 pub mod ljungkvist;
 pub mod low_order;
@@ -41,7 +42,7 @@ use runtime::kernels::rates::Rates;
 use runtime::mesh::generate::GenerateError;
 use runtime::mesh::initial::{PartError, begin};
 use runtime::mesh::refine::forest::{ForestError, RefineError};
-use runtime::mesh::{LoadError, Mesh};
+use runtime::mesh::{LoadError, Mesh, MeshError};
 use runtime::operator::assemble::Csr;
 use runtime::operator::{BuildError, Operator};
 use runtime::problem::RunError;
@@ -110,6 +111,9 @@ pub enum BenchError {
     /// A mesh that cannot be generated.
     #[error(transparent)]
     Mesh(#[from] GenerateError),
+    /// Cells or facets of an integral that the mesh lacks.
+    #[error(transparent)]
+    Regions(#[from] MeshError),
     /// A whole mesh that cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),

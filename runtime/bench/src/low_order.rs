@@ -229,7 +229,7 @@ impl TimedSystem {
         };
         let how = way.representation(device.is_some());
         let machine = way.wished(machine, how.scatter());
-        let (mut operator, plans) = made(&form, &elements, on, how, &machine)?;
+        let (mut operator, plans) = made(&form, &elements, on, (how, how.tasks()), &machine)?;
         operator.represent(how)?;
         let state = operator.vector();
         operator.linearise(&state)?;

@@ -79,11 +79,28 @@ impl Product {
         how: Representation,
         machine: &Machine,
     ) -> Result<Self, BenchError> {
+        Self::of_tasks(case, degree, mesh, (how, how.tasks()), machine)
+    }
+
+    /// Compiles some tasks of a case in any representation.
+    ///
+    /// # Errors
+    ///
+    /// As for [`new`](Self::new).
+    pub(crate) fn of_tasks(
+        case: &Case,
+        degree: usize,
+        mesh: &Arc<Mesh>,
+        (how, tasks): (Representation, &[Task]),
+        machine: &Machine,
+    ) -> Result<Self, BenchError> {
         let form = form_of(case.name, case.form, mesh.dim())?;
         let rule = Rule::Tensor { cell: mesh.cell(), line: (case.rule)(degree) };
         let elements = Elements::new(&form, mesh.cell(), degree, rule)?;
-        let on = Arc::new(held(mesh, &elements)?);
-        let (mut operator, plans) = made(&form, &elements, on, how, machine)?;
+        let mut on = held(mesh, &elements)?;
+        on.find_regions(&form)?;
+        let on = Arc::new(on);
+        let (mut operator, plans) = made(&form, &elements, on, (how, tasks), machine)?;
         operator.finish()?;
         let start = Instant::now();
         operator.represent(how)?;
@@ -114,11 +131,23 @@ impl Product {
         &mut self,
         values: impl Fn(&[f64; 3]) -> f64 + Sync,
     ) -> Result<(), BenchError> {
+        self.set_components(|point, own| own.fill(values(point)))
+    }
+
+    /// Sets the state from a function that writes the components of a field at a node.
+    ///
+    /// # Errors
+    ///
+    /// As for [`set_state`](Self::set_state).
+    pub(crate) fn set_components(
+        &mut self,
+        values: impl Fn(&[f64; 3], &mut [f64]) + Sync,
+    ) -> Result<(), BenchError> {
         let on = self.operator.discretisation();
         let mut all = Vec::with_capacity(on.n_dofs());
         for field in &on.fields {
             let points = field.space.points(&on.mesh, &on.partition)?;
-            all.extend(field.space.interpolate(&points, |point, own| own.fill(values(point))));
+            all.extend(field.space.interpolate(&points, &values));
         }
         self.state.set(&all);
         Ok(())
@@ -252,6 +281,36 @@ impl Product {
         }
     }
 
+    /// Returns the median seconds of the residual at the state.
+    ///
+    /// # Errors
+    ///
+    /// A failed launch.
+    pub(crate) fn residual_seconds(&mut self) -> Result<f64, BenchError> {
+        let (operator, state, y) = (&self.operator, &self.state, &mut self.y);
+        match &self.device {
+            Some(device) => median(&**device, WARM, || Ok(operator.residual(state, y)?)),
+            None => Ok(median_seconds(|| operator.residual(state, y))?),
+        }
+    }
+
+    /// Returns the residual at the state.
+    ///
+    /// # Errors
+    ///
+    /// A failed launch.
+    pub(crate) fn residual(&mut self) -> Result<Vec<f64>, BenchError> {
+        self.operator.residual(&self.state, &mut self.y)?;
+        let y = self.y.to_vec();
+        self.operator.finish()?;
+        Ok(y)
+    }
+
+    /// Returns the bytes of the tables of a task's kernels.
+    pub(crate) fn table_bytes(&self, task: Task) -> usize {
+        self.operator.table_bytes(task)
+    }
+
     /// Returns y = A x for [`input`].
     ///
     /// # Errors
@@ -311,10 +370,10 @@ pub(super) fn made(
     form: &PointForm,
     elements: &Elements,
     on: Arc<Discretisation>,
-    how: Representation,
+    (how, tasks): (Representation, &[Task]),
     machine: &Machine,
 ) -> Result<(Operator, Vec<Plan>), BenchError> {
-    let (facts, tasks) = (facts(&on), how.tasks());
+    let facts = facts(&on);
     let own = form.params.iter().flat_map(|param| param.value.clone());
     let params: Vec<f64> = [0.0].into_iter().chain(own).collect();
     let matrix = Some(how.scatter());

@@ -27,7 +27,7 @@ use crate::solve::{
 };
 use crate::space::constraint::Constraints;
 use crate::support::timers::{in_step, step};
-use fem_dsl::point::{Coefficient, Part};
+use fem_dsl::point::{Coefficient, Input, Node, Part};
 use fem_dsl::problem::{PreconditionerSettings, SolverSettings, UnstablePair, unstable};
 use std::sync::Arc;
 
@@ -67,8 +67,23 @@ impl Context {
                 let error = report.clone().converged().err()?;
                 Some(SolveError { field, ..error }.into())
             }
+            Outcome::Indefinite { .. } => {
+                let field = Some(format!("penalty({})", self.penalised()?).into());
+                let error = report.clone().converged().err()?;
+                Some(SolveError { field, ..error }.into())
+            }
             _ => None,
         }
+    }
+
+    /// Returns the name of a field whose `penalty` the form reads.
+    fn penalised(&self) -> Option<&str> {
+        let mut nodes = self.form().integrals.iter().flat_map(|integral| integral.graph.nodes());
+        let field = nodes.find_map(|node| match node {
+            Node::Input(Input::PenaltyFactor(field)) => Some(*field),
+            _ => None,
+        })?;
+        Some(&self.form().fields[field].name)
     }
 
     /// Returns the error of a numerically singular matrix, with an estimate of its condition number.

@@ -100,7 +100,8 @@ pub struct SolveError {
     pub residual: f64,
     /// Requested norm.
     pub target: f64,
-    /// The field of [`Outcome::Unsolved`] in words, where its name is known.
+    /// The field of [`Outcome::Unsolved`] in words, where its name is known, or the penalty of an
+    /// [`Outcome::Indefinite`].
     pub field: Option<Box<str>>,
 }
 
@@ -135,11 +136,21 @@ impl fmt::Display for SolveError {
                  help: raise the tolerance, or leave it out and have what rounding allows; where that is too little, \
                  compute with other units or a mesh without extreme cells"
             ),
-            Outcome::Indefinite { curvature } => write!(
-                f,
-                "{solver} found a direction of curvature {curvature:.3e} in iteration {iterations}: the operator is not \
-                 positive definite; use minres or gmres, or check the signs of the form"
-            ),
+            Outcome::Indefinite { curvature } => {
+                write!(
+                    f,
+                    "{solver} found a direction of curvature {curvature:.3e} in iteration {iterations}: the operator is \
+                     not positive definite"
+                )?;
+                match field {
+                    Some(penalty) => write!(
+                        f,
+                        "\nhelp: raise the factor of `{penalty}`, to 2 times the coefficient of the flux at least, or \
+                         check the signs of the form"
+                    ),
+                    None => f.write_str("; use minres or gmres, or check the signs of the form"),
+                }
+            }
             Outcome::Singular { unknown, .. } => write!(
                 f,
                 "{solver}: the matrix is singular to working precision, most at unknown {unknown}: fix the field there \

@@ -5,6 +5,7 @@ mod bake_off;
 mod compare;
 mod cylinder;
 mod device;
+mod dg;
 mod kronbichler;
 mod ljungkvist;
 mod multigrid;
@@ -55,6 +56,7 @@ Examples:
   wf bench --suite ljungkvist --dofs 1e5                  adaptive meshes beside uniform ones
   wf bench --suite kronbichler --dofs 1e6 --degree 1..4   with and without a matrix, nonlinear problems too
   wf bench --json > old.json; wf bench --compare old.json            how much faster it has become
+  wf bench --suite dg --problem sipg --degree 3..7        terms between cells too: interior penalty, advection, Euler
   wf bench --suite scatter --backend cuda                 ways of adding results up
   wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
   wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations
@@ -72,12 +74,12 @@ pub(crate) struct Arguments {
 
     /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity; of
     /// kronbichler laplacian-2d, elasticity-2d, minimal-surface-2d, and the same in 3d; of multigrid square, cube, deformed, ball,
-    /// elasticity, tetrahedra, unrefined, stokes. May be repeated.
+    /// elasticity, tetrahedra, unrefined, stokes; of dg sipg, advection, euler, and the same with -affine. May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
     /// One polynomial degree, or a range with both ends: 1..8.
-    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, kronbichler and multigrid 1..6,
+    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, dg, kronbichler and multigrid 1..6,
     /// cylinder 3..4.
     #[arg(long, value_name = "K|K..L")]
     pub(crate) degree: Option<Degrees>,
@@ -222,6 +224,9 @@ pub(crate) enum Suite {
     /// Laplacian, elasticity and minimal surfaces matrix-free and as sparse matrices: products, what a new state costs, and
     /// memory, by degree (the comparison of Kronbichler and Kormann, 2012).
     Kronbichler,
+    /// Discontinuous Galerkin operators with their terms between cells, on deformed and affine hexahedra: interior penalty, upwind
+    /// advection, and a stage of the Euler equations with Rusanov's flux.
+    Dg,
     /// Poisson on boxes of all cells: each way of assembling its matrix, and products with it, with element matrices and
     /// without any (A-FEM's comparison).
     Afem,
@@ -312,6 +317,9 @@ fn measured(
     if arguments.suite == Suite::Kronbichler {
         return kronbichler::suite(arguments, console);
     }
+    if arguments.suite == Suite::Dg {
+        return dg::suite(arguments, console);
+    }
     if arguments.suite != Suite::Bp {
         return others(arguments, processes, console);
     }
@@ -367,6 +375,7 @@ fn others(
 /// Warns about options without effect.
 fn warn(arguments: &Arguments, console: &Console) {
     let transposition = arguments.suite == Suite::Transposition;
+    let dg = arguments.suite == Suite::Dg;
     let scatter = arguments.suite == Suite::Scatter;
     let scatter = scatter || arguments.suite == Suite::Afem;
     let balls = scatter || arguments.suite == Suite::Ljungkvist;
@@ -391,7 +400,7 @@ fn warn(arguments: &Arguments, console: &Console) {
             arguments.plot.is_some() && (transposition || scatter),
             "this suite is not drawn",
         ),
-        ("--no-csr", arguments.no_csr && transposition, "this suite has no matrix"),
+        ("--no-csr", arguments.no_csr && (transposition || dg), "this suite has no matrix"),
         ("--no-csr", arguments.no_csr && scatter, "this suite takes all ways"),
         ("--problem", !arguments.problem.is_empty() && balls, "this suite has one problem"),
         ("--scatter", arguments.device.scatter.is_some() && scatter, "this suite takes all ways"),

@@ -21,7 +21,9 @@ pub(super) fn available(
     }
     let message = format!("`{name}` needs a facet between two cells");
     let help = match place.region {
-        None => "use it in an `on interior { … }` block, and declare what contains it there",
+        None => {
+            "use it, and what contains it, in an `on interior { … }` block or a report's `integral(…, on: interior)`"
+        }
         Some(_) => "leave it out, or use it in an `on interior { … }` block",
     };
     Err(Box::new(

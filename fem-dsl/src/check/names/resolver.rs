@@ -223,6 +223,7 @@ impl<'a> Resolver<'a> {
                 }
                 ExprKind::Text(_) if paths.contains(&id) => Err(None),
                 ExprKind::Text(_) => Err(Some(Box::new(misplaced_string(expr.span)))),
+                ExprKind::Interior(..) => Err(Some(Box::new(misplaced_interior(expr.span)))),
                 ExprKind::Call { function, arguments, .. } => {
                     self.call(function, arguments.len(), place).map_err(Some)
                 }
@@ -466,6 +467,13 @@ fn misplaced_string(span: Span) -> Diagnostic {
     Diagnostic::new(Code::NotAvailableHere, "a string is no value here")
         .label(span, "a string")
         .help("strings are tags and files: `on: \"tag\"` in a report's `integral`")
+}
+
+/// Returns the diagnostic for facets that stand in the place of a value.
+fn misplaced_interior(span: Span) -> Diagnostic {
+    Diagnostic::new(Code::NotAvailableHere, "`interior` is no value")
+        .label(span, "the facets between cells")
+        .help("write `on: interior` in a report's `integral`")
 }
 
 /// Returns the diagnostic for a file that cannot define a value.

@@ -41,7 +41,11 @@ pub(super) fn check(
     };
     let Some(index) = checker.field(piece, field) else { return };
     if let space @ Space::L2(_) = checker.form.fields[index].space {
-        return discontinuous(checker, statement, field, space);
+        let tags: Vec<&str> = match place {
+            Some(SupportSpec::Tags(tags)) => tags.iter().map(|tag| tag.text.as_str()).collect(),
+            _ => mesh.and_then(|mesh| mesh.tags).unwrap_or(&["tag"]).to_vec(),
+        };
+        return discontinuous(checker, statement, (field, space), &tags);
     }
     let shape = checker.form.fields[index].shape;
     let trace = match (component, normal) {
@@ -104,23 +108,30 @@ pub(super) fn is_of_nodes(
 }
 
 /// Reports a condition on a field whose DoFs are all inside of cells.
-fn discontinuous(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Ident, space: Space) {
+fn discontinuous(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    (field, space): (&Ident, Space),
+    tags: &[&str],
+) {
+    let tags: Vec<String> = tags.iter().map(|tag| format!("\"{}\"", shortened(tag))).collect();
+    let tags = tags.join(", ");
     let name = &field.name;
     let message = format!("`{name}` lives in `{space}`, which has no unknowns on the boundary");
     let diagnostic = Diagnostic::new(Code::ConditionInL2, message)
         .label(field.span, "discontinuous: each of its unknowns lies inside of a cell")
         .note("a discontinuous field takes its values on the boundary weakly, by a term of the form")
-        .help(match weakly(checker, statement.piece, name) {
+        .help(match weakly(checker, statement.piece, name, &tags) {
             Some(block) => format!("write that term, with the value in the place of g: `{block}`"),
             None => format!(
-                "write that term as `on boundary \"tag\" {{ f0[{name}] = …; }}`, or let the field live in `H1(k)`"
+                "write that term as `on boundary {tags} {{ f0[{name}] = …; }}`, or let the field live in `H1(k)`"
             ),
         });
     checker.report(statement.piece, diagnostic);
 }
 
 /// Returns Nitsche's terms of a field on the boundary as text, if its form has an `f1` of it.
-fn weakly(checker: &Checker<'_>, piece: &Piece, name: &str) -> Option<String> {
+fn weakly(checker: &Checker<'_>, piece: &Piece, name: &str, tags: &str) -> Option<String> {
     let form = checker.form;
     let written = piece.file.forms.iter().find(|of| of.name.name == form.name)?;
     let value = written.items.iter().find_map(|item| match &item.kind {
@@ -139,7 +150,7 @@ fn weakly(checker: &Checker<'_>, piece: &Piece, name: &str) -> Option<String> {
         Shape::Matrix(..) => return None,
     };
     Some(format!(
-        "on boundary \"tag\" {{ f0[{name}] = 10 * penalty({name}) * ({name} - g) - {flux}; }}"
+        "on boundary {tags} {{ f0[{name}] = 10 * penalty({name}) * ({name} - g) - {flux}; }}"
     ))
 }
 

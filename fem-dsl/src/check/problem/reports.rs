@@ -9,17 +9,17 @@
 //! Integrands become the f0 of additional fields of `L2(0)`, one component per number, so that the kernels of a form
 //! integrate them cell by cell. Pointwise expressions become such a form, too.
 
-use super::conditions::known_tags;
+use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region, tested};
 use super::{Checker, MeshChoice, Piece, Statement};
-use crate::ast::{self, BlockRegion, ExprId, ExprKind, Ident, ProblemItemKind};
+use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
 use crate::check::names::{self, Block, ExprContext, subtree};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{self, Expr, Form, Integral, Row, Shape, Terminal, Type};
-use crate::point::{self, Degree, Field, Location, Param, Region, Side, Space};
+use crate::form::{self, Expr, Form, Integral, Shape, Terminal, Type};
+use crate::point::{self, Degree, Field, Location, Param, Region, Space};
 use crate::problem::{Expression, Functional, FunctionalKind, Report, ReportFormula};
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,7 +50,7 @@ struct Call<'a> {
 
 /// A call before the check of its expression.
 enum RequestedCall {
-    Integral { root: ExprId, on: Option<Vec<String>> },
+    Integral { root: ExprId, on: Option<ReportRegion> },
     Norm { root: ExprId },
     Minimum { root: ExprId },
     Maximum { root: ExprId },
@@ -60,8 +60,8 @@ enum RequestedCall {
 }
 
 impl RequestedCall {
-    /// Returns its pointwise expression, and the tags of the region.
-    fn root(&self) -> Option<(ExprId, Option<&Vec<String>>)> {
+    /// Returns its pointwise expression, and the region.
+    fn root(&self) -> Option<(ExprId, Option<&ReportRegion>)> {
         match self {
             Self::Integral { root, on } => Some((*root, on.as_ref())),
             Self::Norm { root }
@@ -220,7 +220,7 @@ fn ask(
     }
     let argument = |wanted: &str| call.named.iter().find(|given| given.name.name == wanted);
     let on = match argument("on") {
-        Some(given) => Some(tags(checker, piece, given, mesh)?),
+        Some(given) => Some(region(checker, piece, given, mesh)?),
         None => None,
     };
     Some(match name {
@@ -228,7 +228,14 @@ fn ask(
         "l2" => RequestedCall::Norm { root },
         "minimum" => RequestedCall::Minimum { root },
         "maximum" => RequestedCall::Maximum { root },
-        "reaction" => RequestedCall::Reaction { field: field_of(checker, piece, root)?, on },
+        "reaction" => {
+            let field = field_of(checker, piece, root)?;
+            let on = match (argument("on"), on) {
+                (Some(given), Some(on)) => Some(boundary_tags(checker, (piece, given), on)?),
+                _ => None,
+            };
+            RequestedCall::Reaction { field, on }
+        }
         _ => {
             if !alone {
                 let message = "a line is a table of values, with which there is no arithmetic";
@@ -330,27 +337,6 @@ fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<u
     checker.field(piece, &Ident { name: name.clone(), span: expr.span })
 }
 
-/// Reads the tags of `on: "tag"`.
-fn tags(
-    checker: &mut Checker<'_>,
-    piece: &Piece,
-    argument: &ast::Argument,
-    mesh: Option<&MeshChoice>,
-) -> Option<Vec<String>> {
-    let expr = &piece.file.exprs[argument.value];
-    let ExprKind::Text(text) = &expr.kind else {
-        let diagnostic = Diagnostic::new(Code::BadValue, "`on` is a tag of the mesh")
-            .label(expr.span, "not a string")
-            .help("write `on: \"tag\"`; facets between cells have no reports yet");
-        checker.report(piece, diagnostic);
-        return None;
-    };
-    let tag = ast::Text { text: text.clone(), span: expr.span };
-    let before = checker.diagnostics.len();
-    known_tags(checker, piece, std::slice::from_ref(&tag), mesh);
-    (checker.diagnostics.len() == before).then(|| vec![tag.text])
-}
-
 /// The functionals, by their calls.
 #[derive(Default)]
 struct Measures {
@@ -369,10 +355,9 @@ fn measure(
 ) -> Option<Measures> {
     let form = checker.form;
     let place_of = |asked: &RequestedCall| {
-        let facets = matches!(asked, RequestedCall::Integral { on: Some(_), .. });
+        let region = asked.root().and_then(|(_, on)| on).map(|on| on.block);
         // None of the form's own blocks, so that their names are unknown.
-        let block = Block { number: usize::MAX, region: BlockRegion::Boundary };
-        ExprContext::region(facets.then_some(block))
+        ExprContext::region(region.map(|region| Block { number: usize::MAX, region }))
     };
     let (mut names, _) = names::resolve(&piece.file, written);
     let mut found = Vec::new();
@@ -401,6 +386,9 @@ fn measure(
                 let somewhere =
                     !matches!(asked, RequestedCall::Integral { .. } | RequestedCall::Norm { .. });
                 let value = value.and_then(|value| tensor(&mut expressions, root, value));
+                let value = value.filter(|&value| {
+                    on.is_none_or(|on| has_value_between(&mut expressions, (root, value), on))
+                });
                 let Some(value) = value.filter(|&value| {
                     !somewhere || has_values_everywhere(&mut expressions, root, value)
                 }) else {
@@ -515,7 +503,7 @@ fn taken(
     expressions: &mut Expressions<'_>,
     (integrals, pointwise): (&mut Sum, &mut Sum),
     asked: &RequestedCall,
-    root: Option<(ExprId, form::ExprId, Option<&Vec<String>>)>,
+    root: Option<(ExprId, form::ExprId, Option<&ReportRegion>)>,
 ) -> Option<CallResult> {
     let shape_of = |expressions: &Expressions<'_>, value: form::ExprId| {
         let shape = expressions.form.exprs.shape(value);
@@ -527,7 +515,7 @@ fn taken(
     Some(match (asked, root) {
         (RequestedCall::Integral { .. }, Some((_, value, on))) => {
             let shape = shape_of(expressions, value);
-            let region = on.map_or(Region::Cells, |tags| Region::Facets(tags.clone()));
+            let region = on.map_or(Region::Cells, |on| on.region.clone());
             let first = integrals.add(&mut expressions.form, region, value);
             measure(shape, FunctionalKind::Integral { first })
         }
@@ -635,8 +623,7 @@ impl Sum {
                     continue;
                 }
                 let value = form.exprs.literal(Shape::vector(end - start), components).ok()?;
-                let field = first + number;
-                rows.push(Row { field, side: Side::Inside, f0: Some(value), f1: None });
+                rows.extend(tested(&mut form, &region, first + number, value)?);
             }
             form.integrals.push(Integral { region, rows, action: Vec::new(), energy: None });
         }

@@ -6,11 +6,12 @@ use crate::ast::{ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::problem::stepping::{ORDERS_BDF, ORDERS_RK, STAGES};
-use crate::problem::{Argument, Mass, Scheme, Stepping};
+use crate::problem::{Argument, Formula, Mass, Scheme, Stepping};
 use crate::suggestions;
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
 
+const FORMULA: ArgumentKind = ArgumentKind::Word(&["classical", "ssp"]);
 const MASS: ArgumentKind = ArgumentKind::Word(&["lumped", "consistent"]);
 
 /// Returns the kind of an integer in a range.
@@ -23,7 +24,7 @@ const SCHEMES: &[(&str, ArgumentTable)] = &[
     ("theta", &[("theta", ArgumentKind::Share)]),
     ("bdf", &[("order", whole(ORDERS_BDF))]),
     ("sdirk", &[("stages", whole(STAGES))]),
-    ("rk", &[("order", whole(ORDERS_RK)), ("mass", MASS)]),
+    ("rk", &[("order", whole(ORDERS_RK)), ("formula", FORMULA), ("mass", MASS)]),
     ("newmark", &[("beta", ArgumentKind::Share), ("gamma", ArgumentKind::Share)]),
     ("generalised_alpha", &[("rho", ArgumentKind::Number)]),
     ("leapfrog", &[("mass", MASS)]),
@@ -187,7 +188,13 @@ impl SchemeCall<'_> {
             "theta" => Scheme::Theta { theta: number("theta", 0.5) },
             "bdf" => Scheme::Bdf { order: whole("order", 2) },
             "sdirk" => Scheme::Sdirk { stages: whole("stages", 2) },
-            "rk" => Scheme::RungeKutta { order: whole("order", 4), mass },
+            "rk" => {
+                let (formula, order) = match self.values.get("formula").and_then(Argument::word) {
+                    Some("ssp") => (Formula::Ssp, 3),
+                    _ => (Formula::Classical, 4),
+                };
+                Scheme::RungeKutta { order: whole("order", order), formula, mass }
+            }
             "newmark" => {
                 Scheme::Newmark { beta: number("beta", 0.25), gamma: number("gamma", 0.5) }
             }

@@ -6,7 +6,9 @@
 //!
 //! Power iteration bounds λ for each new step length, and regularly if ∂F/∂u depends on t or the solution. If the rate
 //! itself has grown, iteration starts from it: the fastest growing mode dominates it, so that the bound is sharp.
+//! Powers of the step itself bound the steps of Runge-Kutta formulas where ∂F/∂u is not symmetric.
 
+mod amplification;
 mod leapfrog;
 mod runge_kutta;
 
@@ -18,8 +20,9 @@ use super::stability::{ConjugatePair, KrylovProducts};
 use super::stages::ProblemStages;
 use crate::algebra::vector::Vector;
 use crate::problem::TimeError;
-use crate::solve::LinearOperator;
 use crate::solve::time::{TimeState, time_scheme};
+use crate::solve::{LinearOperator, NonlinearSystem};
+use amplification::Amplification;
 use fem_dsl::point::{Input, masses_follow, stationary};
 use fem_dsl::problem::{Mass as Kind, Scheme};
 use kernels_gen::plan::Task;
@@ -30,6 +33,8 @@ use runge_kutta::RungeKutta;
 const POWERS: usize = 30;
 /// Power iterations for an update, from the last eigenvector.
 const FEWER: usize = 6;
+/// Power iterations before powers of the step: they leave out slow modes, which neither grow nor decay.
+const FILTERED: usize = 4;
 /// Growth factor of the rate that triggers a stability check.
 const GROWN: f64 = 10.0;
 /// Relative tolerance of equal step lengths.
@@ -134,9 +139,10 @@ pub(super) trait ExplicitScheme: Send {
         Ok(())
     }
 
-    /// Returns whether the stable step depends on complex eigenvalues.
-    fn reads_pairs(&self) -> bool {
-        false
+    /// Returns the degree of the polynomial of Δt L that a step is, if it is one: the stable step then depends on complex
+    /// eigenvalues.
+    fn degree(&self) -> Option<usize> {
+        None
     }
 
     /// Returns the longest stable step for the largest eigenvalue of M⁻¹ ∂F/∂u, or a complex pair, where a step of this
@@ -152,7 +158,9 @@ pub(super) trait ExplicitScheme: Send {
 /// Returns an explicit scheme.
 fn explicit_scheme(scheme: Scheme) -> Box<dyn ExplicitScheme> {
     match scheme {
-        Scheme::RungeKutta { order, mass } => Box::new(RungeKutta { order, mass, stages: None }),
+        Scheme::RungeKutta { order, formula, mass } => {
+            Box::new(RungeKutta { order, formula, mass, stages: None })
+        }
         Scheme::Leapfrog { mass } => Box::new(Leapfrog { mass, pending: None }),
         _ => unreachable!("the scheme is explicit"),
     }
@@ -186,6 +194,8 @@ pub(super) struct ExplicitIntegrator {
     varies: bool,
     /// Last vector of the power iteration.
     fastest: Option<Vector>,
+    /// Last vector of the powers of a step, and the number of steps taken when they may be computed again.
+    amplified: Option<(Vector, usize)>,
 }
 
 impl ExplicitIntegrator {
@@ -226,6 +236,7 @@ impl ExplicitIntegrator {
             calm,
             varies,
             fastest: None,
+            amplified: None,
         })
     }
 
@@ -286,10 +297,14 @@ impl ExplicitIntegrator {
         powers: usize,
     ) -> Result<(), RunError> {
         let (mut y, mut next, mut largest) = (x.like(), x.like(), 0.0);
-        for _ in 0..powers {
+        let mut filtered = None;
+        for power in 0..powers {
             let norm = x.norm();
             if norm == 0.0 || !norm.is_finite() {
                 break;
+            }
+            if power == FILTERED && powers == POWERS {
+                filtered = Some(x.clone());
             }
             x.scale(1.0 / norm);
             self.data.mass.without.apply(&x, &mut y)?;
@@ -298,18 +313,46 @@ impl ExplicitIntegrator {
             largest = next.norm();
             std::mem::swap(&mut x, &mut next);
         }
-        let pair = match self.scheme.reads_pairs() && largest > 0.0 {
-            true => self.pair(&x)?,
-            false => None,
-        };
-        self.fastest = (largest > 0.0).then_some(x);
+        if largest == 0.0 {
+            self.fastest = None;
+            return Ok(());
+        }
+        let pair = if self.scheme.degree().is_some() { self.pair(&x)? } else { None };
+        self.fastest = Some(x);
         let left = ends - self.data.state.time;
-        let most = self.scheme.longest_step(largest, pair, (length, left));
-        if largest > 0.0 && length > most * (1.0 + SAME) {
+        let by_eigenvalues = self.scheme.longest_step(largest, pair, (length, left));
+        let longest = by_eigenvalues.min(length);
+        let most = self.amplify(longest, left, filtered)?.unwrap_or(by_eigenvalues);
+        if length > most * (1.0 + SAME) {
             let (scheme, time) = (self.word, self.data.state.time);
             return Err(TimeError::Unstable { scheme, time, length, most }.into());
         }
         Ok(())
+    }
+
+    /// Checks a length by powers of the step from a vector, by default from that of the last powers if enough steps have
+    /// been taken since; returns the longest stable length if it is shorter.
+    fn amplify(
+        &mut self,
+        length: f64,
+        left: f64,
+        from: Option<Vector>,
+    ) -> Result<Option<f64>, RunError> {
+        let Some(degree) = self.scheme.degree().filter(|_| !self.data.mass.without.symmetric())
+        else {
+            return Ok(None);
+        };
+        let steps = self.steps;
+        let last = || self.amplified.take_if(|(_, due)| steps >= *due).map(|(last, _)| last);
+        let Some(first) = from.or_else(last) else { return Ok(None) };
+        let mut powers = Amplification::new(&self.data.mass, degree, left);
+        let mut last = first.clone();
+        let most = match powers.is_stable(length, &mut last)? {
+            true => None,
+            false => Some(powers.longest(length, &first)?),
+        };
+        self.amplified = Some((last, self.steps + powers.interval(length)));
+        Ok(most)
     }
 
     /// Returns the complex eigenvalue pair of M⁻¹ ∂F/∂u in the space of x and its image; `None` if the eigenvalue is
@@ -348,9 +391,7 @@ impl ExplicitIntegrator {
         }
         match self.fastest.take().filter(|_| !has_grown) {
             Some(x) => self.bound(at, x, FEWER)?,
-            None => {
-                self.bound(at, self.data.state.v.clone(), if self.varies { POWERS } else { FEWER })?
-            }
+            None => self.bound(at, self.data.state.v.clone(), POWERS)?,
         }
         self.calm = self.calm.max(size);
         Ok(())

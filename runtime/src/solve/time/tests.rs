@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::algebra::vector::Precision;
-use fem_dsl::problem::{Mass, Scheme};
+use fem_dsl::problem::{Formula, Mass, Scheme};
 
 /// c ü + d u̇ + k u = f(t), one degree of freedom, with u = cos ω t + t² by choice of f; no conditions.
 struct Oscillator {
@@ -174,6 +174,6 @@ fn estimates_are_of_the_size_of_errors() {
         let found = (coarse / fine).log2();
         assert!((found - order).abs() < 0.5, "{scheme:?}: {found} of {order}, {coarse:e} {fine:e}");
     }
-    let explicit = Scheme::RungeKutta { order: 3, mass: Mass::Lumped };
+    let explicit = Scheme::RungeKutta { order: 3, formula: Formula::Classical, mass: Mass::Lumped };
     assert!(time_scheme::<std::convert::Infallible>(explicit).is_none());
 }

@@ -47,6 +47,9 @@ pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
         "\n  bytes and flops are of a cell; balance is flops a byte; * is taken: {}",
         why(planned)
     );
+    if let Some(facets) = facets_in_words(facets(planned)) {
+        let _ = writeln!(text, "  {facets} have kernels of their own, which the table leaves out");
+    }
     for change in planned.changes {
         let _ = writeln!(text, "  {}", changed(planned, change.factor, change.candidate));
     }
@@ -58,6 +61,32 @@ pub(super) fn text(planned: &ProblemCandidates<'_>) -> String {
     }
     text.push('\n');
     text
+}
+
+/// Returns the numbers of facets of integrals: between cells, and of the boundary.
+fn facets(planned: &ProblemCandidates<'_>) -> [usize; 2] {
+    let (form, on) = (planned.context.form(), &planned.context.on);
+    let mut counts = [0; 2];
+    for (number, integral) in form.integrals.iter().enumerate() {
+        if integral.region.is_interior() {
+            counts[0] += on.pairs_of(number).map_or(0, <[_]>::len);
+        } else {
+            counts[1] += on.facets_of(number).len();
+        }
+    }
+    counts
+}
+
+/// Returns the text of the facets; `None` without any.
+fn facets_in_words([between, boundary]: [usize; 2]) -> Option<String> {
+    match (between, boundary) {
+        (0, 0) => None,
+        (between, 0) => Some(format!("{between} facets between cells")),
+        (0, boundary) => Some(format!("{boundary} facets of the boundary")),
+        (between, boundary) => {
+            Some(format!("{between} facets between cells and {boundary} of the boundary"))
+        }
+    }
 }
 
 /// Returns the lines on the problem and the machine.
@@ -225,6 +254,7 @@ pub(super) fn value(planned: &ProblemCandidates<'_>) -> Value {
         }
         value
     });
+    let [between, boundary] = facets(planned);
     let changes = planned
         .changes
         .iter()
@@ -238,6 +268,7 @@ pub(super) fn value(planned: &ProblemCandidates<'_>) -> Value {
         "degree": elements.degree,
         "quadrature": elements.rule.to_string(),
         "cells": mesh.n_cells(),
+        "facets": { "between": between, "boundary": boundary },
         "dofs": context.on.n_dofs(),
         "machine": {
             "name": on.name,

@@ -41,6 +41,8 @@ struct Seen {
     energies: u64,
     /// Forms on meshes with facets that their cells see in different orientations.
     turned: u64,
+    /// Forms on meshes on which cells of different size meet.
+    hanging: u64,
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -86,6 +88,7 @@ fn half_between_cells(part: u64) {
         seen.several += u64::from(case.form.fields.len() > 1);
         seen.jumping += u64::from(!case.elements.are_continuous());
         seen.turned += u64::from(case.is_turned());
+        seen.hanging += u64::from(case.hangs());
         let (mut operator, _) = case.operator();
         case.compare(&mut operator);
         if case.has_small_matrix() {
@@ -93,13 +96,14 @@ fn half_between_cells(part: u64) {
         }
         seen.tangents += u64::from(case.taylor(&mut operator));
     }
-    let Seen { forms, several, jumping, tangents, turned, .. } = seen;
+    let Seen { forms, several, jumping, tangents, turned, hanging, .. } = seen;
     println!(
-        "{forms} forms: {several} with several fields, {jumping} with discontinuous ones, {turned} on turned cells"
+        "{forms} forms: {several} with several fields, {jumping} with discontinuous ones, {turned} on turned cells, \
+         {hanging} on cells of different size"
     );
     // A fifth in single precision.
     assert!(4 * several > forms && 2 * jumping > forms && 3 * tangents > 2 * forms);
-    assert!(2 * turned > forms);
+    assert!(2 * turned > forms && 10 * hanging > forms, "{turned} {hanging}");
 }
 
 /// Forms with integrals between cells on devices, by each algorithm of summation.

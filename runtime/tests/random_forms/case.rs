@@ -1,6 +1,6 @@
 //! A random form on a small mesh, with the data of its operator and of the reference.
 
-use fem_dsl::point::{Location, PointForm};
+use fem_dsl::point::{Integral, Location, PointForm, Slot};
 use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
 use fem_dsl::testing::{Regions, random_interior, random_regions};
@@ -120,7 +120,10 @@ impl Case {
         // their sign.
         let which = if regions.smooth { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
-        if mesh.cell().is_tensor() && mix(seed, 20).is_multiple_of(4) && !is_between {
+        // Every fourth; half of those with terms between cells, which have to be of discontinuous fields alone.
+        let share = if is_between { 2 } else { 4 };
+        let may_hang = mesh.cell().is_tensor() && !form.integrals.iter().any(|of| joins(&form, of));
+        if may_hang && mix(seed, 20).is_multiple_of(share) {
             mesh = adapted(mesh, seed);
         }
         let spaces = form.fields.iter().map(|field| field.space);
@@ -171,7 +174,12 @@ impl Case {
 
     /// Returns whether some pair of cells sees its facet in different orientations.
     pub(crate) fn is_turned(&self) -> bool {
-        cell_pairs(&self.on.mesh).iter().any(|pair| pair.seen.orientation != 0)
+        cell_pairs(&self.on.mesh).iter().any(|pair| pair.orientations != [0, 0])
+    }
+
+    /// Returns whether some pair of cells has a larger one.
+    pub(crate) fn hangs(&self) -> bool {
+        cell_pairs(&self.on.mesh).iter().any(|pair| pair.larger.is_some())
     }
 
     fn name(&self) -> String {
@@ -248,10 +256,10 @@ impl Case {
             assembled(Assembly::Acoo),
         ];
         let chosen = all.get(mix(self.seed, 30) as usize % 12).copied().unwrap_or_default();
-        let is_by_elements = !matches!(chosen, Representation::Assembled(_));
-        // There are no products by element matrices of pairs of cells.
-        let is_free = !(self.is_between && is_by_elements) && self.precision == Precision::F64;
-        if is_free { chosen } else { Representation::default() }
+        match self.precision {
+            Precision::F64 => chosen,
+            Precision::F32 => Representation::default(),
+        }
     }
 
     /// Compares residual, action and diagonal of the operator with the reference.
@@ -527,6 +535,14 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
         }
     }
     all
+}
+
+/// Returns whether an integral between cells has terms of continuous fields.
+fn joins(form: &PointForm, integral: &Integral) -> bool {
+    let is_continuous = |slot: &Slot| form.fields[slot.field].space.is_continuous();
+    let rows = integral.residual.iter().map(|(slot, _)| slot);
+    let columns = integral.jacobian.iter().map(|entry| &entry.trial);
+    integral.region.is_interior() && rows.chain(columns).any(is_continuous)
 }
 
 /// Returns meshes of all cells, periodic and curved ones, and with hanging nodes.

@@ -9,19 +9,20 @@
 //!
 //! with the values B and the derivatives D of the nodes of a line at the points; the transpose maps tested values back
 //! to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. In the larger of two
-//! cells the points of a line are its lower half. Simplices use the dense tables of `simplex`.
+//! cells the points of a line are its lower half. Between cells B is often 1, of nodes at the points: then face and slope
+//! are values at the points, and D alone is applied. Simplices use the dense tables of `simplex`.
+
+mod diagonal;
 
 use super::column::Column;
 use crate::element::{Lagrange, LinePoints, LineTable};
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
+use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::lower::ends::squared;
 use crate::lower::factors::nodes_of;
 use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::geometry::{affine_map, geometry_at, position, with_outside};
-use crate::lower::hanging::zones::{Basis, zones};
-use crate::lower::hanging::{HangingFlags, Nodes};
+use crate::lower::hanging::Nodes;
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
@@ -284,6 +285,17 @@ impl Facet {
             s.b.local(&format!("{name}_{what}"), components * self.count())
         };
         let mut parts = FacetValues { value: None, gradient: Vec::new() };
+        if self.is_at_points(s, &line) {
+            parts.value = quantity.value.then_some(face);
+            let Some(slope) = slope else { return parts };
+            parts.gradient.push(slope);
+            for axis in 1..self.dim {
+                let to = room(s, ["x", "y", "z"][axis]);
+                self.along(s, components, (face, to), axis - 1, &line.derivatives, false);
+                parts.gradient.push(to);
+            }
+            return parts;
+        }
         if quantity.value {
             let value = room(s, "q");
             self.product(s, components, (face, value), |_| &line.values, false);
@@ -300,6 +312,35 @@ impl Facet {
             parts.gradient.push(to);
         }
         parts
+    }
+
+    /// Returns whether the nodes of a line are its points, between cells.
+    fn is_at_points(&self, s: &Lowering<'_>, line: &Line) -> bool {
+        s.facts.sides() > 1 && line.values.is_identity()
+    }
+
+    /// Applies a square matrix along one axis of the facet.
+    fn along(
+        &self,
+        s: &mut Lowering<'_>,
+        components: usize,
+        (from, to): (LocalId, LocalId),
+        axis: usize,
+        matrix: &Matrix,
+        add: bool,
+    ) {
+        let (n, even_odd) = (matrix.rows, s.facts.plan.even_odd);
+        let (stride, between) = if axis == 0 { (1, n) } else { (n, 1) };
+        let lines = if self.dim == 3 { n } else { 1 };
+        for c in 0..components {
+            repeat(s, "l", lines, false, |s, l| {
+                let start = l.times(between).plus(c * n * lines);
+                let input = s.b.load_line(from, &start, stride, n);
+                let onto = add.then(|| s.b.load_line(to, &start, stride, n));
+                let output = contract(&mut s.b, matrix, &input, onto.as_deref(), even_odd);
+                s.b.store_line(to, &start, stride, &output);
+            });
+        }
     }
 
     /// Applies a matrix along each axis of the facet; `matrix` selects that of an axis.
@@ -429,115 +470,6 @@ impl Facet {
         }
     }
 
-    /// Returns the values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
-    fn tables(&self, s: &mut Lowering<'_>, line: &Line) -> [TableId; 2] {
-        let degree = line.n - 1;
-        let flat = |matrix: &Matrix| {
-            let rows = 0..matrix.rows;
-            let entries = rows.flat_map(|q| (0..matrix.columns).map(move |i| matrix.at(q, i)));
-            Entries::Real(entries.collect())
-        };
-        let half = if line.is_larger { "half_" } else { "" };
-        [
-            s.b.table(&format!("{half}line{degree}_values"), flat(&line.values)),
-            s.b.table(&format!("{half}line{degree}_slopes"), flat(&line.derivatives)),
-        ]
-    }
-
-    /// Adds r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
-    fn diagonal(
-        &self,
-        s: &mut Lowering<'_>,
-        outcome: &ElementVector,
-        nodal: LocalId,
-        at: [&Index; 2],
-    ) {
-        let (n, dim) = (outcome.line.n, self.dim);
-        let plane = self.plane(&outcome.line);
-        let coefficients = s.coefficients(1);
-        let [values, slopes] = self.tables(s, &outcome.line);
-        let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
-        let outer = if dim == 3 { n } else { 1 };
-        repeat(s, "k", outer, false, |s, k| {
-            repeat(s, "j", n, false, |s, j| {
-                let entry = |point: &Index, node: &Index| &point.times(n) + node;
-                let of = |s: &mut Lowering<'_>, table: TableId, axis: usize| {
-                    let node = if axis == 0 { &j } else { &k };
-                    s.b.load_table(table, entry(at[axis], node))
-                };
-                // φ and its derivatives along the facet, without the factor of ξ₀.
-                let along: Vec<[ValueId; 2]> =
-                    (0..dim - 1).map(|axis| [of(s, values, axis), of(s, slopes, axis)]).collect();
-                let product = |s: &mut Lowering<'_>, derived: Option<usize>| {
-                    let of = |axis: usize| along[axis][usize::from(derived == Some(axis))];
-                    let mut product = of(0);
-                    for axis in 1..dim - 1 {
-                        product = s.b.mul(product, of(axis));
-                    }
-                    product
-                };
-                let value = product(s, None);
-                let tangential: Vec<ValueId> =
-                    (0..dim - 1).map(|axis| product(s, Some(axis))).collect();
-                for i in 0..n {
-                    let slope = s.b.constant(outcome.line.slopes[i]);
-                    let normal = s.b.mul(slope, value);
-                    let end = outcome.line.ends[i];
-                    let mut gradient = vec![normal];
-                    for &t in &tangential {
-                        gradient.push(times(&mut s.b, end, t));
-                    }
-                    let value = times(&mut s.b, end, value);
-                    for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
-                        let read = |number: usize| s.b.load(coefficients, Index::from(number));
-                        let pulled = blocks.reread(block, read);
-                        let start = (row - rows.start) * n * plane + i;
-                        let place = (&k.times(n * n) + &j.times(n)).plus(start);
-                        let sum = s.b.load(nodal, place.clone());
-                        let sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
-                        s.b.store(nodal, place, sum);
-                    }
-                }
-            });
-        });
-    }
-
-    /// Computes the same for hanging nodes, whose sums follow those of all nodes.
-    fn hanging_diagonal(
-        &self,
-        s: &mut Lowering<'_>,
-        outcome: &ElementVector,
-        nodal: LocalId,
-        at: [&Index; 2],
-    ) {
-        let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s));
-        let nodes = outcome.line.nodes;
-        let along = Basis::new(s, nodes, &self.points.points(), "points");
-        let across = Basis::new(s, nodes, &[0.0], "facet");
-        let coefficients = s.coefficients(1);
-        let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
-        let length = n * self.plane(&outcome.line);
-        for zone in zones(dim, n) {
-            zone.each(s, words, &mut |s, node| {
-                let start = Index::from(0);
-                let (bases, points) = ([&across, &along, &along], [&start, at[0], at[1]]);
-                let (value, gradient) = node.basis(&mut s.b, &bases[..dim], &points[..dim]);
-                for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
-                    let read = |number: usize| s.b.load(coefficients, Index::from(number));
-                    let pulled = blocks.reread(block, read);
-                    let [i, j, k] = &node.at;
-                    let place = &(&k.times(n * n) + &j.times(n)) + i;
-                    let place = place.plus((row - rows.start + rows.len()) * length);
-                    let zero = s.b.constant(0.0);
-                    let own = squared(&mut s.b, &pulled, (value, &gradient), zero);
-                    let sum = s.b.load(nodal, place.clone());
-                    let sum = s.b.fma(node.hangs, own, sum);
-                    s.b.store(nodal, place, sum);
-                }
-            });
-        }
-    }
-
     /// Integrates back to the nodes and passes their results to `put`: of all nodes if each has its own entry
     /// (`stores`).
     fn integrate(
@@ -550,7 +482,20 @@ impl Facet {
         let ElementVector { field, rows, line, parts, diagonal } = outcome;
         let (components, plane, n) = (rows.len(), self.plane(line), line.n);
         let (mut face, mut slope) = (None, None);
-        if diagonal.is_none() {
+        if diagonal.is_none() && self.is_at_points(s, line) {
+            s.comment_on("integrate", *field);
+            let derivatives = line.derivatives.transposed();
+            (face, slope) = (parts.value, parts.gradient.first().copied());
+            for (axis, &flux) in parts.gradient.iter().enumerate().skip(1) {
+                let onto = face.unwrap_or_else(|| {
+                    let name = s.facts.of_field("r_face", *field);
+                    s.b.local(&name, components * plane)
+                });
+                let add = face.is_some();
+                self.along(s, components, (flux, onto), axis - 1, &derivatives, add);
+                face = Some(onto);
+            }
+        } else if diagonal.is_none() {
             s.comment_on("integrate", *field);
             let (values, derivatives) = (line.values.transposed(), line.derivatives.transposed());
             let room = |s: &mut Lowering<'_>, what: &str| {
@@ -624,26 +569,6 @@ impl Facet {
                 put(b, &a, c, value);
             }
         });
-    }
-
-    /// Replaces the results of hanging nodes by their own sums.
-    fn take_hanging(&self, s: &mut Lowering<'_>, outcome: &ElementVector, array: LocalId) {
-        let (n, words) = (outcome.line.n, HangingFlags::new(s));
-        let (components, length) =
-            (s.facts.components(outcome.field), n * self.plane(&outcome.line));
-        for zone in zones(self.dim, n) {
-            zone.each(s, words, &mut |s, node| {
-                let [i, j, k] = &node.at;
-                let place = &(&k.times(n * n) + &j.times(n)) + i;
-                for c in 0..components {
-                    let own = s.b.load(array, place.plus(c * length));
-                    let hanging = s.b.load(array, place.plus((components + c) * length));
-                    let kept = s.b.fma_neg(node.hangs, own, own);
-                    let sum = s.b.add(kept, hanging);
-                    s.b.store(array, place.plus(c * length), sum);
-                }
-            });
-        }
     }
 }
 

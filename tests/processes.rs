@@ -116,6 +116,24 @@ fn an_mpi_that_has_started_knows_whether_it_takes_device_pointers() {
     assert!(report["mpi"]["device_pointers"].is_boolean(), "{}", report["mpi"]);
 }
 
+/// Problems with terms between cells, some of which are over the cut.
+const BETWEEN: &str = include_str!("processes/between.wf");
+
+#[test]
+fn facets_between_processes_are_those_of_one_process() {
+    if !is_there() {
+        return;
+    }
+    let folder = with("between.wf", BETWEEN);
+    let alone = run(1, folder.path(), &["between.wf", "--no-output"]);
+    assert_eq!(alone.len(), 4);
+    for processes in [2, 4] {
+        same(processes, &run(processes, folder.path(), &["between.wf", "--no-output"]), &alone);
+    }
+    // Files hold the data of the cells of each process.
+    run(3, folder.path(), &["between.wf", "--problem", "levels", "-o", "levels.vtu"]);
+}
+
 /// Problems on meshes with hanging nodes, with multigrid hierarchies.
 const ADAPTED: &str = include_str!("processes/adapted.wf");
 

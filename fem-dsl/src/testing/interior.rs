@@ -43,7 +43,7 @@ pub fn random_interior(seed: u64, dim: usize) -> String {
         Generator { random, options, fields, main: 0, uses_u: true, points: false, normal: false };
     let mut writer = Writer { text: format!("form interior_{seed} {{\n"), generator, spaces };
     writer.declare();
-    let facets = ["", "", " \"inner\""][writer.generator.below(3)];
+    let facets = ["", "", " \"inner\""][Random(seed).below(3)];
     writer.line(1, &format!("on interior{facets} {{"));
     writer.block(false);
     writer.line(1, "}");

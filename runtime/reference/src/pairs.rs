@@ -10,7 +10,6 @@
 #[cfg(test)]
 mod tests;
 
-use super::table::FacetAxis;
 use fem_dsl::point::Side;
 use kernels_gen::element::{Cell, Lagrange, Rule, tabulate};
 use std::ops::Range;
@@ -138,6 +137,17 @@ impl Placement {
             }
         }
     }
+}
+
+/// Places of the points of a facet along an axis of a tensor cell.
+pub(super) enum FacetAxis {
+    /// All at one end of the interval.
+    Across {
+        /// 0 or 1.
+        end: usize,
+    },
+    /// At from + step s, with s the coordinate of the rule's points in a direction of the facet.
+    Along { direction: usize, from: f64, step: f64 },
 }
 
 /// A facet, or a part of it that may be the facet of a smaller cell.

@@ -160,9 +160,9 @@ impl<'t> Point<'t> {
 
 /// A point of a cell, or the same point of a facet in both of its cells.
 pub(super) struct Sides<'t> {
-    /// The cell's own, or that of the cell from which the facet is seen.
+    /// The point in the cell, or in the one from which the facet is seen.
     pub(super) inside: Point<'t>,
-    /// That of the other cell, on facets between cells.
+    /// The point in the other cell, on facets between cells.
     outside: Option<Point<'t>>,
     /// The quadrature weight times the measure.
     measure: BoundedValue,

@@ -5,7 +5,7 @@
 //! Σ_q' |D_qq'| (|B_q'i| + |B_q',n−1−i|) for a derivative.
 
 use super::BoundedValue;
-use super::pairs::Placement;
+use super::pairs::{FacetAxis, Placement};
 use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule};
 
 /// A basis tabulated at the points of a rule.
@@ -149,17 +149,6 @@ fn facet_points(rule: Rule, facet: usize) -> Vec<[f64; 3]> {
         [weights[1], weights[2], weights[3]]
     };
     rule.on_facet().into_iter().map(|(point, _)| turned(point)).collect()
-}
-
-/// Places of the points of a facet along an axis of a tensor cell.
-pub(super) enum FacetAxis {
-    /// All at one end of the interval.
-    Across {
-        /// 0 or 1.
-        end: usize,
-    },
-    /// At from + step s, with s the coordinate of the rule's points in a direction of the facet.
-    Along { direction: usize, from: f64, step: f64 },
 }
 
 /// Scales of the table of an interval.

@@ -110,15 +110,18 @@ impl Case {
         let program = program.unwrap_or_else(|| panic!("{}\n{found:?}", regions.text));
         let form = program.point_form(&format!("{prefix}_{seed}"), dim);
         let form = form.unwrap_or_else(|found| panic!("{}\n{found:?}", regions.text));
-        let mut mesh = boxed(cell, &counts[..dim]);
         let is_between = form.integrals.iter().any(|integral| integral.region.is_interior());
-        if is_between {
-            mesh = scrambled(&mesh, seed);
-        }
+        let is_curved = is_between && dim == 2 && mix(seed, 9).is_multiple_of(3);
+        let mut mesh = match (is_between, is_curved) {
+            (_, true) => ball(cell, 2 + mix(seed, 10) as usize % 2),
+            (true, _) => scrambled(&boxed(cell, &counts[..dim]), seed),
+            (false, _) => boxed(cell, &counts[..dim]),
+        };
         tag_halves(&mut mesh);
         // With one cell between periodic sides, some derivatives are 0 up to rounding. A non-smooth form may depend on
         // their sign.
-        let which = if regions.smooth { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
+        let may_be_periodic = regions.smooth && !is_curved;
+        let which = if may_be_periodic { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
         // Every fourth; most of those with terms between cells, which have to be of discontinuous fields alone.
         let may_hang = mesh.cell().is_tensor() && !form.integrals.iter().any(|of| joins(&form, of));
@@ -134,7 +137,8 @@ impl Case {
         let least = spaces.chain(nodal).map(|space| space.smallest_degree()).max().unwrap_or(1);
         let degree =
             least + mix(seed, 2) as usize % if dim == 2 { 3 } else { 2 } * usize::from(least < 2);
-        let elements = elements(&form, mesh.cell(), degree, 1, None).expect("supported degrees");
+        let elements = elements(&form, mesh.cell(), degree, mesh.order(), None);
+        let elements = elements.expect("supported degrees");
         let on = discretise(&form, &elements, mesh, seed);
         let n = on.n_dofs();
         let amplitude = 0.8 / elements.largest().max(1) as f64;
@@ -325,7 +329,8 @@ impl Case {
         what: impl FnOnce(&Reference<'_>, &FormInputs<'_>, &[&[f64]]) -> T,
     ) -> T {
         let (on, rule) = (&self.on, self.elements.rule);
-        let reference = Reference::with_rule(&self.form, self.elements.degree, 1, rule);
+        let reference =
+            Reference::with_rule(&self.form, self.elements.degree, on.mesh.order(), rule);
         let mut reference = reference.expect("supported elements");
         let mesh = &on.mesh;
         for (number, field) in on.fields.iter().enumerate() {
@@ -458,6 +463,20 @@ fn boxed(cell: &str, counts: &[f64]) -> Mesh {
     generate("box", &arguments).expect("a box")
 }
 
+/// Returns a ball of curved cells. None of the facets between them has the tag "inner".
+fn ball(cell: &str, order: usize) -> Mesh {
+    let dim = if matches!(cell, "quad" | "tri") { 2.0 } else { 3.0 };
+    let arguments = BTreeMap::from([
+        ("dim".to_owned(), Argument::Number(dim)),
+        ("order".to_owned(), Argument::Number(order as f64)),
+        ("refine".to_owned(), Argument::Number(0.0)),
+        ("cell".to_owned(), Argument::Word(cell.to_owned())),
+    ]);
+    let mut mesh = generate("ball", &arguments).expect("a ball");
+    mesh.tag_like("surface", "inner");
+    mesh
+}
+
 /// Tags cells on the left, on the right, and between them both.
 fn tag_halves(mesh: &mut Mesh) {
     let middle = |x: &[f64; 3]| x[0] + 0.2 * x[1];
@@ -562,12 +581,12 @@ pub(crate) fn meshes() -> Vec<(String, Mesh)> {
             all.push((format!("{cell} {pairs}"), mesh));
         }
     }
-    for (dim, order) in [(2, 2), (2, 3), (3, 2)] {
-        let numbers = [("dim", f64::from(dim)), ("order", f64::from(order))];
-        let arguments = numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value)));
-        let ball = generate("ball", &BTreeMap::from(arguments)).expect("a ball");
-        all.push((format!("ball {dim} {order} that hangs"), adapted(ball.clone(), 3)));
-        all.push((format!("ball {dim} {order}"), ball));
+    for (cell, order) in [("quad", 2), ("quad", 3), ("hex", 2), ("tri", 2), ("tet", 2)] {
+        let ball = ball(cell, order);
+        if ball.cell().is_tensor() {
+            all.push((format!("ball of {cell} {order} that hangs"), adapted(ball.clone(), 3)));
+        }
+        all.push((format!("ball of {cell} {order}"), ball));
     }
     all
 }

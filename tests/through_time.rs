@@ -517,6 +517,13 @@ fn steps_of_upwind_fluxes_have_their_limits() {
         let said = refused(&strip(formula, limit, steps));
         assert!(said.contains("are too long: `rk` is stable up to"), "{formula:?}: {said}");
     }
+    // The flow gets faster: steps are checked again, and the message is one.
+    let faster = strip((3, 2), 0.1, 500)
+        .replace("f1[c] = -c * [1, 0]", "f1[c] = -c * (1 + t) * [1, 0]")
+        .replace("f0[jump(c)] = n[0]", "f0[jump(c)] = (1 + t) * n[0]")
+        .replace("abs(n[0])", "(1 + t) * abs(n[0])");
+    let said = refused(&faster);
+    assert!(said.contains("too long: `rk` is stable up to") && !said.contains("no step"), "{said}");
     // Perturbations grow by 1 % at most in a short run.
     let value = solved(&strip((2, 2), 0.1, 100));
     assert!(report(&value, "size") < 0.36, "{value}");

@@ -386,11 +386,11 @@ fn failed(
     length: f64,
     staged: &ProblemStages<'_>,
 ) -> RunError {
-    let source = Box::new(RunError::from(TimeError::Step {
-        time: state.time,
-        length,
-        source: Box::new(source),
-    }));
+    // An unstable step names its time and its length itself.
+    let source = Box::new(match source {
+        source @ RunError::Time(TimeError::Unstable { .. }) => source,
+        source => TimeError::Step { time: state.time, length, source: Box::new(source) }.into(),
+    });
     let u = state.u.to_vec();
     match u.iter().all(|value| value.is_finite()) {
         true => RunError::Unconverged {

@@ -15,9 +15,9 @@ pub enum TimeError {
     Stepping(#[from] SteppingError),
     /// A step beyond the stability limit of an explicit scheme.
     #[error(
-        "steps of {length:.3e} are too long: `{scheme}` is stable up to {most:.3e} at t = {time}\n\
+        "steps of {length:.3e} are too long: `{scheme}` is stable up to {most:.3e} at t = {}\n\
          help: write `step: {:.1e}`, or take an implicit scheme",
-        0.9 * most
+        rounded(*time), 0.9 * most
     )]
     Unstable {
         /// The scheme.
@@ -48,4 +48,9 @@ pub enum TimeError {
         /// Cause.
         source: Box<RunError>,
     },
+}
+
+/// Rounds a time to six digits.
+fn rounded(time: f64) -> f64 {
+    format!("{time:.5e}").parse().unwrap_or(time)
 }

@@ -6,7 +6,7 @@ use crate::ast::{
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form;
+use crate::form::{self, Terminal};
 use crate::point::{Input, Node, Shape, Space};
 use crate::problem::{Dirichlet, Expression, Support, Trace};
 use crate::source::shortened;
@@ -123,11 +123,38 @@ fn discontinuous(
         .note("a discontinuous field takes its values on the boundary weakly, by a term of the form")
         .help(match weakly(checker, statement.piece, name, &tags) {
             Some(block) => format!("write that term, with the value in the place of g: `{block}`"),
+            None if energy_has_gradient(checker, name) => format!(
+                "write that term, with the value in the place of g, and the derivative of the energy by `grad({name})` in the \
+                 place of q: `on boundary {tags} {{ {} }}`",
+                of_energy(checker, name)
+            ),
             None => format!(
                 "write that term as `on boundary {tags} {{ f0[{name}] = …; }}`, or let the field live in `H1(k)`"
             ),
         });
     checker.report(statement.piece, diagnostic);
+}
+
+/// Returns whether the energy of the cells depends on the gradient of a field.
+fn energy_has_gradient(checker: &Checker<'_>, name: &str) -> bool {
+    let form = checker.form;
+    let field = form.fields.iter().position(|field| field.name == name);
+    let of_cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+    let roots: Vec<form::ExprId> = of_cells.filter_map(|integral| integral.energy).collect();
+    form.terminals(&roots)
+        .any(|terminal| matches!(terminal, Terminal::FieldGradient(of, _) if Some(of) == field))
+}
+
+/// Returns Nitsche's terms of a field on the boundary as an energy.
+fn of_energy(checker: &Checker<'_>, name: &str) -> String {
+    let field = checker.form.fields.iter().find(|field| field.name == name);
+    let (square, flux) = match field.map(|field| field.shape) {
+        Some(Shape::Vector(_)) => {
+            (format!("dot({name} - g, {name} - g)"), format!("dot(q * n, {name} - g)"))
+        }
+        _ => (format!("({name} - g)^2"), format!("dot(q, n) * ({name} - g)")),
+    };
+    format!("energy = 10 * penalty({name}) / 2 * {square} - {flux};")
 }
 
 /// Returns Nitsche's terms of a field on the boundary as text, if its form has an `f1` of it.

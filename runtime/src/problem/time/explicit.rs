@@ -194,7 +194,7 @@ pub(super) struct ExplicitIntegrator {
     varies: bool,
     /// Last vector of the power iteration.
     fastest: Option<Vector>,
-    /// Last vector of the powers of a step, and the number of steps taken when they may be computed again.
+    /// Last vector of the powers of a step if ∂F/∂u varies, and the number of steps after which they are computed again.
     amplified: Option<(Vector, usize)>,
 }
 
@@ -313,7 +313,7 @@ impl ExplicitIntegrator {
             largest = next.norm();
             std::mem::swap(&mut x, &mut next);
         }
-        if largest == 0.0 {
+        if largest.is_nan() || largest <= 0.0 {
             self.fastest = None;
             return Ok(());
         }
@@ -351,7 +351,8 @@ impl ExplicitIntegrator {
             true => None,
             false => Some(powers.longest(length, &first)?),
         };
-        self.amplified = Some((last, self.steps + powers.interval(length)));
+        let due = self.steps + powers.interval(length);
+        self.amplified = self.varies.then_some((last, due));
         Ok(most)
     }
 

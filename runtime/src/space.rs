@@ -18,8 +18,9 @@ mod points;
 mod tests;
 pub mod transfer;
 
-use crate::mesh::distributed::{self, CellsBeyond, PartInterface};
+use crate::mesh::distributed::{self, PartInterface};
 use crate::mesh::nodes::{FirstNodes, NodeLayout, count_nodes};
+use crate::mesh::pairs::CellsBeyond;
 use crate::mesh::partition::Partition;
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::processes::ProcessGroup;

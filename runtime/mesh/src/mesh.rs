@@ -149,6 +149,7 @@ pub struct Mesh {
     equispaced: bool,
     hanging: Option<hanging::HangingEntities>,
     affine: measure::Affinity,
+    beyond: pairs::KnownCellsBeyond,
     /// Undistorted coordinates of a generated mesh; refinement repeats the generator's map.
     plain: Option<Box<generate::ComputationalPoints>>,
     /// The partition, if other processes have further cells.

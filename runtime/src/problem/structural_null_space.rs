@@ -8,7 +8,8 @@
 
 use super::{IllPosedError, RunError};
 use crate::mesh::Mesh;
-use crate::mesh::distributed::{CellsBeyond, SharedEntity};
+use crate::mesh::distributed::SharedEntity;
+use crate::mesh::pairs::CellsBeyond;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::processes::{ProcessGroup, Reduction, any};
 use crate::space::Space;

@@ -1,8 +1,8 @@
 //! Discretisation of a form: a mesh, its chunks, the spaces of the fields with their essential boundary conditions, and
 //! auxiliary data.
 
-use crate::mesh::distributed::{CellsBeyond, PartInterface};
-use crate::mesh::pairs::{CellPair, interior};
+use crate::mesh::distributed::PartInterface;
+use crate::mesh::pairs::{CellPair, CellsBeyond, interior};
 use crate::mesh::partition::Partition;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, MeshError};

@@ -110,6 +110,7 @@ pub fn assemble(
         equispaced: false,
         hanging: None,
         affine,
+        beyond: Default::default(),
         plain: None,
         cut: None,
     })

@@ -12,12 +12,10 @@
 //! A process refines its part locally ([`refined_part`]). Parts of a forest are created from its leaves, which all
 //! processes know ([`PartSource`]).
 
-mod beyond;
 mod fiduccia_mattheyses;
 mod partitioning;
 mod refined_part;
 
-pub use beyond::CellsBeyond;
 pub(crate) use partitioning::deal;
 pub(crate) use refined_part::{SharedEntityCollector, WholeMeshEmbedding};
 
@@ -42,8 +40,6 @@ pub struct PartInterface {
     /// order.
     shared: [Vec<SharedEntity>; 3],
     origin: CellOrigin,
-    /// Cells of other processes at facets, if something asked for them.
-    beyond: OnceLock<CellsBeyond>,
 }
 
 /// Origin of the cells of a part.
@@ -400,45 +396,18 @@ impl WholeMesh {
             equispaced: whole.equispaced,
             hanging,
             affine: Affinity::default(),
+            beyond: Default::default(),
             plain,
             cut: Some(Arc::new(PartInterface {
                 group: Arc::clone(group),
                 shared,
                 origin: CellOrigin::Subset(self.clone(), cells),
-                beyond: OnceLock::new(),
             })),
         }
     }
 }
 
 impl Mesh {
-    /// Returns the cells of other processes at the facets of a part; `None` if the mesh is whole. The first call is
-    /// collective.
-    pub fn beyond(&self) -> Option<&CellsBeyond> {
-        let cut = self.cut()?;
-        Some(cut.beyond.get_or_init(|| CellsBeyond::new(self, cut)))
-    }
-
-    /// Returns the same if it is known and the cell is one of them.
-    fn beyond_of(&self, cell: usize) -> Option<&CellsBeyond> {
-        self.cut().filter(|_| cell >= self.n_cells())?.beyond.get()
-    }
-
-    /// Returns the places of the nodes of a cell's map, of the mesh or beyond it.
-    pub fn map_points(&self, cell: usize) -> impl Iterator<Item = [f64; 3]> + '_ {
-        let beyond = self.beyond_of(cell).map_or(&[][..], |beyond| beyond.points(cell));
-        let own = if cell < self.n_cells() { self.cell_nodes(cell) } else { &[] };
-        own.iter().map(|&node| self.points()[node as usize]).chain(beyond.iter().copied())
-    }
-
-    /// Returns the diameter h of a cell: the largest distance between its vertices.
-    pub fn diameter(&self, cell: usize) -> f64 {
-        match self.beyond_of(cell) {
-            Some(beyond) => beyond.diameter(cell),
-            None => self.own_diameter(cell),
-        }
-    }
-
     /// Marks the mesh as the part with the dealer's cells `numbers`, and sets its shared entities.
     pub(crate) fn be_dealt_by(
         &mut self,
@@ -449,8 +418,7 @@ impl Mesh {
     ) {
         self.notes.extend(idle(by.n_cells(), group.size()));
         let origin = CellOrigin::Generated(GeneratedCells { by, numbers, whole: OnceLock::new() });
-        let (group, beyond) = (Arc::clone(group), OnceLock::new());
-        self.cut = Some(Arc::new(PartInterface { group, shared, origin, beyond }));
+        self.cut = Some(Arc::new(PartInterface { group: Arc::clone(group), shared, origin }));
     }
 }
 

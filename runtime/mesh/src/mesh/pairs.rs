@@ -7,10 +7,13 @@
 //!
 //! On a subdomain, facets shared with other processes are [`OpenFacet`] and belong to neither list.
 
+mod beyond;
 #[cfg(test)]
 mod tests;
 
-use super::distributed::CellsBeyond;
+pub use beyond::CellsBeyond;
+pub(crate) use beyond::KnownCellsBeyond;
+
 use super::views::FacetViews;
 use super::{Facet, Mesh, MeshError, Topology};
 use fem_dsl::point::{InteriorFacets, Side};

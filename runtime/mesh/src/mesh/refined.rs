@@ -143,6 +143,7 @@ impl Mesh {
             equispaced: false,
             hanging: None,
             affine,
+            beyond: Default::default(),
             plain: None,
             cut: None,
         })

@@ -8,8 +8,7 @@
 use super::{Batches, CONSTRAINED};
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
-use crate::mesh::distributed::CellsBeyond;
-use crate::mesh::pairs::CellPair;
+use crate::mesh::pairs::{CellPair, CellsBeyond};
 use crate::mesh::partition::Partition;
 use crate::space::Space;
 use crate::space::constraint::Constraints;

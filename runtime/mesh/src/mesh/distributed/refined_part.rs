@@ -114,7 +114,6 @@ impl Mesh {
             group,
             shared,
             origin: super::CellOrigin::Refined(origin),
-            beyond: OnceLock::new(),
         }));
     }
 }

@@ -9,14 +9,15 @@
 //! a child, a parent  the process of the child, which is the inside
 //! ```
 
-use super::{PartInterface, SharedEntity};
+use super::{CellPair, FacetConnectivity, FacetSide, oriented};
 use crate::mesh::Mesh;
-use crate::mesh::pairs::{CellPair, FacetConnectivity, FacetSide, oriented};
+use crate::mesh::distributed::{PartInterface, SharedEntity};
 use crate::mesh::partition::Partition;
 use crate::mesh::views::FacetViews;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::processes::{Parcel, Reduction};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::OnceLock;
 
 /// Kind of a side in messages: none, the whole facet, or the index of a child.
 const ABSENT: f64 = -2.0;
@@ -71,9 +72,48 @@ impl SharedSide {
     }
 }
 
+/// The cells beyond a part, if something has asked for them. Equality of meshes ignores them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct KnownCellsBeyond(OnceLock<CellsBeyond>);
+
+impl PartialEq for KnownCellsBeyond {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Mesh {
+    /// Returns the cells of other processes at the facets of a part; `None` if the mesh is whole. The first call is
+    /// collective.
+    pub fn beyond(&self) -> Option<&CellsBeyond> {
+        let cut = self.cut()?;
+        Some(self.beyond.0.get_or_init(|| CellsBeyond::new(self, cut)))
+    }
+
+    /// Returns the same if it is known and the cell is one of them.
+    fn beyond_of(&self, cell: usize) -> Option<&CellsBeyond> {
+        self.beyond.0.get().filter(|_| cell >= self.n_cells())
+    }
+
+    /// Returns the places of the nodes of a cell's map, of the mesh or beyond it.
+    pub fn map_points(&self, cell: usize) -> impl Iterator<Item = [f64; 3]> + '_ {
+        let beyond = self.beyond_of(cell).map_or(&[][..], |beyond| beyond.points(cell));
+        let own = if cell < self.n_cells() { self.cell_nodes(cell) } else { &[] };
+        own.iter().map(|&node| self.points()[node as usize]).chain(beyond.iter().copied())
+    }
+
+    /// Returns the diameter h of a cell: the largest distance between its vertices.
+    pub fn diameter(&self, cell: usize) -> f64 {
+        match self.beyond_of(cell) {
+            Some(beyond) => beyond.diameter(cell),
+            None => self.own_diameter(cell),
+        }
+    }
+}
+
 impl CellsBeyond {
     /// Finds the cells beyond the facets of a part. Collective.
-    pub(crate) fn new(mesh: &Mesh, cut: &PartInterface) -> Self {
+    fn new(mesh: &Mesh, cut: &PartInterface) -> Self {
         let views = FacetViews::new(mesh.cell());
         let faces = FacetConnectivity::new(mesh, &views);
         let (group, own) = (cut.group(), cut.group().rank());

@@ -92,7 +92,13 @@ impl<'a> Integrals<'a> {
         operator.finish()?;
         let mut sums = Vec::new();
         for (unknowns, components) in further {
-            let field = found.part(unknowns.clone());
+            let mut field = found.part(unknowns.clone());
+            // Unknowns of cells beyond a part count where their cell is.
+            let others = found.sharing().map_or(&[][..], |sharing| sharing.others());
+            for others in others {
+                let (start, end) = (others.start.max(unknowns.start), others.end.min(unknowns.end));
+                (start..end).for_each(|unknown| field[unknown - unknowns.start] = 0.0);
+            }
             sums.extend((0..*components).map(|at| sum(&field, at, *components)));
         }
         operator.discretisation().mesh.sum_in_all(&mut sums);

@@ -488,8 +488,15 @@ impl Discretisation {
 
     /// Returns the exchange of shared degrees of freedom, if the mesh is distributed.
     pub fn sharing(&self) -> Option<Arc<InterfaceExchange>> {
+        self.sharing_of(|_| true)
+    }
+
+    /// Returns the same for some of the spaces.
+    fn sharing_of(&self, which: impl Fn(&Space) -> bool) -> Option<Arc<InterfaceExchange>> {
         let cut = self.mesh.cut()?;
-        let fields = self.fields.iter().enumerate();
+        let fields = self.fields.iter().enumerate().filter(|(_, field)| which(&field.space));
+        let fields: Vec<(usize, &Field)> = fields.collect();
+        let fields = fields.iter().copied();
         let of_field = fields.map(|(number, field)| (self.dofs_of(number).start, &*field.space));
         let all = of_field.flat_map(|(start, space)| {
             space.shared_nodes().iter().flat_map(move |shared| {
@@ -503,7 +510,7 @@ impl Discretisation {
     }
 
     /// Returns the position of each entry of this part in vectors of the whole mesh, for fields with the same elements;
-    /// `None` if the mesh is no part.
+    /// `None` if the mesh is no part. Collective.
     pub fn places_in(&self, whole: &Self) -> Option<Vec<usize>> {
         let cells = self.mesh.cut()?.cells().ok()?;
         let mut places = vec![0; self.n_dofs()];
@@ -520,7 +527,10 @@ impl Discretisation {
                 }
             }
         }
-        Some(places)
+        // Unknowns of cells beyond a part have the places that the process of the cell knows.
+        let mut numbers: Vec<f64> = places.iter().map(|&place| place as f64).collect();
+        self.sharing_of(|space| !space.element().is_continuous())?.synchronise(&mut numbers);
+        Some(numbers.into_iter().map(|place| place as usize).collect())
     }
 
     /// Gathers the vector on the whole mesh from all parts.

@@ -587,6 +587,11 @@ fn rows(
     if values.len() != expected {
         return Err(BuildError::AuxLength { aux, expected, found: values.len() });
     }
+    let last = batches.cells().iter().max().map_or(0, |&cell| cell as usize + 1);
+    let (wanted, known) = (last * entries, expected + beyond.len());
+    if wanted > known {
+        return Err(BuildError::AuxLength { aux, expected: wanted, found: known });
+    }
     fn rows<'v, T: Real + PlainNumber>(
         batches: &Batches,
         entries: usize,

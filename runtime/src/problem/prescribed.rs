@@ -264,11 +264,12 @@ pub fn datum<E: From<RunError>>(
     Ok(match (space, aux.location) {
         (Some(space), _) => at_nodes(on, space, numbers),
         (None, Location::Cells) => {
-            let (mut numbers, count) = (numbers, on.mesh.n_cells() * components);
+            let own = numbers.len();
+            let mut numbers = numbers;
             if let Some((cut, beyond)) = on.beyond() {
                 beyond.append(cut, components, &mut numbers);
             }
-            AuxValues::Cells(CellValues::split(numbers, count))
+            AuxValues::Cells(CellValues::split(numbers, own))
         }
         (None, _) => AuxValues::at_points(numbers),
     })
@@ -276,7 +277,11 @@ pub fn datum<E: From<RunError>>(
 
 /// Data at nodes, also at those of cells beyond a part if facets between cells read them.
 fn at_nodes(on: &Discretisation, space: Space, numbers: Vec<f64>) -> AuxValues {
-    let Some((cut, beyond)) = on.beyond() else { return AuxValues::at_nodes(space, numbers) };
+    // A caller may ask for the points alone.
+    let is_whole = numbers.len() == space.n_dofs();
+    let Some((cut, beyond)) = on.beyond().filter(|_| is_whole) else {
+        return AuxValues::at_nodes(space, numbers);
+    };
     // In the order of the cells, and back.
     let (components, reaching) = (space.components(), space.reaching(beyond, &on.partition));
     let of_node = |&node: &u32| &numbers[node as usize * components..][..components];

@@ -397,17 +397,24 @@ impl Facet {
             s.b.clear(diagonal, 0, sums * components * nodes);
             return ElementVector { field, rows, line, parts, diagonal: Some(diagonal) };
         }
-        let tested = rows.clone().map(|row| s.facts.tested(row));
-        let tested = tested.fold((false, false), |all, one| (all.0 || one.0, all.1 || one.1));
-        let room = |s: &mut Lowering<'_>, what: &str| {
+        let of_rows: Vec<(bool, bool)> = rows.clone().map(|row| s.facts.tested(row)).collect();
+        let any = |part: fn(&(bool, bool)) -> bool| of_rows.iter().any(part);
+        // Between cells, what every point stores needs no zeros.
+        let pairs = s.facts.sides() > 1;
+        let all = |part: fn(&(bool, bool)) -> bool| pairs && of_rows.iter().all(part);
+        let room = |s: &mut Lowering<'_>, what: &str, is_stored: bool| {
             let name = s.facts.of_field(what, field);
             let local = s.b.local(&name, components * self.count());
-            s.b.clear(local, 0, components * self.count());
+            if !is_stored {
+                s.b.clear(local, 0, components * self.count());
+            }
             local
         };
-        parts.value = tested.0.then(|| room(s, "r_q"));
-        if tested.1 {
-            parts.gradient = ["r_x", "r_y", "r_z"][..self.dim].iter().map(|w| room(s, w)).collect();
+        parts.value = any(|own| own.0).then(|| room(s, "r_q", all(|own| own.0)));
+        if any(|own| own.1) {
+            let names = ["r_x", "r_y", "r_z"];
+            parts.gradient =
+                names[..self.dim].iter().map(|w| room(s, w, all(|own| own.1))).collect();
         }
         ElementVector { field, rows, line, parts, diagonal: None }
     }

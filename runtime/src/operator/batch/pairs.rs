@@ -12,7 +12,11 @@ use crate::mesh::pairs::{CellPair, CellsBeyond};
 use crate::mesh::partition::Partition;
 use crate::space::Space;
 use crate::space::constraint::Constraints;
+use crate::support::parallel::ParallelSliceMut;
 use fem_dsl::point::Side;
+
+/// Cells whose nodes are numbered together on devices.
+const STRIP: u32 = 32;
 
 /// Bits of the sides that a batch writes: both, the inside, the outside.
 const WRITES: [u32; 3] = [3, 1, 2];
@@ -53,9 +57,15 @@ impl Batches {
         )
     }
 
-    /// Creates one part with batches of all pairs, which write both cells.
+    /// Creates one part with batches of all pairs, which write both cells. Of a strip of cells, pairs at the same facet
+    /// follow one another: threads with neighbouring cells access neighbouring nodes.
     pub fn pairs_once(lanes: usize, pairs: &[&CellPair]) -> Self {
-        Self::of_groups(lanes, [[(pairs, WRITES[0])]].into_iter())
+        let mut pairs = pairs.to_vec();
+        pairs.par_sort_by_key(|pair| {
+            let [own, other] = pair.sides;
+            (own.cell / STRIP, own.local, other.local, pair.orientations, own.cell)
+        });
+        Self::of_groups(lanes, [[(&pairs[..], WRITES[0])]].into_iter())
     }
 
     /// Creates parts without shared degrees of freedom between their pairs, whose batches write both cells.

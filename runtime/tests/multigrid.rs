@@ -34,7 +34,7 @@ fn boxed(cell: &str, dim: f64, cells: f64, deform: f64) -> Mesh {
 }
 
 /// Refines cells near a corner, so that nodes hang.
-fn adapted(mesh: Mesh) -> Mesh {
+pub(crate) fn adapted(mesh: Mesh) -> Mesh {
     let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
     for _ in 0..2 {
         let mesh = adaptive.mesh().expect("a mesh");

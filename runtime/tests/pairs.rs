@@ -2,33 +2,18 @@
 //! solutions, and the larger cell may be on either side.
 
 use super::devices;
+use super::multigrid::adapted;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Argument;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
 use runtime::device::Device;
-use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
 use runtime::problem::{Platform, Solution, run};
 use runtime::solve::Continue;
 use std::sync::Arc;
-
-/// Refines cells near a corner, so that nodes hang.
-fn adapted(mesh: Mesh) -> Mesh {
-    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
-    for _ in 0..2 {
-        let mesh = adaptive.mesh().expect("a mesh");
-        let near = |cell: usize| {
-            let corner = mesh.points()[mesh.vertices(cell)[0] as usize];
-            corner.iter().map(|x| x * x).sum::<f64>() < 0.2
-        };
-        let marked: Vec<bool> = (0..mesh.n_cells()).map(near).collect();
-        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
-    }
-    adaptive.mesh().expect("a mesh")
-}
 
 /// A box of squares or cubes.
 fn boxed(dim: usize, cells: usize, deform: f64) -> Mesh {

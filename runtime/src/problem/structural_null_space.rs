@@ -270,7 +270,7 @@ fn free_constant(
             let mut joined = [pairs.peek().is_some()];
             in_any(&on.mesh, &mut joined);
             by_cell = !joined[0];
-            &ConnectedParts::cells(&on.mesh, pairs)
+            &ConnectedParts::cells(&on.mesh, pairs, !by_cell)
         }
         false => &*parts.get_or_insert_with(|| ConnectedParts::new(&on.mesh)),
     };
@@ -405,14 +405,8 @@ impl ConnectedParts {
         Self { of: self.of.iter().map(place).collect(), count: all.len() }
     }
 
-    /// Cells connected by pairs; without any, each cell is a part.
-    fn cells(mesh: &Mesh, pairs: impl Iterator<Item = [u32; 2]>) -> Self {
-        let mut pairs = pairs.peekable();
-        let has_pairs = {
-            let mut found = [pairs.peek().is_some()];
-            in_any(mesh, &mut found);
-            found[0]
-        };
+    /// Cells connected by pairs; without any on all processes, each cell is a part.
+    fn cells(mesh: &Mesh, pairs: impl Iterator<Item = [u32; 2]>, has_pairs: bool) -> Self {
         let beyond = mesh.beyond().filter(|_| has_pairs);
         let count = mesh.n_cells() + beyond.map_or(0, CellsBeyond::len);
         let sets = VertexSets::new(count);

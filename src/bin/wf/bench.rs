@@ -16,7 +16,7 @@ mod scatter;
 mod settgast;
 mod transposition;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use clap::{Args, ValueEnum};
@@ -432,6 +432,35 @@ fn kept<E: Into<Failure>>(
 ) -> Result<Report, Failure> {
     match done.map_err(Into::into).flatten() {
         Ok(()) => Ok(report),
+        Err(failure) => Err(failure.after(report)),
+    }
+}
+
+/// Measures with one thread and with all, or on a device, and draws the charts that are asked for.
+fn of_pools(
+    arguments: &Arguments,
+    draw: impl Fn(&Path, &[Value]) -> Result<(), Failure>,
+    mut rows: impl FnMut(Option<&Arc<dyn Device>>, &mut Report) -> Result<(), Failure> + Send,
+) -> Result<Report, Failure> {
+    let device = arguments.device.open()?;
+    let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
+    let threads = match (arguments.threads, &device) {
+        (Some(threads), _) => vec![Some(threads)],
+        (None, Some(_)) => vec![None],
+        (None, None) if all == 1 => vec![Some(1)],
+        (None, None) => vec![Some(1), Some(all)],
+    };
+    let mut report = Report::default();
+    for threads in threads {
+        let done = with_threads(threads, || rows(device.as_ref(), &mut report));
+        report = kept(report, done)?;
+    }
+    let Some(path) = &arguments.plot else { return Ok(report) };
+    match draw(path, &report.json) {
+        Ok(()) => {
+            report.drawn(path);
+            Ok(report)
+        }
         Err(failure) => Err(failure.after(report)),
     }
 }

@@ -13,9 +13,8 @@ use runtime::mesh::Mesh;
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
-use super::{Arguments, CSR_ENTRIES, Degrees, kept, machine, named, named_in, plot};
+use super::{Arguments, CSR_ENTRIES, Degrees, machine, named, named_in, of_pools, plot};
 use crate::console::Console;
-use crate::problem::with_threads;
 use crate::report::{Failure, Report};
 
 /// A problem on a mesh.
@@ -33,29 +32,7 @@ struct Row {
 
 pub(super) fn suite(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
     let problems = named_in(&arguments.problem, &PROBLEMS, |problem| problem.case.name)?;
-    let device = arguments.device.open()?;
-    let all = std::thread::available_parallelism().map_or(1, |n| n.get() as u16);
-    let threads = match (arguments.threads, &device) {
-        (Some(threads), _) => vec![Some(threads)],
-        (None, Some(_)) => vec![None],
-        (None, None) if all == 1 => vec![Some(1)],
-        (None, None) => vec![Some(1), Some(all)],
-    };
-    let mut report = Report::default();
-    for threads in threads {
-        let done = with_threads(threads, || {
-            rows(arguments, device.as_ref(), &problems, &mut report, console)
-        });
-        report = kept(report, done)?;
-    }
-    let Some(path) = &arguments.plot else { return Ok(report) };
-    match draw(path, &report.json) {
-        Ok(()) => {
-            report.drawn(path);
-            Ok(report)
-        }
-        Err(failure) => Err(failure.after(report)),
-    }
+    of_pools(arguments, draw, |device, report| rows(arguments, device, &problems, report, console))
 }
 
 /// Measures all problems, degrees and sizes with the threads of this pool.

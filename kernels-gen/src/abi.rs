@@ -17,7 +17,8 @@
 //! | [`Role::Fine`] | a whole vector of a finer space |
 //! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: DoF of that space at the point; `u32::MAX` for none |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries by [`Indices`] |
-//! | [`Role::Lines`] | the same with the nodes of a cell in another order |
+//! | [`Role::Lines`], [`Role::Rows`] | the same with the nodes of a cell in another order |
+//! | [`Role::FirstAxis`] | `u32 [batch][lane]` |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` for [`Indices::Dofs`], entries as in [`Indices`]; `u32::MAX` in empty slots |
 //! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
 //! | [`Role::Hanging`] | `u32 [batch][lane]`: [`hanging::word`] |
@@ -34,6 +35,7 @@ pub mod hanging;
 mod interface;
 
 pub use crate::kir::Precision;
+use fem_dsl::point::Side;
 pub use interface::ArgumentText;
 use std::ops::Range;
 
@@ -134,6 +136,13 @@ pub enum Role {
     /// An index array of a tensor cell in which this axis varies slowest. Threads that each process a line along it
     /// read consecutive entries.
     Lines(Owner, Indices, usize),
+    /// An index array of a rotated tensor cell, with the nodes i of its lines along ξ₀ at the points a of the facet. The
+    /// axis of [`Role::FirstAxis`] varies fastest, so that consecutive entries are nodes that follow one another in the
+    /// cell: with q points, entry i + n a for axis 0, q i + a for axis 1, and for axis 2 the same with the axes of the
+    /// facet exchanged.
+    Rows(Owner, Indices),
+    /// The axis of the rotated cell on a side that is the first axis of the cell itself.
+    FirstAxis(Side),
     /// The degrees of freedom of a field that a batch's slots represent: [`Slots`].
     Slots(usize, Indices),
     /// For each node of a cell, its slot in a field and the cell's term of that slot: [`Slots`].
@@ -166,6 +175,8 @@ impl Role {
             self,
             Self::Map(..)
                 | Self::Lines(..)
+                | Self::Rows(..)
+                | Self::FirstAxis(_)
                 | Self::Slots(..)
                 | Self::Terms(_)
                 | Self::Hanging

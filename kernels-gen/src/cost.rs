@@ -479,6 +479,8 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
             | Role::Places
             | Role::Map(..)
             | Role::Lines(..)
+            | Role::Rows(..)
+            | Role::FirstAxis(_)
             | Role::Slots(..)
             | Role::Terms(_)
             | Role::Hanging

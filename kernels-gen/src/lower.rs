@@ -14,6 +14,7 @@
 pub(crate) mod contract;
 pub(crate) mod declare;
 pub(crate) mod ends;
+pub(crate) mod facet_line;
 pub(crate) mod factors;
 pub(crate) mod facts;
 pub(crate) mod geometry;

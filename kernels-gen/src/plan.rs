@@ -592,10 +592,13 @@ impl Plan {
     /// Checks the restrictions of facet integrals.
     fn check_facets(&self, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
         let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
-        if self.strategy != Strategy::CellPerLane {
+        // Threads that share a pair have a strategy of their own.
+        let lines = matches!(self.strategy, Strategy::ThreadPerLine { .. });
+        let share = lines && integral.region.is_interior();
+        if self.strategy != Strategy::CellPerLane && !share {
             return unsupported("facets have a thread each");
         }
-        if !matches!(self.geometry, Geometry::Nodes(_)) {
+        if !matches!(self.geometry, Geometry::Nodes(_)) && !share {
             return unsupported("facets have the map of their cell from its nodes");
         }
         if matches!(self.task, Task::Linearise | Task::Metric)

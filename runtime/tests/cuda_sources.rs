@@ -4,6 +4,7 @@
 #![cfg(feature = "cuda")]
 
 use fem_bench::CASES;
+use fem_dsl::problem::Quadrature;
 use fem_dsl::program::compile as compile_form;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Precision;
@@ -14,7 +15,7 @@ use kernels_gen::dialect::c::sum::{sum_of_cells, sum_of_cells_alone};
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::element::{Cell, Rule};
 use kernels_gen::generate::{elements, generate_for_threads};
-use kernels_gen::plan::{Elements, Scatter, Strategy, Task};
+use kernels_gen::plan::{Elements, Plan, Scatter, Strategy, Task};
 use runtime::device::cuda::{
     CudaError, ThreadResources, compile, compile_parts, compile_through, find_nvrtc, peer_kernels,
     resources,
@@ -85,6 +86,41 @@ fn kernels_compile_for_every_cell_precision_and_task() {
         }
     }
     assert!(kernels >= 60 && lines >= 6, "{kernels} kernels, {lines} with a thread a line");
+}
+
+/// Compiles kernels between cells: with a thread for each pair, or for each point of its facet.
+#[test]
+fn kernels_between_cells_compile() {
+    if !nvrtc() {
+        return;
+    }
+    let text = "form f { field u: vector(2) in L2(k); f1[u] = grad(u); \
+         on interior { energy = avg(penalty(u)) * dot(jump(u), jump(u)) - dot(avg(grad(u)) * n, jump(u)); } }";
+    let cases = [
+        (Cell::Quadrilateral, 3, 1, false),
+        (Cell::Hexahedron, 2, 2, true),
+        (Cell::Hexahedron, 3, 1, true),
+        (Cell::Tetrahedron, 1, 1, false),
+    ];
+    for (cell, degree, order, shares) in cases {
+        let (program, _) = compile_form(&Source::new("form.wf", text));
+        let form = program.expect("a form").point_form("f", cell.dim()).expect("a form");
+        // As many points as nodes in each direction.
+        let rule = Some(Quadrature::Degree(2 * degree));
+        let elements = elements(&form, cell, degree, order, rule).expect("elements");
+        let facts = MeshFacts { affine: !cell.is_tensor(), order, ..MeshFacts::default() };
+        let (tasks, wishes) = ([Task::Residual, Task::Action], PlanOverrides::default());
+        let plans = choose_for_threads(&form, &elements, &facts, &tasks, Precision::F64, &wishes);
+        let plans = plans.expect("plans");
+        let pairs = plans.iter().filter(|plan| plan.integral == 1);
+        let lines = |plan: &Plan| matches!(plan.strategy, Strategy::ThreadPerLine { .. });
+        let found: Vec<bool> = pairs.map(lines).collect();
+        assert_eq!(found, [shares; 2], "{cell} {degree}");
+        let source = generate_for_threads(&form, &elements, &plans, &CUDA).expect("a source");
+        let image = compile(&source.text, "sm_90");
+        let image = image.unwrap_or_else(|error| panic!("{cell} {degree}: {error}"));
+        assert!(image.starts_with(b"\x7fELF"), "{cell} {degree}");
+    }
 }
 
 /// Compiles storage, scatter and products of element matrices, and the assembly of rows.

@@ -89,17 +89,18 @@ fn half_between_cells(part: u64) {
         seen.jumping += u64::from(!case.elements.are_continuous());
         seen.turned += u64::from(case.is_turned());
         seen.hanging += u64::from(case.hangs());
-        let (mut operator, _) = case.operator();
+        let (mut operator, by_threads) = case.operator();
+        seen.threads += u64::from(by_threads);
         case.compare(&mut operator);
         if case.has_small_matrix() {
             case.compare_matrix(&mut operator);
         }
         seen.tangents += u64::from(case.taylor(&mut operator));
     }
-    let Seen { forms, several, jumping, tangents, turned, hanging, .. } = seen;
+    let Seen { forms, several, jumping, threads, tangents, turned, hanging, .. } = seen;
     println!(
         "{forms} forms: {several} with several fields, {jumping} with discontinuous ones, {turned} on turned cells, \
-         {hanging} on cells of different size"
+         {hanging} on cells of different size, {threads} by groups of threads"
     );
     // A fifth in single precision.
     assert!(4 * several > forms && 2 * jumping > forms && 3 * tangents > 2 * forms);

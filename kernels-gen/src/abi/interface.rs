@@ -80,6 +80,10 @@ fn role_of(role: Role, form: &PointForm) -> String {
         Role::Lines(owner, indices, axis) => {
             format!("{} of {}, axis {axis} slowest", unit(indices), of(owner))
         }
+        Role::Rows(owner, indices) => {
+            format!("{} of {}, the cell's own first axis fastest", unit(indices), of(owner))
+        }
+        Role::FirstAxis(_) => "axis that is the cell's own first one".to_owned(),
         Role::Slots(number, indices) => {
             format!("{} of {} in the slots of a batch", unit(indices), field(number))
         }

@@ -13,9 +13,10 @@ use crate::lower::facts::KernelFacts;
 use crate::lower::stored::blocks;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
+    is_derivative, reads,
 };
 use crate::strategy::check;
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{Input, PointForm, Slot};
 
 /// Returns the plans of the kernels for `tasks` on a GPU, and of those that store their input. Plans for cells without
 /// hanging nodes come first, then, if there are any, those for cells with them. Everything is computed on the fly,
@@ -126,6 +127,43 @@ impl Selection<'_> {
         if wanted { lines(self.form, self.elements, plan, overrides) } else { None }
     }
 
+    /// Returns the plan for pairs of cells with a thread for each point of the facet, if that is possible and wished for.
+    fn pairs_by_lines(&self, plan: &Plan) -> Option<Plan> {
+        let Self { form, elements, overrides, .. } = self;
+        let integral = &form.integrals[plan.integral];
+        let q = elements.rule.line().map(LinePoints::count)?;
+        let wanted = match overrides.strategy {
+            None => {
+                let derivative = |slot: Slot| is_derivative(slot.part);
+                let tested = integral.residual.iter().any(|(slot, _)| derivative(*slot));
+                let read = reads(integral, |input| match input {
+                    Input::State(slot) | Input::Direction(slot) => derivative(slot),
+                    _ => false,
+                });
+                HOPPER.pairs.pay.at(&self.sizes.with_gradients(tested || read))
+            }
+            Some(strategy) => matches!(strategy, Strategy::ThreadPerLine { .. }),
+        };
+        if !(wanted && integral.region.is_interior()) {
+            return None;
+        }
+        let members = q.pow(form.dim as u32 - 1);
+        let cells = HOPPER.pairs.cells(members);
+        let threads = cells * members;
+        let fits = |&groups: &usize| registers(threads, groups) >= HOPPER.pairs.registers;
+        let plan = Plan {
+            strategy: Strategy::ThreadPerLine { cells },
+            lanes: 1,
+            geometry: match self.facts.order {
+                1 => Geometry::Vertices,
+                order => Geometry::Nodes(order),
+            },
+            residency: (1..=32).rev().find(fits).unwrap_or(1),
+            ..plan.clone()
+        };
+        check(form, elements, &plan).is_ok().then_some(plan)
+    }
+
     /// Returns the plan by lines, or with the geometry of corners, or the plan itself.
     fn place(&self, plan: Plan) -> Plan {
         let roomy = !plan.tiles || self.components() >= self.form.dim;
@@ -233,13 +271,15 @@ fn of_region(
     let (separate, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(separate);
     let mut plans = transposed::transpose(form, elements, plans, overrides)?;
     plans.extend(separate);
-    plans.extend(over_facets(form, facts, of_facets, |task| Plan {
+    let facets = over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
         edges: false,
         residency: 1,
         in_order: false,
         ..selection.base(task)
-    }));
+    });
+    let share = |plan: Plan| selection.pairs_by_lines(&plan).unwrap_or(plan);
+    plans.extend(facets.into_iter().map(share));
     Ok(plans)
 }
 

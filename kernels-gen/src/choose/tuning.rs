@@ -44,6 +44,13 @@ impl Sizes {
     }
 }
 
+impl Sizes {
+    /// Returns the sizes of an integral that reads or tests gradients, or does not.
+    pub(super) fn with_gradients(self, any: bool) -> Self {
+        Self { flat: !any, ..self }
+    }
+}
+
 /// The condition of a table row; an absent condition always applies.
 #[derive(Clone, Copy)]
 struct SizeRule {
@@ -171,6 +178,29 @@ pub(super) struct Gpu {
     /// The least number of cells per batch for which summing first pays.
     pub(super) cells_summing: usize,
     pub(super) lines: LineThresholds,
+    pub(super) pairs: PairThresholds,
+}
+
+/// Thresholds for pairs of cells, with a thread for each point of the facet.
+pub(super) struct PairThresholds {
+    /// True if a pair occupies many threads: by the points of a line, components, and whether gradients are read or
+    /// tested.
+    pub(super) pay: RuleTable<bool>,
+    /// The most threads per group.
+    pub(super) threads: usize,
+    /// Registers that a thread needs.
+    pub(super) registers: usize,
+}
+
+impl PairThresholds {
+    /// Returns the number of pairs per group that fills its warps best, each with `members` threads.
+    pub(super) fn cells(&self, members: usize) -> usize {
+        let filled = |cells: &usize| {
+            let threads = cells * members;
+            (100 * threads / threads.next_multiple_of(32), std::cmp::Reverse(*cells))
+        };
+        (1..=(self.threads / members).max(1)).max_by_key(filled).unwrap_or(1)
+    }
 }
 
 /// Registers per point of its column that a thread with a line needs for each component beyond the first.
@@ -289,6 +319,21 @@ pub(super) const HOPPER: Gpu = Gpu {
     // Several per thread if necessary. Poisson on triangles with 96 threads: 30.7 with 192 cells, 24.2 with 96; on
     // tetrahedra with 64 threads 6.6 with 128 cells, 5.2 with 64.
     cells_summing: 128,
+    // Action of interior penalty and of advection, residual of the Euler equations, by points and by a thread per pair:
+    // of degree 1 8.0, 13 and 18 against 11, 19 and 26; of degree 2 13, 20 and 23 against 8.4, 20 and 14; of degree 3
+    // 21, 26 and 30 against 4.7, 12 and 9.3. Interior penalty of degree 3 in the plane 16 against 21.
+    pairs: PairThresholds {
+        pay: RuleTable(
+            &[
+                (SizeRule { line: (0, 2), ..ANY }, false),
+                (QUAD, false),
+                (SizeRule { line: (3, 3), components: (0, 1), flat: Some(true), ..ANY }, false),
+            ],
+            true,
+        ),
+        threads: 128,
+        registers: 96,
+    },
     lines: LineThresholds {
         // Two nodes per direction fill too few lines; with three, registers hold two components of a hexahedron. By
         // lines and by a thread per cell: two fields, three, and Stokes on 27 points 17, 18 and 25 against 18, 12

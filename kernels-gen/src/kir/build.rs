@@ -13,6 +13,8 @@ pub struct Builder {
     kernel: Kernel,
     blocks: Vec<Vec<Statement>>,
     constants: BTreeMap<u64, ValueId>,
+    /// Known reciprocals of values.
+    reciprocals: BTreeMap<ValueId, ValueId>,
     /// Cells of a batch distributed over threads, and the current cell.
     cells: Option<(usize, Index)>,
     /// Private arrays in order of allocation, without the released ones.
@@ -52,6 +54,7 @@ impl Builder {
             },
             blocks: vec![Vec::new()],
             constants: BTreeMap::new(),
+            reciprocals: BTreeMap::new(),
             cells: None,
             taken: Vec::new(),
             released: Vec::new(),
@@ -271,12 +274,20 @@ impl Builder {
             Binary::Div => match (self.known(a), self.known(b)) {
                 (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
                 (_, Some(1.0)) => a,
-                _ => self.define(Op::Binary(Binary::Div, a, b)),
+                _ => match self.reciprocals.get(&b) {
+                    Some(&reciprocal) => self.mul(a, reciprocal),
+                    None => self.define(Op::Binary(Binary::Div, a, b)),
+                },
             },
             Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max => {
                 self.define(Op::Binary(function, a, b))
             }
         }
+    }
+
+    /// Replaces divisions by a value by products with its reciprocal, which is known.
+    pub fn divide_by(&mut self, value: ValueId, reciprocal: ValueId) {
+        self.reciprocals.insert(value, reciprocal);
     }
 
     /// Returns `1 / a`.

@@ -6,7 +6,7 @@ use crate::abi::{Argument, Indices, Owner, Role};
 use crate::kir::Element;
 use crate::plan::cell_matrix::CellMatrix;
 use crate::plan::{Geometry, Linearisation, Scatter, Strategy, Task};
-use fem_dsl::point::{Input, Location};
+use fem_dsl::point::{Input, Location, Side};
 
 impl Lowering<'_> {
     fn argument(&mut self, role: Role, name: &str, element: Element, extent: usize, written: bool) {
@@ -49,6 +49,7 @@ impl Lowering<'_> {
             }
             _ => {}
         }
+        self.declare_first_axes();
         for quantity in &self.facts.quantities {
             if !quantity.source.is_position() {
                 self.declare_map(quantity.source);
@@ -84,6 +85,17 @@ impl Lowering<'_> {
             self.argument(Role::Fine, "fine", Element::Real, 0, written);
         }
         self.declare_results();
+    }
+
+    /// Declares the first axes of the cells of pairs, if threads access rows of nodes.
+    fn declare_first_axes(&mut self) {
+        let (facts, lanes) = (self.facts, self.facts.plan.lanes);
+        for (side, name) in Side::ALL.into_iter().zip(["first_axis", "outside_first_axis"]) {
+            let mut traces = (0..facts.form.fields.len()).map(QuantitySource::Direction);
+            if traces.any(|trace| facts.side_of(trace) == side && facts.by_rows(trace)) {
+                self.argument(Role::FirstAxis(side), name, Element::U32, lanes, false);
+            }
+        }
     }
 
     /// Declares data in cells and at points, and the diameters of cells.

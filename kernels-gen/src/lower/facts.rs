@@ -4,6 +4,7 @@
 use crate::abi::{Indices, Owner, Role};
 use crate::element::Lagrange;
 use crate::limits::STORED;
+use crate::lower::facet_line::FacetLine;
 use crate::lower::graph::needed;
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{
@@ -195,7 +196,7 @@ impl<'a> KernelFacts<'a> {
     }
 
     /// Returns whether the map of the outside is needed at the points: gradients of its traces, or its extent.
-    fn needs_outside(&self) -> bool {
+    pub(crate) fn needs_outside(&self) -> bool {
         let gradient = |slot: &Slot, source: QuantitySource| {
             slot.part != Part::Value && self.side_of(source) == Side::Outside
         };
@@ -408,7 +409,7 @@ impl<'a> KernelFacts<'a> {
         let dim = self.form.dim;
         match self.plan.geometry {
             Geometry::Affine => crate::plan::affine_numbers(self.form),
-            Geometry::Vertices => dim << dim,
+            Geometry::Vertices => self.sides() * (dim << dim),
             Geometry::Corners => 0,
             Geometry::Nodes(order) => {
                 self.sides() * dim * geometry_element(self.elements, order).count()
@@ -614,9 +615,25 @@ impl<'a> KernelFacts<'a> {
     pub(crate) fn map_of(&self, source: QuantitySource) -> Role {
         let (owner, indices) = (source.owner(), self.indices_of(source));
         match self.slowest_axis(source) {
+            _ if self.by_rows(source) => Role::Rows(owner, indices),
             Some(axis) => Role::Lines(owner, indices, axis),
             None => Role::Map(owner, indices),
         }
+    }
+
+    /// Returns whether the threads of a pair of cells access whole lines of a trace through [`Role::Rows`]: unless only
+    /// values of nodes on the facet are read and tested.
+    pub(crate) fn by_rows(&self, source: QuantitySource) -> bool {
+        let by_lines = matches!(self.plan.strategy, Strategy::ThreadPerLine { .. });
+        let (QuantitySource::State(trace) | QuantitySource::Direction(trace)) = source else {
+            return false;
+        };
+        let line = || {
+            let points = self.elements.rule.line()?;
+            Some(FacetLine::new(points, self.elements.fields[trace], false))
+        };
+        let whole = || !self.is_flat_field(trace) || line().is_some_and(|line| line.reach() > 1);
+        by_lines && self.of_pairs() && whole()
     }
 
     /// Returns the slowest axis of a source's index array, if it differs from the node order. It is the axis along
@@ -631,7 +648,10 @@ impl<'a> KernelFacts<'a> {
         if self.hangs(source, element) {
             return None;
         }
-        let axis = gather_axis(dim, collocated, self.is_flat_field(field));
+        let axis = match self.of_pairs() {
+            true => 0,
+            false => gather_axis(dim, collocated, self.is_flat_field(field)),
+        };
         (by_lines && axis < dim - 1).then_some(axis)
     }
 }

@@ -222,7 +222,7 @@ fn stored(s: &mut Lowering<'_>, point: &Index) -> PointGeometry {
 }
 
 /// Returns the weight of a point of the rule.
-fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
+pub(crate) fn weight(s: &mut Lowering<'_>, point: &Index) -> ValueId {
     let weights = Entries::Real(s.facts.rule_weights());
     let weights = s.point_table("weights", weights);
     let weight = s.b.load_table(weights, point.clone());
@@ -350,7 +350,7 @@ pub(crate) fn with_outside(
 }
 
 /// Computes the length of a vector.
-fn norm(s: &mut Lowering<'_>, vector: &[ValueId]) -> ValueId {
+pub(crate) fn norm(s: &mut Lowering<'_>, vector: &[ValueId]) -> ValueId {
     let square = s.b.mul(vector[0], vector[0]);
     let square = vector[1..].iter().fold(square, |sum, &k| s.b.fma(k, k, sum));
     s.b.unary(Unary::Sqrt, square)

@@ -78,6 +78,28 @@ impl NodalLocation {
         if indices == Indices::Tiles { (1, c * TILE) } else { (self.components, c) }
     }
 
+    /// Loads the index of a node, which is numbered through all batches; `None` if nodes are not addressed by an index
+    /// each.
+    pub(crate) fn index(self, b: &mut Builder, node: &Index) -> Option<VarId> {
+        let (map, indices) = self.map?;
+        let by_node = matches!(indices, Indices::Nodes | Indices::Tiles);
+        by_node.then(|| b.load_index("node", map, node))
+    }
+
+    /// Gathers component `c` of the node with a loaded index.
+    pub(crate) fn gather_at(self, b: &mut Builder, node: VarId, c: usize) -> ValueId {
+        let indices = self.map.map_or(Indices::Nodes, |(_, indices)| indices);
+        b.load_at(self.array, node, self.place(indices, c), false)
+    }
+
+    /// Adds to component `c` of the node with a loaded index.
+    pub(crate) fn scatter_at(self, b: &mut Builder, var: VarId, c: usize, value: ValueId) {
+        let indices = self.map.map_or(Indices::Nodes, |(_, indices)| indices);
+        let ((scale, offset), target) = (self.place(indices, c), self.array);
+        let write = self.write;
+        b.statement(Statement::StoreAt { target, var, scale, offset, value, write });
+    }
+
     /// Returns the write mode for nodes shared with other cells.
     pub(crate) fn write(self) -> Write {
         self.write

@@ -24,6 +24,8 @@
 //! overwrite values. Columns first read the values, with D in z, and add their results after Dᵀ in x. This saves a
 //! third of the shared memory for two additional barriers.
 //!
+//! Pairs of cells have q^(d−1) threads, too (`pair`).
+//!
 //! All 1D matrices are literals; a thread reads and writes each entry of its line once per phase. The coefficients of a
 //! multilinear map are stored in shared memory once per cell. Rows are distributed so that threads access different
 //! banks (`layout`). For measurements, see the `thread_per_line` rows of `wf bench --backend cuda`.
@@ -32,6 +34,7 @@ mod column;
 mod diagonal;
 mod hanging;
 mod layout;
+mod pair;
 mod phases;
 mod rows;
 mod shared_quantity;
@@ -52,6 +55,9 @@ use std::collections::BTreeMap;
 
 /// Checks that this strategy supports a plan.
 pub(crate) fn check(facts: &KernelFacts<'_>, cells: usize) -> Result<(), PlanError> {
+    if facts.of_pairs() {
+        return pair::check(facts, cells);
+    }
     let KernelFacts { form, elements, plan, .. } = *facts;
     let refuse = |text: String| Err(PlanError::Unsupported(text));
     if plan.hanging && plan.task == Task::Diagonal {
@@ -94,6 +100,9 @@ pub(crate) fn check(facts: &KernelFacts<'_>, cells: usize) -> Result<(), PlanErr
 
 /// Generates the kernel.
 pub(super) fn lower(facts: &KernelFacts<'_>, cells: usize) -> (Kernel, KernelAbi) {
+    if facts.of_pairs() {
+        return pair::lower(facts, cells);
+    }
     let mut setting = Lowering::new(facts);
     let group = Group::new(&mut setting, cells);
     let declared = setting.shared_bytes();

@@ -209,6 +209,11 @@ impl Batches {
         self.locals.get(lane).copied()
     }
 
+    /// Returns whether cells are rotated for a facet.
+    pub(super) fn are_rotated(&self) -> bool {
+        !self.locals.is_empty()
+    }
+
     /// Returns the number of lanes of each batch that are not padding.
     pub fn active(&self) -> &[u32] {
         &self.active

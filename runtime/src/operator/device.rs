@@ -249,6 +249,14 @@ fn layout_of(field: &Field, on: &Discretisation, plans: &[Plan], separate: bool)
     if !on.mesh.cell().is_tensor() {
         return layout;
     }
+    // Threads that share a pair of cells read the nodes of each cell one after another.
+    let shares = |plan: &Plan| {
+        let of_pairs = on.pairs.get(plan.integral).is_some_and(Option::is_some);
+        of_pairs && matches!(plan.strategy, Strategy::ThreadPerLine { .. })
+    };
+    if !space.element().is_continuous() && plans.iter().any(shares) {
+        return layout;
+    }
     let line = space.element().degree() + 1;
     match action.map(|plan| plan.strategy) {
         Some(Strategy::CellPerLane) => layout.in_strips(space, 1),

@@ -46,6 +46,7 @@ pub fn table<T: Real>(
         Geometry::Vertices if !mesh.cell().is_tensor() => {
             return fail("its cells are simplices");
         }
+        Geometry::Vertices if batches.are_rotated() => rotated_modes(mesh, batches),
         Geometry::Vertices => batches.table(dim << dim, |cell, row| modes(mesh, cell, row)),
         Geometry::Corners => return fail("its corners are gathered, not tabulated"),
         Geometry::Nodes(order) if order != mesh.order() => return fail("the orders differ"),
@@ -86,14 +87,21 @@ fn affine<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
     }
 }
 
-/// Writes component i of the coefficient of monomial m at `m · dim + i`: Σ_{s ⊆ m} (−1)^|m∖s| x_s.
+/// Writes component i of the coefficient of monomial m at `m · dim + i`.
 fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
-    let dim = mesh.dim();
     let mut modes = [[0.0; 3]; 8];
     let vertices = mesh.vertices(cell);
     for (mode, &vertex) in modes.iter_mut().zip(vertices) {
         *mode = mesh.points()[vertex as usize];
     }
+    transform(mesh.dim(), &mut modes);
+    for (row, mode) in row.chunks_mut(mesh.dim()).zip(&modes) {
+        copy(mode, row);
+    }
+}
+
+/// Computes Σ_{s ⊆ m} (−1)^|m∖s| x_s for each monomial m from the corners x.
+fn transform(dim: usize, modes: &mut [[f64; 3]; 8]) {
     for axis in 0..dim {
         let bit = 1 << axis;
         for m in (0..1usize << dim).filter(|m| m & bit != 0) {
@@ -103,9 +111,31 @@ fn modes<T: Real>(mesh: &Mesh, cell: usize, row: &mut [T]) {
             }
         }
     }
-    for (row, mode) in row.chunks_mut(dim).zip(&modes) {
-        copy(mode, row);
+}
+
+/// Builds the table of these coefficients for cells that are rotated for a facet.
+fn rotated_modes<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
+    let (dim, lanes) = (mesh.dim(), batches.lanes());
+    let Ok(element) = Lagrange::continuous(mesh.cell(), 1) else { return Buffer::zeroed(0) };
+    let mut corners = batches.of_nodes(element, dim, |cell, row: &mut [f64]| {
+        for (row, point) in row.chunks_mut(dim).zip(mesh.map_points(cell)) {
+            copy(&point, row);
+        }
+    });
+    for batch in corners.chunks_mut((dim << dim) * lanes) {
+        for lane in 0..lanes {
+            let place = |m: usize, i: usize| (m * dim + i) * lanes + lane;
+            let mut modes = [[0.0; 3]; 8];
+            for (m, mode) in modes[..1 << dim].iter_mut().enumerate() {
+                mode[..dim].iter_mut().enumerate().for_each(|(i, x)| *x = batch[place(m, i)]);
+            }
+            transform(dim, &mut modes);
+            for (m, mode) in modes[..1 << dim].iter().enumerate() {
+                mode[..dim].iter().enumerate().for_each(|(i, &x)| batch[place(m, i)] = x);
+            }
+        }
     }
+    corners.iter().map(|&x| T::from_f64(x)).collect()
 }
 
 /// Returns the cells with nodes at their corners: those without hanging nodes.

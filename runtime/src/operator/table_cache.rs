@@ -80,6 +80,7 @@ impl TableKey {
             | TableKind::Map(Owner::Result(_), _)
             | TableKind::Lines(Owner::Result(_), ..)
             | TableKind::Lines(_, Indices::Dofs, _)
+            | TableKind::Rows(..)
             | TableKind::Slots(_, Indices::Dofs)
             | TableKind::Targets
             | TableKind::Geometry(Geometry::Stored) => None,
@@ -102,6 +103,7 @@ impl TableKey {
             TableKind::Hanging
             | TableKind::Hang
             | TableKind::Active
+            | TableKind::FirstAxis(_)
             | TableKind::Geometry(_)
             | TableKind::Diameter => Some(own),
         }

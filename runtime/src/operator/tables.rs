@@ -106,6 +106,8 @@ impl HostTable {
 pub(super) enum TableKind {
     Map(Owner, Indices),
     Lines(Owner, Indices, usize),
+    Rows(Owner, Indices),
+    FirstAxis(Side),
     Slots(usize, Indices),
     Terms(usize),
     Targets,
@@ -130,6 +132,7 @@ impl TableKind {
         match self {
             Self::Map(owner, indices) => Self::Map(owner, plain(indices)),
             Self::Lines(owner, indices, axis) => Self::Lines(owner, plain(indices), axis),
+            Self::Rows(owner, indices) => Self::Rows(owner, plain(indices)),
             Self::Slots(field, indices) => Self::Slots(field, plain(indices)),
             other => other,
         }
@@ -140,6 +143,8 @@ impl TableKind {
         match self {
             Self::Map(..)
             | Self::Lines(..)
+            | Self::Rows(..)
+            | Self::FirstAxis(_)
             | Self::Slots(..)
             | Self::Terms(_)
             | Self::Targets
@@ -160,6 +165,8 @@ impl TableKind {
         match role {
             Role::Map(owner, indices) => Some(Self::Map(owner, indices)),
             Role::Lines(owner, indices, axis) => Some(Self::Lines(owner, indices, axis)),
+            Role::Rows(owner, indices) => Some(Self::Rows(owner, indices)),
+            Role::FirstAxis(side) => Some(Self::FirstAxis(side)),
             Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
             Role::Terms(field) => Some(Self::Terms(field)),
             Role::Targets => Some(Self::Targets),
@@ -220,6 +227,18 @@ pub(super) fn make(
             HostTable::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
         TableKind::Targets => return Err(BuildError::NoTargets),
+        TableKind::Rows(..) => {
+            let rows = rows_of(key, extent, on, batches, layout)?;
+            let rows = rows.expect("rows of nodes should be written on demand");
+            let mut table = Buffer::zeroed(rows.len());
+            rows.write(0, &mut table);
+            HostTable::indices(table, extent, batches.lanes())
+        }
+        TableKind::FirstAxis(side) => {
+            let axes = batches.on(side).map(|batches| batches.first_axes(on.mesh.cell()));
+            let axes = axes.ok_or(BuildError::Field { field: 0 })?;
+            HostTable::U32(IndexArray::plain(axes))
+        }
         TableKind::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
@@ -386,9 +405,23 @@ pub(super) fn rows_of<'a>(
             Some(node_rows(owner, (space, places), batches, layout))
         }
         TableKind::Lines(owner, Indices::Nodes | Indices::Tiles, axis) => {
+            let (owner, batches) = on_side(owner, on, batches)?;
             let (space, _) = space_of(owner, on)?;
             let places = places_by_lines(space.element().degree() + 1, on.mesh.dim(), axis);
             Some(node_rows(owner, (space, places), batches, layout))
+        }
+        TableKind::Rows(owner, Indices::Nodes | Indices::Tiles) => {
+            let (owner, batches) = on_side(owner, on, batches)?;
+            let (space, _) = space_of(owner, on)?;
+            Some(match owner {
+                Owner::Field(field) => {
+                    let number = number(field, layout);
+                    batches.rows_along_first_axes(space, move |node| number(node) as u32)
+                }
+                Owner::Aux(_) | Owner::Result(_) => {
+                    batches.rows_along_first_axes(space, |node| node)
+                }
+            })
         }
         TableKind::Targets => Some(targets(extent, on, batches)?),
         _ => None,

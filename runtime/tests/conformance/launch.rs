@@ -343,7 +343,11 @@ impl Launcher<'_> {
             Role::Starts | Role::Places | Role::Fine | Role::Targets => {
                 panic!("no kernel of a cell reads {role:?}")
             }
-            Role::CellMatrix | Role::Matrix | Role::Entries => {
+            Role::CellMatrix
+            | Role::Matrix
+            | Role::Entries
+            | Role::Rows(..)
+            | Role::FirstAxis(_) => {
                 panic!("operators make {role:?}: see `random_forms`")
             }
             Role::AuxNodes(i) => s.aux_values[i].clone(),

@@ -1,14 +1,14 @@
 //! A random form on a small mesh, with the data of its operator and of the reference.
 
 use fem_dsl::point::{Integral, Location, PointForm, Slot};
-use fem_dsl::problem::Argument;
+use fem_dsl::problem::{Argument, Quadrature};
 use fem_dsl::source::Source;
 use fem_dsl::testing::{Regions, random_interior, random_regions};
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
 };
-use kernels_gen::plan::{Elements, Linearisation, Strategy, Task};
+use kernels_gen::plan::{Elements, Linearisation, Plan, Strategy, Task};
 use runtime::algebra::vector::{Precision, Vector, epsilon};
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
@@ -137,8 +137,15 @@ impl Case {
         let least = spaces.chain(nodal).map(|space| space.smallest_degree()).max().unwrap_or(1);
         let degree =
             least + mix(seed, 2) as usize % if dim == 2 { 3 } else { 2 } * usize::from(least < 2);
-        let elements = elements(&form, mesh.cell(), degree, mesh.order(), None);
-        let elements = elements.expect("supported degrees");
+        let with = |rule| {
+            let elements = elements(&form, mesh.cell(), degree, mesh.order(), rule);
+            elements.expect("supported degrees")
+        };
+        let mut elements = with(None);
+        if is_curved && mix(seed, 12).is_multiple_of(2) {
+            // As many points as nodes in each direction.
+            elements = with(Some(Quadrature::Degree(2 * elements.largest())));
+        }
         let on = discretise(&form, &elements, mesh, seed);
         let n = on.n_dofs();
         let amplitude = 0.8 / elements.largest().max(1) as f64;
@@ -149,6 +156,7 @@ impl Case {
         let params = [0.625].into_iter().chain(own).collect();
         let strategy = match mix(seed, 3) % 6 {
             0 => Some(Strategy::ThreadPerLine { cells: 1 }),
+            3 if is_between => Some(Strategy::ThreadPerLine { cells: 1 }),
             1 => Some(Strategy::ThreadPerDof),
             2 => Some(Strategy::ThreadTransposition { blocks: 1, batches: 1 }),
             _ => None,
@@ -193,7 +201,8 @@ impl Case {
         format!("k = {k} on {cells} {} cells{how}, {as_what}\n{}", mesh.cell(), self.regions.text)
     }
 
-    /// Returns the operator and whether any of its kernels is for thread groups. Their source text is generated too.
+    /// Returns the operator and whether any of its kernels is for thread groups, of those between cells if there are any.
+    /// Their source text is generated too.
     pub(crate) fn operator(&self) -> (Operator, bool) {
         let mut target = Target::native();
         target.execution = Execution::Interpreted;
@@ -220,7 +229,10 @@ impl Case {
         };
         let compiled = compiled.unwrap_or_else(|error| panic!("{error}, {}", self.name()));
         let (module, kernels) = (compiled.module.clone(), &compiled.kernels);
-        let by_threads = compiled.plans.iter().any(|plan| plan.strategy != Strategy::CellPerLane);
+        let interior = |plan: &Plan| self.form.integrals[plan.integral].region.is_interior();
+        let counts = |plan: &Plan| !self.is_between || interior(plan);
+        let shared = |plan: &Plan| plan.strategy != Strategy::CellPerLane && counts(plan);
+        let by_threads = compiled.plans.iter().any(shared);
         let (form, elements, plans) = (&self.form, &self.elements, &compiled.plans);
         let printed = match plans[0].target {
             kernels_gen::plan::Target::Vectors => print(form, elements, plans, target.isa),
@@ -238,7 +250,9 @@ impl Case {
     /// Returns an operator with a device's kernels.
     #[cfg(any(feature = "cuda", feature = "opencl"))]
     pub(crate) fn on_device(&self, device: &Arc<dyn Device>, scatter: Scatter) -> Operator {
-        let wishes = PlanOverrides { scatter: Some(scatter), ..PlanOverrides::default() };
+        let lines = mix(self.seed, 11).is_multiple_of(2);
+        let strategy = lines.then_some(Strategy::ThreadPerLine { cells: 1 });
+        let wishes = PlanOverrides { scatter: Some(scatter), strategy, ..PlanOverrides::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let (facts, device) = (facts(&self.on), Arc::clone(device));
         let (form, elements, precision) = (&self.form, &self.elements, self.precision);

@@ -15,11 +15,11 @@
 mod diagonal;
 
 use super::column::Column;
-use crate::element::{Lagrange, LinePoints, LineTable};
+use crate::element::{Lagrange, LinePoints};
 use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::lower::factors::nodes_of;
+use crate::lower::facet_line::{FacetLine, times, weighted};
 use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::geometry::{affine_map, geometry_at, position, with_outside};
 use crate::lower::hanging::Nodes;
@@ -30,50 +30,6 @@ use crate::lower::stored::TestFactors;
 use crate::plan::{Scatter, Task};
 use fem_dsl::point::{Part, Side};
 use std::ops::Range;
-
-/// Tables of the nodes of a line, at the points of a line and at its beginning.
-struct Line {
-    n: usize,
-    nodes: LinePoints,
-    /// True of the larger cell of a pair.
-    is_larger: bool,
-    /// B and D: q × n.
-    values: Matrix,
-    derivatives: Matrix,
-    /// φ_i(0): 1 and zeros if the first node is on the facet.
-    ends: Vec<f64>,
-    /// φ_i'(0)
-    slopes: Vec<f64>,
-}
-
-impl Line {
-    fn new(points: LinePoints, element: Lagrange, is_larger: bool) -> Self {
-        let (nodes, n) = (nodes_of(element), element.degree() + 1);
-        let table = match is_larger {
-            false => LineTable::new(nodes, points),
-            true => {
-                let half: Vec<f64> = points.points().iter().map(|x| x / 2.0).collect();
-                LineTable::at(nodes, &half)
-            }
-        };
-        let start = LineTable::at(nodes, &[0.0]);
-        Self {
-            n,
-            nodes,
-            is_larger,
-            values: Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i)),
-            derivatives: Matrix::from_fn(table.points, table.nodes, |q, i| table.derivative(q, i)),
-            ends: start.values,
-            slopes: start.derivatives,
-        }
-    }
-
-    /// Returns the number of nodes from the facet on with a nonzero value on it: the first, or all if none is on it.
-    fn reach(&self) -> usize {
-        let beyond = self.ends[1..].iter().any(|&end| end != 0.0);
-        if beyond { self.n } else { 1 }
-    }
-}
 
 /// Values at the points of a facet, component by component.
 struct FacetValues {
@@ -87,7 +43,7 @@ struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
-    line: Line,
+    line: FacetLine,
     parts: FacetValues,
     /// The diagonal, node by node.
     diagonal: Option<LocalId>,
@@ -165,7 +121,7 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
 
 /// The values of a quantity on the facet, and its derivatives along ξ₀ if a gradient is needed.
 struct Trace {
-    line: Line,
+    line: FacetLine,
     face: LocalId,
     slope: Option<LocalId>,
 }
@@ -177,17 +133,17 @@ impl Facet {
     }
 
     /// Returns the tables of an element in the cell on a side.
-    fn line(&self, s: &Lowering<'_>, element: Lagrange, side: Side) -> Line {
-        Line::new(self.points, element, s.facts.plan.larger == Some(side))
+    fn line(&self, s: &Lowering<'_>, element: Lagrange, side: Side) -> FacetLine {
+        FacetLine::new(self.points, element, s.facts.plan.larger == Some(side))
     }
 
     /// Returns the first node of the batch among those of all.
-    fn first_node(&self, s: &Lowering<'_>, line: &Line) -> Index {
+    fn first_node(&self, s: &Lowering<'_>, line: &FacetLine) -> Index {
         Index::from(s.b.batch()).times(line.n * self.plane(line))
     }
 
     /// Returns the same for a source: the nodes of the maps of both sides follow one another.
-    fn first(&self, s: &Lowering<'_>, line: &Line, source: QuantitySource) -> Index {
+    fn first(&self, s: &Lowering<'_>, line: &FacetLine, source: QuantitySource) -> Index {
         let nodes = line.n * self.plane(line);
         match source {
             QuantitySource::Position(side) => {
@@ -220,7 +176,7 @@ impl Facet {
     }
 
     /// Returns n^(d−1).
-    fn plane(&self, line: &Line) -> usize {
+    fn plane(&self, line: &FacetLine) -> usize {
         line.n.pow(self.dim as u32 - 1)
     }
 
@@ -229,7 +185,7 @@ impl Facet {
         &self,
         s: &mut Lowering<'_>,
         quantity: &Quantity,
-        line: Line,
+        line: FacetLine,
         value: &mut dyn FnMut(&mut Builder, &Index, usize) -> ValueId,
     ) -> Trace {
         let (n, plane, components) = (line.n, self.plane(&line), quantity.components);
@@ -269,7 +225,13 @@ impl Facet {
     }
 
     /// Allocates a private array of the nodes of a cell, which may hang.
-    fn nodes(&self, s: &mut Lowering<'_>, name: &str, line: &Line, components: usize) -> Nodes {
+    fn nodes(
+        &self,
+        s: &mut Lowering<'_>,
+        name: &str,
+        line: &FacetLine,
+        components: usize,
+    ) -> Nodes {
         let (n, length) = (line.n, line.n * self.plane(line));
         let array = s.b.local(&format!("{name}_nodes"), components * length);
         let strides = [1, n, n * n];
@@ -315,7 +277,7 @@ impl Facet {
     }
 
     /// Returns whether the nodes of a line are its points, between cells.
-    fn is_at_points(&self, s: &Lowering<'_>, line: &Line) -> bool {
+    fn is_at_points(&self, s: &Lowering<'_>, line: &FacetLine) -> bool {
         s.facts.sides() > 1 && line.values.is_identity()
     }
 
@@ -576,30 +538,5 @@ impl Facet {
                 put(b, &a, c, value);
             }
         });
-    }
-}
-
-/// Computes Σ_i factor_i · value_i over the available values; zero factors are skipped.
-fn weighted(b: &mut Builder, factors: &[f64], values: &[ValueId]) -> ValueId {
-    let mut sum = None;
-    for (&factor, &value) in factors.iter().zip(values).filter(|(factor, _)| **factor != 0.0) {
-        sum = Some(match sum {
-            None => times(b, factor, value),
-            Some(sum) => {
-                let factor = b.constant(factor);
-                b.fma(factor, value, sum)
-            }
-        });
-    }
-    sum.unwrap_or_else(|| b.constant(0.0))
-}
-
-/// Multiplies by a number.
-fn times(b: &mut Builder, factor: f64, value: ValueId) -> ValueId {
-    let constant = b.constant(factor);
-    match factor {
-        0.0 => constant,
-        1.0 => value,
-        _ => b.mul(constant, value),
     }
 }

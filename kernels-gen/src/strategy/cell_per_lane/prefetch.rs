@@ -29,9 +29,13 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<TableLayout> {
     match argument.role {
         Role::Geometry if s.facts.plan.geometry == Geometry::Stored => Some(TableLayout::Points),
         Role::AuxPoints(_) | Role::Stored => Some(TableLayout::Points),
-        Role::Geometry | Role::Map(..) | Role::Lines(..) | Role::AuxCells(_) | Role::Diameter => {
-            Some(TableLayout::Cell)
-        }
+        Role::Geometry
+        | Role::Map(..)
+        | Role::Lines(..)
+        | Role::Rows(..)
+        | Role::FirstAxis(_)
+        | Role::AuxCells(_)
+        | Role::Diameter => Some(TableLayout::Cell),
         Role::Params
         | Role::Tables
         | Role::State(_)

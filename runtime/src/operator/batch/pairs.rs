@@ -5,7 +5,7 @@
 //! cell beyond the mesh belongs to the part of a neighbour.
 //! Batches of a part have pairs of which it writes both cells, the inside, or the outside.
 
-use super::{Batches, CONSTRAINED};
+use super::{Batches, CONSTRAINED, IndexRows};
 use crate::device::cpu::Buffer;
 use crate::mesh::Mesh;
 use crate::mesh::pairs::{CellPair, CellsBeyond};
@@ -14,6 +14,7 @@ use crate::space::Space;
 use crate::space::constraint::Constraints;
 use crate::support::parallel::ParallelSliceMut;
 use fem_dsl::point::Side;
+use kernels_gen::element::{Cell, Lagrange};
 
 /// Cells whose nodes are numbered together on devices.
 const STRIP: u32 = 32;
@@ -157,6 +158,51 @@ impl Batches {
         Some(dofs)
     }
 
+    /// Returns the axis of the rotated cell of each lane that is the first axis of the cell itself.
+    pub(crate) fn first_axes(&self, cell: Cell) -> Buffer<u32> {
+        let axes = self.axes(cell);
+        let Ok(element) = Lagrange::continuous(cell, 1) else { return Buffer::zeroed(0) };
+        let of = |lane: usize| axes.get(self.turn(lane, element)?).map(|&axis| axis as u32);
+        (0..self.cells.len()).map(|lane| of(lane).unwrap_or(0)).collect()
+    }
+
+    /// Returns the first axis of a cell in its rotated copies ([`Batches::turns`]).
+    fn axes(&self, cell: Cell) -> Vec<usize> {
+        let Ok(corners) = Lagrange::continuous(cell, 1) else { return Vec::new() };
+        let first = |turn: Vec<usize>| {
+            let follows = |&axis: &usize| turn[1 << axis].abs_diff(turn[0]) == 1;
+            (0..cell.dim()).find(follows).unwrap_or(0)
+        };
+        self.turns(corners).into_iter().map(first).collect()
+    }
+
+    /// Returns the rows of the nodes of each rotated cell, renumbered by `number`; the first axis of the cell itself
+    /// varies fastest, as [`kernels_gen::abi::Role::Rows`] describes.
+    pub(in crate::operator) fn rows_along_first_axes<'a>(
+        &'a self,
+        space: &'a Space,
+        number: impl Fn(u32) -> u32 + Sync + 'a,
+    ) -> IndexRows<'a> {
+        let element = space.element();
+        let (cell, n) = (element.cell(), element.degree() + 1);
+        let (turns, axes) = (self.turns(element), self.axes(cell));
+        let plane = n.pow(cell.dim() as u32 - 1);
+        let row = move |lane: usize, row: &mut [u32]| {
+            let Some(turn) = self.turn(lane, element) else { return };
+            let own = space.cell_nodes(self.cells[lane] as usize);
+            for (place, &node) in turns[turn].iter().enumerate() {
+                let (i, a) = (place % n, place / n);
+                let entry = match axes[turn] {
+                    0 => place,
+                    1 => plane * i + a,
+                    _ => plane * i + a % n * n + a / n,
+                };
+                row[entry] = number(own[node]);
+            }
+        };
+        IndexRows { batches: self, entries: space.nodes_per_cell(), row: Box::new(row) }
+    }
+
     /// Returns whether a batch writes the cells on a side: batches of cells or facets always write theirs.
     pub(crate) fn writes_side(&self, batch: usize, side: Side) -> bool {
         self.writes.get(batch).is_none_or(|writes| writes >> side as u32 & 1 == 1)
@@ -173,7 +219,6 @@ mod tests {
     use super::*;
     use crate::mesh::pairs::cell_pairs;
     use crate::operator::batch::boxed;
-    use kernels_gen::element::Lagrange;
     use std::collections::BTreeMap;
 
     #[test]

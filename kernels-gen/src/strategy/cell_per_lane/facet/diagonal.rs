@@ -1,16 +1,17 @@
 //! Diagonal of an integral over facets of tensor cells, node by node.
 
-use super::{ElementVector, Facet, Line, times};
+use super::{ElementVector, Facet};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::Matrix;
 use crate::lower::ends::squared;
+use crate::lower::facet_line::{FacetLine, times};
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
 
 impl Facet {
     /// Returns the values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
-    fn tables(&self, s: &mut Lowering<'_>, line: &Line) -> [TableId; 2] {
+    fn tables(&self, s: &mut Lowering<'_>, line: &FacetLine) -> [TableId; 2] {
         let degree = line.n - 1;
         let flat = |matrix: &Matrix| {
             let rows = 0..matrix.rows;

@@ -516,6 +516,29 @@ impl Facet {
         }
     }
 
+    /// Adds the factors of second derivatives to those of φ(0), φ'(0) and φ''(0) across the facet.
+    fn integrate_second(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        across: [&mut Option<LocalId>; 3],
+    ) {
+        let ElementVector { field, rows, line, parts, .. } = outcome;
+        let (components, plane) = (rows.len(), self.plane(line));
+        for ((a, c), &flux) in axis_pairs(self.dim).into_iter().zip(&parts.second) {
+            let part = Part::Second(a, c);
+            let order = part.along(0);
+            let add = across[order].is_some();
+            let to = *across[order].get_or_insert_with(|| {
+                let word = ["r_face", "r_slope", "r_bend"][order];
+                let name = s.facts.of_field(word, *field);
+                s.b.local(&name, components * plane)
+            });
+            let matrices = [1, 2].map(|axis| line.of_order(part.along(axis)).transposed());
+            self.product(s, components, (flux, to), |along| &matrices[along], add);
+        }
+    }
+
     /// Integrates back to the nodes and passes their results to `put`: of all nodes if each has its own entry
     /// (`stores`).
     fn integrate(
@@ -527,7 +550,7 @@ impl Facet {
     ) {
         let ElementVector { field, rows, line, parts, diagonal } = outcome;
         let (components, plane, n) = (rows.len(), self.plane(line), line.n);
-        let (mut face, mut slope, mut bend) = (None, None, None);
+        let [mut face, mut slope, mut bend] = [None; 3];
         if diagonal.is_none() && self.is_at_points(s, line) {
             s.comment_on("integrate", *field);
             let derivatives = line.derivatives.transposed();
@@ -568,22 +591,7 @@ impl Facet {
             // A field that is constant in each cell may have no test function.
             face = any.then_some(onto);
         }
-        for ((a, c), &flux) in axis_pairs(self.dim).into_iter().zip(&parts.second) {
-            let order = usize::from(a == 0) + usize::from(c == 0);
-            let (place, word) = match order {
-                0 => (&mut face, "r_face"),
-                1 => (&mut slope, "r_slope"),
-                _ => (&mut bend, "r_bend"),
-            };
-            let add = place.is_some();
-            let to = *place.get_or_insert_with(|| {
-                let name = s.facts.of_field(word, *field);
-                s.b.local(&name, components * plane)
-            });
-            let part = Part::Second(a, c);
-            let matrices = [1, 2].map(|axis| line.of_order(part.along(axis)).transposed());
-            self.product(s, components, (flux, to), |along| &matrices[along], add);
-        }
+        self.integrate_second(s, outcome, [&mut face, &mut slope, &mut bend]);
         let hangs = s.facts.result_hangs(*field);
         if let Some(array) = diagonal.filter(|_| hangs) {
             self.take_hanging(s, outcome, array);

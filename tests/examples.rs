@@ -308,6 +308,17 @@ fn a_dam_breaks_as_stoker_computed() {
     }
 }
 
+/// Timoshenko and Woinowsky-Krieger, "Theory of Plates and Shells", tables 8 and 35, with more digits.
+#[test]
+fn plates_bend_as_published() {
+    let solved = run("plate.wf", &[]);
+    for (solved, published) in solved.iter().zip([0.001_265_32, 0.004_062_35]) {
+        let found = number(&solved["reports"], "middle");
+        assert!((found / published - 1.0).abs() < 3e-5, "{found} {published}");
+    }
+    assert_eq!(solved.len(), 2);
+}
+
 #[test]
 fn a_nearly_incompressible_beam_does_not_lock() {
     let tip = |value: &Value| value["reports"]["tip"][1].as_f64().expect("a displacement");

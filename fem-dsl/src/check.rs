@@ -20,6 +20,7 @@ mod regions;
 mod shapes;
 mod side_words;
 mod sides;
+pub(crate) mod strong;
 pub(crate) mod uncoupled;
 pub(crate) mod unused;
 pub mod value;

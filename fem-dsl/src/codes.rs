@@ -171,6 +171,8 @@ codes! {
     UncoupledCells = "W0301",
     /// Terms between cells that are not those of the flux in the cells.
     InconsistentFlux = "W0302",
+    /// Second derivatives of a field in its equation that only values test.
+    TestedByValues = "W0303",
     /// Two conditions with different values on one part of the boundary.
     ReplacedCondition = "W0401",
     /// A setting that nothing reads.

@@ -1,7 +1,7 @@
 //! `differentiate`: [`Form`] → [`Form`], adding the Jacobian's pointwise action.
 //!
 //! ```text
-//! δf(u; δu) = d/dε f(u + ε δu, ∇u + ε ∇δu)  at ε = 0,      for f = f0, f1 of each field
+//! δf(u; δu) = d/dε f(u + ε δu, ∇u + ε ∇δu, ∇∇u + ε ∇∇δu)  at ε = 0,   for f = f0, f1, f2 of each field
 //! ```
 //!
 //! symbolically, in forward mode, on whole tensors, so that the structure of a form is preserved: `λ tr(ε) I + 2 μ ε`
@@ -17,7 +17,7 @@ mod tangent;
 pub use adjoint::adjoint;
 pub use tangent::tangent;
 
-use crate::form::{BuildError, ExprId, Exprs, Form, Row, Shape, Terminal, expect_form};
+use crate::form::{BuildError, ExprId, Exprs, Form, Shape, Terminal, expect_form};
 use crate::point::Location;
 use crate::verify::Phase;
 
@@ -28,12 +28,13 @@ pub fn differentiate(form: &Form) -> Form {
     let mut integrals = std::mem::take(&mut form.integrals);
     for integral in &mut integrals {
         let values: Vec<Option<ExprId>> =
-            integral.rows.iter().flat_map(|row| [row.f0, row.f1]).collect();
+            integral.rows.iter().flat_map(|row| [row.f0, row.f1, row.f2]).collect();
         let roots: Vec<ExprId> = values.iter().copied().flatten().collect();
         let derivatives = tangent(&mut exprs, &roots, |exprs, terminal| {
             let of = match terminal {
                 Terminal::Field(i, side) => Terminal::Direction(i, side),
                 Terminal::FieldGradient(i, side) => Terminal::DirectionGradient(i, side),
+                Terminal::FieldHessian(i, side) => Terminal::DirectionHessian(i, side),
                 Terminal::Rate(i, _, side) => Terminal::Direction(i, side),
                 Terminal::RateGradient(i, _, side) => Terminal::DirectionGradient(i, side),
                 _ => return Ok(None),
@@ -52,11 +53,8 @@ pub fn differentiate(form: &Form) -> Form {
         .expect("an expression that was built should have a derivative in every direction");
         let mut derivatives = derivatives.into_iter();
         let mut derivative = |value: Option<ExprId>| value.and_then(|_| derivatives.next()?);
-        let rows = integral.rows.iter().map(|row| {
-            let (f0, f1) = (derivative(row.f0), derivative(row.f1));
-            Row { f0, f1, ..*row }
-        });
-        integral.action = rows.filter(|row| row.f0.is_some() || row.f1.is_some()).collect();
+        let rows = integral.rows.iter().map(|row| row.map(&mut derivative));
+        integral.action = rows.filter(|row| !row.is_empty()).collect();
     }
     form.exprs = exprs;
     form.integrals = integrals;
@@ -69,7 +67,8 @@ pub fn differentiate(form: &Form) -> Form {
 ///
 /// # Errors
 ///
-/// A required second derivative, a part that is only defined at points, or a result with more than three indices.
+/// A required third derivative, or second one of anything but a field, a part that is only defined at points, or a
+/// result with more than three indices.
 pub fn gradient(form: &mut Form, a: ExprId) -> Result<ExprId, BuildError> {
     let mut exprs = std::mem::take(&mut form.exprs);
     let result = gradient_in(&mut exprs, form, a);
@@ -133,7 +132,10 @@ fn rate_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildErr
             | Terminal::Test(..)
             | Terminal::TestGradient(..)
             | Terminal::Direction(..)
-            | Terminal::DirectionGradient(..) => return Err(BuildError::NoRate { terminal }),
+            | Terminal::DirectionGradient(..)
+            | Terminal::FieldHessian(..)
+            | Terminal::TestHessian(..)
+            | Terminal::DirectionHessian(..) => return Err(BuildError::NoRate { terminal }),
         };
         Ok(form.shape_of(of).map(|shape| exprs.terminal(of, shape)))
     })?;
@@ -154,11 +156,14 @@ fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>
             Location::Nodes(_) => Ok(Some(Terminal::AuxGradient(i, side))),
             Location::Cells | Location::Points => Err(BuildError::NoGradient { terminal }),
         },
-        Terminal::FieldGradient(..)
-        | Terminal::TestGradient(..)
-        | Terminal::DirectionGradient(..)
-        | Terminal::RateGradient(..)
-        | Terminal::AuxGradient(..) => Err(BuildError::SecondDerivative { terminal }),
+        Terminal::FieldGradient(i, side) => Ok(Some(Terminal::FieldHessian(i, side))),
+        Terminal::TestGradient(i, side) => Ok(Some(Terminal::TestHessian(i, side))),
+        Terminal::DirectionGradient(i, side) => Ok(Some(Terminal::DirectionHessian(i, side))),
+        Terminal::RateGradient(..)
+        | Terminal::AuxGradient(..)
+        | Terminal::FieldHessian(..)
+        | Terminal::TestHessian(..)
+        | Terminal::DirectionHessian(..) => Err(BuildError::HigherDerivative { terminal }),
         Terminal::Normal | Terminal::Extent(_) | Terminal::Penalty(..) => {
             Err(BuildError::NoGradient { terminal })
         }

@@ -5,8 +5,8 @@
 //! cells, or facets)
 //!
 //! ```text
-//! R(u; v) = ∫ Σ_fields  v · f0 + ∇v : f1        rows
-//! J(u; v, δu) = ∫ Σ_fields  v · δf0 + ∇v : δf1  action, linear in (δu, ∇δu)
+//! R(u; v) = ∫ Σ_fields  v · f0 + ∇v : f1 + ∇∇v : f2          rows
+//! J(u; v, δu) = ∫ Σ_fields  v · δf0 + ∇v : δf1 + ∇∇v : δf2   action, linear in (δu, ∇δu, ∇∇δu)
 //! ```
 //!
 //! for all three notations (pointwise, weak form, energy). Between cells the sum is over fields and sides: a trace, a
@@ -71,7 +71,7 @@ pub struct Form {
 pub struct Integral {
     /// Its region.
     pub region: Region,
-    /// f0 and f1 of each field that has any, ordered by field and side.
+    /// f0, f1 and f2 of each field that has any, ordered by field and side.
     pub rows: Vec<Row>,
     /// Their derivatives in the direction δu, likewise; empty before `differentiate`.
     pub action: Vec<Row>,
@@ -84,7 +84,7 @@ pub fn rate_name(field: &str, order: usize) -> String {
     if order == 1 { format!("dt({field})") } else { format!("dt(dt({field}))") }
 }
 
-/// The factors of one field's test function and its gradient.
+/// The factors of one field's test function, its gradient and its second derivatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The field of the test function.
@@ -95,6 +95,31 @@ pub struct Row {
     pub f0: Option<ExprId>,
     /// Factor of ∇φ; `None` if zero.
     pub f1: Option<ExprId>,
+    /// Factor of ∇∇φ; `None` if zero.
+    pub f2: Option<ExprId>,
+}
+
+impl Row {
+    /// Returns a row without factors.
+    pub fn empty(field: usize, side: Side) -> Self {
+        Self { field, side, f0: None, f1: None, f2: None }
+    }
+
+    /// Returns its factors that are not zero: f0, f1, f2.
+    pub fn factors(self) -> impl Iterator<Item = ExprId> {
+        [self.f0, self.f1, self.f2].into_iter().flatten()
+    }
+
+    /// Returns whether it has no factor.
+    pub fn is_empty(self) -> bool {
+        self.factors().next().is_none()
+    }
+
+    /// Returns the same row with other factors.
+    pub fn map(self, mut of: impl FnMut(Option<ExprId>) -> Option<ExprId>) -> Self {
+        let [f0, f1, f2] = [self.f0, self.f1, self.f2].map(&mut of);
+        Self { f0, f1, f2, ..self }
+    }
 }
 
 impl Form {
@@ -109,6 +134,9 @@ impl Form {
             Terminal::FieldGradient(i, _)
             | Terminal::TestGradient(i, _)
             | Terminal::DirectionGradient(i, _) => field(i)?.raised(self.dim),
+            Terminal::FieldHessian(i, _)
+            | Terminal::TestHessian(i, _)
+            | Terminal::DirectionHessian(i, _) => field(i)?.raised(self.dim)?.raised(self.dim),
             Terminal::Aux(i, _) => self.aux.get(i).map(|aux| aux.shape.into()),
             Terminal::AuxGradient(i, _) => Shape::from(self.aux.get(i)?.shape).raised(self.dim),
             Terminal::Param(i) => self.params.get(i).map(|param| param.shape.into()),
@@ -139,6 +167,9 @@ impl Form {
                 Terminal::FieldGradient(..)
                 | Terminal::TestGradient(..)
                 | Terminal::DirectionGradient(..)
+                | Terminal::FieldHessian(..)
+                | Terminal::TestHessian(..)
+                | Terminal::DirectionHessian(..)
                 | Terminal::RateGradient(..)
                 | Terminal::AuxGradient(..)
                 | Terminal::Diameter(_)
@@ -152,9 +183,25 @@ impl Form {
             }
     }
 
-    /// Returns the smallest degree k for which all spaces of the form exist: 2 for Taylor–Hood elements.
+    /// Returns the smallest degree k for which all spaces of the form exist, and second derivatives of fields that occur
+    /// are not all 0: 2 for Taylor–Hood elements.
     pub fn smallest_degree(&self) -> usize {
-        self.spaces().map(|(_, space)| space.smallest_degree()).max().unwrap_or(1)
+        let spaces = self.spaces().map(|(_, space)| space.smallest_degree());
+        let twice = self.bent_fields().map(|field| field.space.smallest_degree_for(2));
+        spaces.chain(twice).max().unwrap_or(1)
+    }
+
+    /// Returns the fields whose second derivatives occur, which need degree 2.
+    pub(crate) fn bent_fields(&self) -> impl Iterator<Item = &Field> {
+        let rows = self.integrals.iter().flat_map(|integral| &integral.rows);
+        let tested = rows.filter(|row| row.f2.is_some()).map(|row| row.field);
+        let roots = self.roots();
+        let read = self.terminals(&roots).filter_map(|terminal| match terminal {
+            Terminal::FieldHessian(field, _) => Some(field),
+            _ => None,
+        });
+        let all: BTreeSet<usize> = tested.chain(read).collect();
+        all.into_iter().map(|field| &self.fields[field])
     }
 
     /// Returns the spaces of the fields and of the nodal data, with their names.
@@ -227,7 +274,7 @@ impl Form {
     pub fn roots(&self) -> Vec<ExprId> {
         let rows = self.integrals.iter().flat_map(|integral| {
             let rows = integral.rows.iter().chain(&integral.action);
-            rows.flat_map(|row| row.f0.into_iter().chain(row.f1)).chain(integral.energy)
+            rows.flat_map(|row| row.factors()).chain(integral.energy)
         });
         rows.chain(self.defaults.iter().copied()).collect()
     }

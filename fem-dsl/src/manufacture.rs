@@ -46,7 +46,8 @@ pub struct ManufacturedForm {
 
 /// Replacements of the terminals of a form.
 struct TerminalValues {
-    fields: Vec<(ExprId, ExprId)>,
+    /// Values, gradients and, where the form reads them, second derivatives.
+    fields: Vec<(ExprId, ExprId, Option<ExprId>)>,
     aux: Vec<(ExprId, Option<ExprId>)>,
     /// Time derivatives by field and order.
     rates: BTreeMap<(usize, usize), (ExprId, ExprId)>,
@@ -57,6 +58,7 @@ impl TerminalValues {
         match terminal {
             Terminal::Field(i, _) => self.fields.get(i).map(|field| field.0),
             Terminal::FieldGradient(i, _) => self.fields.get(i).map(|field| field.1),
+            Terminal::FieldHessian(i, _) => self.fields.get(i).and_then(|field| field.2),
             Terminal::Aux(i, _) => self.aux.get(i).map(|aux| aux.0),
             Terminal::AuxGradient(i, _) => self.aux.get(i).and_then(|aux| aux.1),
             Terminal::Rate(i, order, _) => self.rates.get(&(i, order)).map(|rate| rate.0),
@@ -80,14 +82,16 @@ pub fn manufacture(
     constrained: &[bool],
 ) -> Result<ManufacturedForm, BuildError> {
     let mut scratch = Form { exprs: Exprs::new(), integrals: Vec::new(), ..form.clone() };
-    let values = values(&mut scratch, solution, aux)?;
+    let values = values(&mut scratch, form, solution, aux)?;
     let mut made = ManufacturedForm { form: form.clone(), sources: Vec::new() };
     let mut fluxes = Vec::new();
     let inconsistent: Vec<usize> = inconsistent(form).into_iter().map(|(field, _)| field).collect();
-    // What is left of the flux at u* is −f1* n on jumps, as integration by parts leaves f1* n.
+    // What is left of the flux at u* is −f1* n on jumps, as integration by parts leaves f1* n; likewise −f2* n on jumps of
+    // the gradient.
     let joins = |integral: &Integral, field: usize| {
+        let continuous = form.fields[field].space.is_continuous();
         integral.region == Region::Interior(InteriorFacets::All)
-            && !form.fields[field].space.is_continuous()
+            && (!continuous || has_second_flux(form, field))
             && !inconsistent.contains(&field)
     };
     for (at, integral) in form.integrals.iter().enumerate() {
@@ -97,19 +101,25 @@ pub fn manufacture(
             }
             let starred = starred(&mut scratch, form, &values, *row)?;
             let subtracted = if integral.region == Region::Cells {
-                if let Some(flux) = starred.f1.filter(|_| !constrained[row.field]) {
+                // ∫ ∇φ : f1 + ∇∇φ : f2 = ∫ ∇φ : σ + ∮ ∇φ : f2 n with σ = f1 − div f2.
+                let flux = flux(&mut scratch, starred)?;
+                let mut outer = Row::empty(row.field, row.side);
+                let mut along = |flux: Option<ExprId>| -> Result<Option<ExprId>, BuildError> {
+                    let Some(flux) = flux else { return Ok(None) };
                     let normal = Shape::vector(form.dim);
                     let normal = scratch.exprs.terminal(Terminal::Normal, normal);
                     let flux = scratch.exprs.dot(flux, normal)?;
-                    let row = Row { f0: Some(scratch.exprs.neg(flux)?), f1: None, ..*row };
-                    fluxes.extend(made.copied(&scratch, row)?);
-                }
-                let source = source(&mut scratch, starred)?;
+                    Ok(Some(scratch.exprs.neg(flux)?))
+                };
+                outer.f0 = along(flux.filter(|_| !constrained[row.field]))?;
+                outer.f1 = along(starred.f2)?;
+                fluxes.extend(made.copied(&scratch, outer)?);
+                let source = minus_divergence(&mut scratch, starred.f0, flux)?;
                 let data = source.filter(|&source| !scratch.exprs.is_zero(source));
                 let data = data.map(|source| made.add_data(row.field, express(&scratch, source)));
-                Row { f0: data, f1: None, ..*row }
+                Row { f0: data, ..Row::empty(row.field, row.side) }
             } else {
-                made.copied(&scratch, starred)?.unwrap_or(Row { f0: None, f1: None, ..*row })
+                made.copied(&scratch, starred)?.unwrap_or(Row::empty(row.field, row.side))
             };
             made.subtract(at, number, subtracted)?;
         }
@@ -120,14 +130,21 @@ pub fn manufacture(
         made.form.integrals.push(Integral { region, rows: fluxes, action, energy: None });
     }
     for integral in &mut made.form.integrals {
-        integral.rows.retain(|row| row.f0.is_some() || row.f1.is_some());
+        integral.rows.retain(|row| !row.is_empty());
     }
     Ok(made)
 }
 
-/// Computes u*, ∇u*, a and ∇a.
+/// Returns whether the cells of a form test second derivatives of a field.
+fn has_second_flux(form: &Form, field: usize) -> bool {
+    let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+    cells.flat_map(|integral| &integral.rows).any(|row| row.field == field && row.f2.is_some())
+}
+
+/// Computes u*, ∇u*, ∇∇u*, a and ∇a.
 fn values(
     scratch: &mut Form,
+    form: &Form,
     solution: &[CoordinateFunction],
     aux: &[CoordinateFunction],
 ) -> Result<TerminalValues, BuildError> {
@@ -137,7 +154,12 @@ fn values(
     let mut values = TerminalValues { fields: Vec::new(), aux: Vec::new(), rates: BTreeMap::new() };
     for known in solution {
         let value = copied(scratch, known)?;
-        values.fields.push((value, gradient(scratch, value)?));
+        let slope = gradient(scratch, value)?;
+        let second = form.terminals(&form.roots()).any(
+            |terminal| matches!(terminal, Terminal::FieldHessian(i, _) if i == values.fields.len()),
+        );
+        let second = if second { Some(gradient(scratch, slope)?) } else { None };
+        values.fields.push((value, slope, second));
     }
     for (known, location) in aux.iter().zip(scratch.aux.clone()) {
         let value = copied(scratch, known)?;
@@ -164,19 +186,28 @@ fn starred(
     values: &TerminalValues,
     row: Row,
 ) -> Result<Row, BuildError> {
-    let roots: Vec<ExprId> = row.f0.into_iter().chain(row.f1).collect();
+    let roots: Vec<ExprId> = row.factors().collect();
     let mut found =
         scratch.exprs.replaced(&form.exprs, &roots, |terminal| values.of(terminal))?.into_iter();
-    let mut next = |value: Option<ExprId>| value.and_then(|_| found.next());
-    let (f0, f1) = (next(row.f0), next(row.f1));
-    Ok(Row { f0, f1, ..row })
+    Ok(row.map(|value| value.and_then(|_| found.next())))
 }
 
-/// Computes f0* − div f1*; the last index of f1* is the derivative's.
-fn source(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
-    let mut sum = row.f0;
-    let Some(flux) = row.f1 else { return Ok(sum) };
+/// Computes f1* − div f2*.
+fn flux(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
+    minus_divergence(scratch, row.f1, row.f2)
+}
+
+/// Computes a − div b without zeros; the last index of b is the derivative's.
+fn minus_divergence(
+    scratch: &mut Form,
+    a: Option<ExprId>,
+    b: Option<ExprId>,
+) -> Result<Option<ExprId>, BuildError> {
+    let mut sum = a;
+    let Some(flux) = b else { return Ok(sum) };
     let dim = scratch.dim;
+    let extents = scratch.exprs.shape(flux).extents();
+    let Some(shape) = Shape::of(&extents[..extents.len() - 1]) else { return Ok(sum) };
     for j in 0..dim {
         let axis = |exprs: &mut Exprs| {
             let components = (0..dim).map(|i| exprs.constant(if i == j { 1.0 } else { 0.0 }));
@@ -188,7 +219,6 @@ fn source(scratch: &mut Form, row: Row) -> Result<Option<ExprId>, BuildError> {
             _ => Ok(None),
         })?;
         let Some(derivative) = derivative[0] else { continue };
-        let shape = Shape::from(scratch.fields[row.field].shape);
         let components =
             (0..shape.components()).map(|i| scratch.exprs.component(derivative, i * dim + j));
         let components = components.collect();
@@ -226,8 +256,8 @@ impl ManufacturedForm {
             let copy = |value| self.form.exprs.replaced(&scratch.exprs, &[value], |_| None);
             value.map(copy).transpose().map(|copies| copies.map(|copies| copies[0]))
         };
-        let row = Row { f0: copy(row.f0)?, f1: copy(row.f1)?, ..row };
-        Ok((row.f0.is_some() || row.f1.is_some()).then_some(row))
+        let row = Row { f0: copy(row.f0)?, f1: copy(row.f1)?, f2: copy(row.f2)?, ..row };
+        Ok((!row.is_empty()).then_some(row))
     }
 
     /// Adds auxiliary data at points for a source; returns its expression.
@@ -250,9 +280,14 @@ impl ManufacturedForm {
         let field = [
             Terminal::Field(what.field, of_side(fields[what.field].space.is_continuous())),
             Terminal::FieldGradient(what.field, of_side(false)),
+            Terminal::FieldHessian(what.field, of_side(false)),
         ];
-        let parts =
-            [(&mut row.f0, what.f0, Some(shape)), (&mut row.f1, what.f1, shape.raised(*dim))];
+        let (slope, second) = (shape.raised(*dim), shape.raised(*dim).and_then(|s| s.raised(*dim)));
+        let parts = [
+            (&mut row.f0, what.f0, Some(shape)),
+            (&mut row.f1, what.f1, slope),
+            (&mut row.f2, what.f2, second),
+        ];
         for ((value, subtracted, shape), terminal) in parts.into_iter().zip(field) {
             let (Some(subtracted), Some(shape)) = (subtracted, shape) else { continue };
             let difference = match *value {

@@ -36,9 +36,8 @@ pub fn non_finite_origin(
 ) -> Option<NonFiniteOrigin> {
     let form = differentiate(form);
     let integral = form.integrals.iter().find(|integral| integral.region == *region)?;
-    let roots = |rows: &[Row]| -> Vec<ExprId> {
-        rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect()
-    };
+    let roots =
+        |rows: &[Row]| -> Vec<ExprId> { rows.iter().flat_map(|row| row.factors()).collect() };
     [integral.energy.into_iter().collect(), roots(&integral.rows), roots(&integral.action)]
         .iter()
         .find_map(|roots: &Vec<ExprId>| {
@@ -73,18 +72,16 @@ fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> 
     }
     let count = form.shape_of(terminal).map_or(1, |shape| shape.components());
     let side = terminal.side().unwrap_or_default();
-    let slot = |field: usize, flat: usize, gradient: bool| match gradient {
-        false => Slot { field, side, component: flat, part: Part::Value },
-        true => {
-            let part = Part::Derivative(flat % form.dim);
-            Slot { field, side, component: flat / form.dim, part }
-        }
+    let slot = |field: usize, flat: usize, order: usize| {
+        let (component, part) = Part::of_flat(flat, order, form.dim);
+        Slot { field, side, component, part }
     };
     let input = |flat: usize| match terminal {
-        Terminal::Field(i, _) => Some(Input::State(slot(i, flat, false))),
-        Terminal::FieldGradient(i, _) => Some(Input::State(slot(i, flat, true))),
-        Terminal::Aux(i, _) => Some(Input::Aux(slot(i, flat, false))),
-        Terminal::AuxGradient(i, _) => Some(Input::Aux(slot(i, flat, true))),
+        Terminal::Field(i, _) => Some(Input::State(slot(i, flat, 0))),
+        Terminal::FieldGradient(i, _) => Some(Input::State(slot(i, flat, 1))),
+        Terminal::FieldHessian(i, _) => Some(Input::State(slot(i, flat, 2))),
+        Terminal::Aux(i, _) => Some(Input::Aux(slot(i, flat, 0))),
+        Terminal::AuxGradient(i, _) => Some(Input::Aux(slot(i, flat, 1))),
         Terminal::Param(i) => Some(Input::Param(i, flat)),
         Terminal::Coordinates => Some(Input::Coordinate(flat)),
         Terminal::Normal => Some(Input::Normal(flat)),
@@ -97,8 +94,10 @@ fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> 
         | Terminal::Penalty(..)
         | Terminal::Test(..)
         | Terminal::TestGradient(..)
+        | Terminal::TestHessian(..)
         | Terminal::Direction(..)
-        | Terminal::DirectionGradient(..) => None,
+        | Terminal::DirectionGradient(..)
+        | Terminal::DirectionHessian(..) => None,
     };
     let value = |flat| input(flat).map_or(1.0, |input| inputs.get(&input).copied().unwrap_or(0.0));
     (0..count).map(value).collect()
@@ -180,7 +179,10 @@ fn origin(form: &Form, source: &Source, values: &TensorValues, found: ExprId) ->
     }
     let fields = form.exprs.reachable_in_order(&[found]).into_iter().filter_map(|id| {
         let &Expr::Terminal(terminal) = form.exprs.expr(id) else { return None };
-        let state = matches!(terminal, Terminal::Field(..) | Terminal::FieldGradient(..));
+        let state = matches!(
+            terminal,
+            Terminal::Field(..) | Terminal::FieldGradient(..) | Terminal::FieldHessian(..)
+        );
         let line = format!("`{}` = {}", name(form, terminal)?, shown(&values[&id]));
         (state && !operands.contains(&line)).then_some(line)
     });
@@ -193,8 +195,10 @@ fn name(form: &Form, terminal: Terminal) -> Option<String> {
     match terminal {
         Terminal::Test(..)
         | Terminal::TestGradient(..)
+        | Terminal::TestHessian(..)
         | Terminal::Direction(..)
-        | Terminal::DirectionGradient(..) => None,
+        | Terminal::DirectionGradient(..)
+        | Terminal::DirectionHessian(..) => None,
         _ => Some(form.terminal_name(terminal)),
     }
 }

@@ -1,11 +1,11 @@
 //! `point`: `Form` → [`PointForm`], the interface between the language and the kernels.
 //!
 //! A `PointForm` is the physics at one point as pure scalar arithmetic: no tensors, no derivative nodes, no test
-//! functions. With the test slots (i, ·) for φ_i and (i, j) for ∂φ_i/∂x_j, and the trial slots likewise for the
-//! direction δu,
+//! functions. With the test slots (i, ·) for φ_i, (i, j) for ∂φ_i/∂x_j and (i, jk) for ∂²φ_i/∂x_j∂x_k, and the trial
+//! slots likewise for the direction δu,
 //!
 //! ```text
-//! residual:  r[test]            f0 and f1, functions of x, t, h, u, ∇u, a, ∇a
+//! residual:  r[test]            f0, f1 and f2, functions of x, t, h, u, ∇u, ∇∇u, a, ∇a
 //! jacobian:  G[test][trial] = ∂ r[test] / ∂ trial      (PETSc's g0, g1, g2, g3)
 //! action:    s[test]        = Σ_trial G[test][trial] · δtrial, written without the sum where
 //!                             the form has structure (λ tr(δε) I + 2 μ δε, say)
@@ -125,6 +125,52 @@ pub enum Part {
     Value,
     /// The derivative ∂/∂x_j in physical space.
     Derivative(usize),
+    /// The second derivative ∂²/∂x_i∂x_j, i ≤ j.
+    Second(usize, usize),
+}
+
+impl Part {
+    /// Returns the second derivative along two axes, in any order.
+    pub fn second(i: usize, j: usize) -> Self {
+        Self::Second(i.min(j), i.max(j))
+    }
+
+    /// Returns the number of derivatives.
+    pub fn order(self) -> usize {
+        match self {
+            Self::Value => 0,
+            Self::Derivative(_) => 1,
+            Self::Second(..) => 2,
+        }
+    }
+
+    /// Returns the number of derivatives along an axis.
+    pub fn along(self, axis: usize) -> usize {
+        match self {
+            Self::Value => 0,
+            Self::Derivative(j) => usize::from(j == axis),
+            Self::Second(i, j) => usize::from(i == axis) + usize::from(j == axis),
+        }
+    }
+
+    /// Returns the distinct parts of an order.
+    pub fn of_order(order: usize, dim: usize) -> Vec<Self> {
+        match order {
+            0 => vec![Self::Value],
+            1 => (0..dim).map(Self::Derivative).collect(),
+            _ => (0..dim).flat_map(|i| (i..dim).map(move |j| Self::Second(i, j))).collect(),
+        }
+    }
+
+    /// Returns the component and the part at a row-major index of a tensor whose last indices are those of the
+    /// derivatives.
+    pub fn of_flat(flat: usize, order: usize, dim: usize) -> (usize, Self) {
+        match order {
+            0 => (flat, Self::Value),
+            1 => (flat / dim, Self::Derivative(flat % dim)),
+            _ => (flat / (dim * dim), Self::second(flat / dim % dim, flat % dim)),
+        }
+    }
 }
 
 /// One scalar slot of a field: a component's value or one of its physical derivatives. A test slot is the test factor

@@ -20,6 +20,7 @@ use crate::check::problem::{
     self as check_problem, Content, EigenRequest, Overrides, Piece, Solutions, Statement, content,
     field_piece,
 };
+use crate::check::strong::strong;
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
 use crate::check::{self, Dimensions};
@@ -115,7 +116,8 @@ pub fn compile_with(
         warnings.extend(checked.flat_map(|(written, form)| {
             let form = form.dimensions.forms().next();
             form.map_or_else(Vec::new, |form| {
-                uncoupled(written, form).into_iter().chain(darcy(written, form)).collect()
+                let uncoupled = uncoupled(written, form).into_iter();
+                uncoupled.chain(strong(written, form)).chain(darcy(written, form)).collect()
             })
         }));
         warnings.retain(|found| !of_others(found));

@@ -33,10 +33,7 @@ pub fn simplify(form: &Form) -> Form {
     let Rebuild { new, moved, .. } = rebuild;
     let value = |old: Option<ExprId>| old.map(|old| moved[&old]).filter(|&id| !new.is_zero(id));
     let rows = |rows: &[Row]| -> Vec<Row> {
-        rows.iter()
-            .map(|row| Row { f0: value(row.f0), f1: value(row.f1), ..*row })
-            .filter(|row| row.f0.is_some() || row.f1.is_some())
-            .collect()
+        rows.iter().map(|row| row.map(value)).filter(|row| !row.is_empty()).collect()
     };
     let integrals = form.integrals.iter().map(|integral| Integral {
         region: integral.region.clone(),

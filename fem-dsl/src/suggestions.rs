@@ -8,7 +8,7 @@ pub(crate) fn function(name: &str) -> Option<&'static str> {
     Some(match name {
         "trace" => "write `tr(A)`",
         "laplacian" | "laplace" | "lap" | "delta" | "Delta" | "Laplacian" => {
-            "second derivatives are integrated by parts: for −Δu write `f1[u] = grad(u);`"
+            "for −Δu write `f1[u] = grad(u);`, by parts; in a cell it is `-div(grad(u))`"
         }
         "nabla" | "gradient" | "nabla_grad" | "Grad" => "write `grad(u)`",
         "divergence" | "nabla_div" | "Div" => "write `div(u)`",
@@ -98,6 +98,9 @@ pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells stand in `
                                         `outside(e)`, `jump(e)` and `avg(e)`";
 
 /// The remedy for cells that are not coupled.
+pub(crate) const INTEGRATE_BY_PARTS: &str =
+    "integrate by parts, so that `-div(a)` in `f0[u]` becomes `f1[u] = a;`";
+
 pub(crate) const COUPLE_CELLS: &str = "join the cells by terms in `on interior { … }`, `f0[jump(u)] = …;`, or let the field \
                                        live in `H1(k)`, where nothing jumps";
 

@@ -98,9 +98,15 @@ impl Space {
     /// Returns the smallest k ≥ 1 for which this space exists: its own degree is then at least 1 if it is continuous,
     /// and at least 0 otherwise.
     pub fn smallest_degree(self) -> usize {
+        self.smallest_degree_for(if self.is_continuous() { 1 } else { 0 })
+    }
+
+    /// Returns the smallest k ≥ 1 for which its own degree is at least `own`; 1 if it does not depend on k.
+    pub(crate) fn smallest_degree_for(self, own: i64) -> usize {
         let least = match self {
-            Self::H1(Degree::Relative(offset)) => 1_i64 - i64::from(offset),
-            Self::L2(Degree::Relative(offset)) => -i64::from(offset),
+            Self::H1(Degree::Relative(offset)) | Self::L2(Degree::Relative(offset)) => {
+                own - i64::from(offset)
+            }
             Self::H1(Degree::Fixed(_)) | Self::L2(Degree::Fixed(_)) => 1,
         };
         usize::try_from(least).map_or(1, |least| least.max(1))

@@ -15,6 +15,7 @@ mod expressions;
 mod interior;
 mod random;
 mod regions;
+mod second;
 
 use crate::format::{format, same_pieces};
 use crate::source::Source;
@@ -22,6 +23,7 @@ use expressions::Generator;
 pub use interior::random_interior;
 pub use random::Random;
 pub use regions::{Regions, random_regions};
+pub use second::random_second;
 use std::fmt::Write;
 
 /// Returns the formatted text, and checks that formatting is idempotent.

@@ -109,9 +109,9 @@ const MISTAKES: &[(&str, Code, &str, &str)] = &[
         "defined by itself",
     ),
     (
-        "field u: scalar; f0[u] = div(grad(u));",
+        "field u: scalar; f0[u] = div(grad(div(grad(u))));",
         Code::NoDerivative,
-        "div(grad(u))",
+        "grad(div(grad(u)))",
         "integrate by parts",
     ),
     (
@@ -253,7 +253,7 @@ fn all_mistakes_of_a_form_in_one_run() {
             field u: scalar;
             let a = wrong + 1;
             let b = a * a;
-            let c = grad(grad(u));
+            let c = grad(grad(grad(u)));
             f0[u] = b + c + nowhere;
             f1[u] = b * u;
         }",

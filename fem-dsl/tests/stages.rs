@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 /// Returns the entries of rows by slot, from the tensors of the form.
 fn entries(form: &Form, rows: &[Row], sample: &Sample) -> BTreeMap<Slot, f64> {
-    let roots: Vec<ExprId> = rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect();
+    let roots: Vec<ExprId> = rows.iter().flat_map(|row| row.factors()).collect();
     let tensors = values(form, &roots, sample);
     let mut entries = BTreeMap::new();
     for row in rows {
@@ -20,6 +20,13 @@ fn entries(form: &Form, rows: &[Row], sample: &Sample) -> BTreeMap<Slot, f64> {
         for (flat, value) in row.f1.iter().flat_map(|f1| tensors[f1].iter()).enumerate() {
             let (component, part) = (flat / form.dim, Part::Derivative(flat % form.dim));
             entries.insert(Slot { field, side, component, part }, *value);
+        }
+        // Second derivatives along two axes are one, in either order.
+        for (flat, value) in row.f2.iter().flat_map(|f2| tensors[f2].iter()).enumerate() {
+            let (of, j) = (flat / form.dim, flat % form.dim);
+            let (component, i) = (of / form.dim, of % form.dim);
+            let part = Part::Second(i.min(j), i.max(j));
+            *entries.entry(Slot { field, side, component, part }).or_insert(0.0) += value;
         }
     }
     entries

@@ -16,6 +16,7 @@ use crate::dialect::rust::Isa;
 use crate::kir::Precision;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
+    has_second,
 };
 use crate::strategy::check;
 use fem_dsl::point::{InteriorFacets, PointForm, Region, Side, Slot};
@@ -81,11 +82,12 @@ pub struct PlanOverrides {
     pub machine: Option<Machine>,
 }
 
-/// Returns the geometry computed on the fly from the mesh.
-pub fn own_geometry(elements: &Elements, facts: &MeshFacts) -> Geometry {
+/// Returns the geometry computed on the fly from the mesh. Second derivatives need those of the map.
+pub fn own_geometry(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Geometry {
+    let second = form.integrals.iter().any(has_second);
     match (facts.affine, facts.order, elements.cell.is_tensor()) {
         (true, _, _) | (_, 1, false) => Geometry::Affine,
-        (_, 1, true) => Geometry::Vertices,
+        (_, 1, true) if !second => Geometry::Vertices,
         (_, order, _) => Geometry::Nodes(order),
     }
 }
@@ -142,7 +144,7 @@ fn of_region(
     (isa, precision): (Isa, Precision),
     overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
-    let own = own_geometry(elements, facts);
+    let own = own_geometry(form, elements, facts);
     let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
     let indices = if runs { Indices::Runs } else { Indices::Nodes };
     let block = ZEN4.block.at(&Sizes::new(form, elements));
@@ -174,11 +176,13 @@ fn of_region(
             Task::Action => {
                 let mut candidates = action_candidates(&plan, overrides);
                 candidates.extend(corners(&plan, elements, facts, overrides));
+                let candidates = supported(form, elements, candidates);
                 plan = cheapest(form, elements, candidates, &machine, share)?;
             }
             Task::Residual | Task::Diagonal => {
                 let mut candidates = vec![plan.clone()];
                 candidates.extend(corners(&plan, elements, facts, overrides));
+                let candidates = supported(form, elements, candidates);
                 plan = cheapest(form, elements, candidates, &machine, share)?;
             }
             _ => {}
@@ -250,6 +254,15 @@ fn larger(region: &Region) -> &'static [Side] {
         Region::Interior(InteriorFacets::Between(_)) => &Side::ALL,
         Region::Interior(_) => &[Side::Outside],
         Region::Cells | Region::CellsUnder(_) | Region::Facets(_) => &[],
+    }
+}
+
+/// Returns the candidates that the form supports, or all if there is none.
+fn supported(form: &PointForm, elements: &Elements, candidates: Vec<Plan>) -> Vec<Plan> {
+    let fits = |plan: &Plan| check(form, elements, plan).is_ok();
+    match candidates.iter().any(fits) {
+        true => candidates.into_iter().filter(fits).collect(),
+        false => candidates,
     }
 }
 

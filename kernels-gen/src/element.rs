@@ -21,4 +21,6 @@ pub use cell::Cell;
 pub use lagrange::{ElementError, Lagrange, Node, entity_permutation};
 pub use line::{LinePoints, LineTable};
 pub use quadrature::{Rule, default_rule};
-pub use tabulate::{Tabulation, interpolation, line_of_parent, tabulate, tabulate_rule};
+pub use tabulate::{
+    Tabulation, interpolation, line_of_parent, tabulate, tabulate_rule, tabulate_seconds,
+};

@@ -14,7 +14,8 @@ use crate::kir::Precision;
 use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Side, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
-use support::has_kernel;
+pub use support::has_second;
+use support::{has_kernel, second_derivatives};
 
 /// The computation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -523,6 +524,9 @@ impl Plan {
             return unsupported("the form has no such integral");
         };
         has_kernel(self, form, integral)?;
+        if has_second(integral) {
+            second_derivatives(self, form, integral, elements)?;
+        }
         if !integral.region.is_of_cells() {
             self.check_facets(form, integral)?;
         }
@@ -678,7 +682,7 @@ pub fn is_flat(form: &PointForm) -> bool {
 
 /// Returns whether a part is a derivative.
 pub fn is_derivative(part: Part) -> bool {
-    matches!(part, Part::Derivative(_))
+    part != Part::Value
 }
 
 fn gcd(a: usize, b: usize) -> usize {

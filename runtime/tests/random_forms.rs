@@ -8,7 +8,7 @@
 //! (E(u + ε w) − E(u − ε w)) / 2ε − R·w     = O(ε²) for derivatives of an energy
 //! ```
 //!
-//! The tests draw 400 forms, and 60 with integrals between cells. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
+//! The tests draw 400 forms, 60 with integrals between cells, and 24 with second derivatives. `WF_FORMS=N` in the environment adds N more, and `WF_SEED=S` selects other forms.
 
 #[path = "random_forms/case.rs"]
 mod case;
@@ -23,6 +23,9 @@ const FORMS: u64 = 100;
 
 /// Number of forms of each of the two tests with integrals between cells.
 const BETWEEN: u64 = 30;
+
+/// Number of forms with second derivatives.
+const SECOND: u64 = 24;
 
 /// Number of forms with integrals between cells for each device.
 #[cfg(any(feature = "cuda", feature = "opencl"))]
@@ -107,6 +110,31 @@ fn half_between_cells(part: u64) {
     assert!(2 * turned > forms && 15 * hanging > forms, "{turned} {hanging}");
 }
 
+/// Forms with second derivatives, on cells of all kinds.
+#[test]
+fn second_derivatives_agree() {
+    let first = number("WF_SEED").unwrap_or(0);
+    let mut seen = Seen::default();
+    for seed in (0..SECOND + number("WF_FORMS").unwrap_or(0)).map(|i| first + i) {
+        let case = Case::second(seed);
+        seen.forms += 1;
+        seen.jumping += u64::from(!case.elements.are_continuous());
+        seen.boundary += u64::from(case.form.integrals.len() > 1);
+        let (mut operator, _) = case.operator();
+        case.compare(&mut operator);
+        if case.has_small_matrix() {
+            case.compare_matrix(&mut operator);
+        }
+        seen.tangents += u64::from(case.taylor(&mut operator));
+        seen.energies += u64::from(case.energy());
+    }
+    let Seen { forms, jumping, boundary, tangents, energies, .. } = seen;
+    println!(
+        "{forms} forms: {jumping} with discontinuous fields, {boundary} on facets, {energies} energies"
+    );
+    assert!(3 * jumping > forms && 2 * boundary > forms && 2 * tangents > forms);
+}
+
 /// Forms with integrals between cells on devices, by each algorithm of summation.
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
@@ -128,6 +156,11 @@ fn devices_agree_between_cells() {
         let seeds = (first..).filter(|&seed| !is_slow || case::is_planar(seed));
         for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
             let case = Case::between(seed);
+            case.compare(&mut case.on_device(&device, scatter));
+        }
+        let seeds = (first..).filter(|&seed| !is_slow || case::is_planar(seed));
+        for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
+            let case = Case::second(seed);
             case.compare(&mut case.on_device(&device, scatter));
         }
     }

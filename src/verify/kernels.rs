@@ -216,7 +216,10 @@ fn one(
         // Some geometry, such as corners, is supported by a thread per cell only; all strategies can read the mesh's
         // own geometry.
         let Context { elements, on, .. } = &trial.context;
-        let (target, geometry) = (platform.target, Some(own_geometry(elements, &facts(on))));
+        let (target, geometry) = (
+            platform.target,
+            Some(own_geometry(&trial.context.problem.form, elements, &facts(on))),
+        );
         let wishes = PlanOverrides { geometry, ..target.wishes };
         compared = trial.compare(expected, &platform.with_target(Target { wishes, ..target }));
     }

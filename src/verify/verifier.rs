@@ -418,9 +418,19 @@ impl<'a> Verifier<'a> {
             Order { expected, observed }
         };
         let degrees = trial.context.elements.fields.iter().enumerate();
+        let form = &trial.context.problem.form;
+        let second = |field: usize| {
+            let mut rows = form.integrals.iter().flat_map(|integral| &integral.residual);
+            rows.any(|(slot, _)| slot.field == field && slot.part.order() == 2)
+        };
+        // Of fourth order, by duality: twice the order of second derivatives.
+        let order_of_values = |field: usize, degree: usize| match second(field) {
+            true => (degree + 1).min(2 * degree.saturating_sub(1)) as f64,
+            false => degree as f64 + 1.0,
+        };
         findings.orders = degrees
             .map(|(field, element)| Orders {
-                l2: order(field, |errors| errors.0, element.degree() as f64 + 1.0),
+                l2: order(field, |errors| errors.0, order_of_values(field, element.degree())),
                 h1: order(field, |errors| errors.1, element.degree() as f64),
             })
             .collect();

@@ -47,6 +47,76 @@ fn orders_of_interior_penalty_are_those_of_theory() {
     }
 }
 
+/// C0 interior penalty of degree k has order k − 1 in second derivatives, k in H1, and k + 1 in L2, of degree 2 only 2
+/// (Brenner and Sung, "C0 interior penalty methods for fourth order elliptic boundary value problems on polygonal
+/// domains", J. Sci. Comput. 22/23, 2005).
+#[test]
+fn plates_have_the_orders_of_c0_interior_penalty() {
+    let form = format!(
+        "field u: scalar in H1(k); param eta = 2; let H = grad(grad(u)); energy = inner(H, H) / 2; \
+         on interior {{ \
+             let kink = dot(jump(grad(u)), n); \
+             energy = eta * avg(penalty(u)) / 2 * kink^2 - dot(avg(H) * n, n) * kink; \
+         }} \
+         on boundary {SIDES} {{ \
+             let slope = dot(grad(u), n); \
+             energy = eta * penalty(u) / 2 * slope^2 - dot(H * n, n) * slope; \
+         }}"
+    );
+    let exact = "sin(pi * x[0])^2 * exp(x[1]) * x[1]^2 * (1 - x[1])^2";
+    for (degree, cells, wanted) in [(2, 8, [1.0, 2.0, 2.0]), (3, 6, [2.0, 3.0, 4.0])] {
+        let errors = [cells, 2 * cells].map(|cells| {
+            let problem = format!(
+                "mesh = box(dim: 2, cells: {cells}); degree = {degree}; solver = direct; \
+                 manufactured u = {exact}; dirichlet u; report bend = l2(grad(grad(u - {exact})));"
+            );
+            let solution = interpreted(&form, &problem);
+            let (l2, h1) = solution.error("u").expect("known errors");
+            let bend = solution.report("bend").and_then(|value| value.number());
+            [bend.expect("a number"), h1, l2]
+        });
+        let found = [0, 1, 2].map(|norm| (errors[0][norm] / errors[1][norm]).log2());
+        let near = |(found, wanted): (&f64, &f64)| (found - wanted).abs() < 0.15;
+        assert!(found.iter().zip(&wanted).all(near), "degree {degree}: {found:?} {errors:?}");
+    }
+}
+
+/// Round plates on curved cells, whose map has second derivatives. With straight sides the supported one would turn
+/// into another problem (Babuška's paradox), with 3/64 in the middle.
+#[test]
+fn round_plates_bend_as_known() {
+    let form = |boundary: &str| {
+        format!(
+            "field u: scalar in H1(k); param eta = 2; let H = grad(grad(u)); energy = inner(H, H) / 2 - u; \
+             on interior {{ \
+                 let kink = dot(jump(grad(u)), n); \
+                 energy = eta * avg(penalty(u)) / 2 * kink^2 - dot(avg(H) * n, n) * kink; \
+             }} {boundary}"
+        )
+    };
+    let clamped = form(
+        "on boundary \"surface\" { \
+             let slope = dot(grad(u), n); \
+             energy = eta * penalty(u) / 2 * slope^2 - dot(H * n, n) * slope; \
+         }",
+    );
+    let problem = |refine: usize| {
+        format!(
+            "mesh = ball(dim: 2, refine: {refine}, order: 3); degree = 3; solver = direct; dirichlet u = 0; \
+             report middle = u([0, 0]);"
+        )
+    };
+    let errors = [1, 2].map(|refine| {
+        let problem = problem(refine) + "exact u = (1 - dot(x, x))^2 / 64;";
+        interpreted(&clamped, &problem).error("u").expect("known errors")
+    });
+    let (l2, h1) = orders(errors);
+    assert!(l2 > 3.5 && h1 > 2.7, "{l2} {h1} {errors:?}");
+    let supported = interpreted(&form(""), &problem(2));
+    let middle = supported.report("middle").and_then(|value| value.number()).expect("a number");
+    assert!((middle * 64.0 / 5.0 - 1.0).abs() < 1e-3, "{middle}");
+}
+
 /// On triangles the error of a motion without divergence does not grow with lambda, which multiplies normal jumps alone
 /// (P. Hansbo and M. G. Larson, "Discontinuous Galerkin methods for incompressible and nearly incompressible elasticity
 /// by Nitsche's method", Comput. Methods Appl. Mech. Engrg. 191, 2002). On squares it does: their functions do not

@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 31] = [
+const GALLERY: [ShownExample; 32] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -47,6 +47,7 @@ const GALLERY: [ShownExample; 31] = [
     shown("locking", &["form body", "problem beam"], "--warp 5"),
     shown("vibration", &["form elasticity", "form inertia", "problem bracket"], "--warp 60"),
     shown("plates", &["form inertia", "problem free", "problem held"], "--warp 100"),
+    shown("plate", &["form clamped", "problem fixed"], ""),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),

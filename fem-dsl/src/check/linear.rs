@@ -58,7 +58,9 @@ fn dependences(exprs: &Exprs, values: &[ExprId]) -> BTreeMap<ExprId, Dependence>
         let result = match expr {
             _ if exprs.is_zero(id) => Dependence::Zero,
             Expr::Constant(_) | Expr::Zero(_) | Expr::Identity(_) => Dependence::None,
-            Expr::Terminal(Terminal::Test(..) | Terminal::TestGradient(..)) => Dependence::Linear,
+            Expr::Terminal(
+                Terminal::Test(..) | Terminal::TestGradient(..) | Terminal::TestHessian(..),
+            ) => Dependence::Linear,
             Expr::Terminal(_) => Dependence::None,
             Expr::Literal(_, components) => {
                 components.iter().map(of).fold(Dependence::Zero, Dependence::plus)

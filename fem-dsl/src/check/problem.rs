@@ -306,14 +306,20 @@ impl Checker<'_> {
                 .label(piece.file.exprs[value].span, format!("the degree is {degree}"));
             return self.report(piece, diagnostic);
         }
-        let Some((name, space)) = form.spaces().find(|(_, space)| degree < space.smallest_degree())
-        else {
-            return;
+        let small = form.spaces().find(|(_, space)| degree < space.smallest_degree());
+        let mut bent = form.bent_fields();
+        let bent = bent.find(|field| degree < field.space.smallest_degree_for(2));
+        let label = match (small, bent) {
+            (Some((name, space)), _) => format!("too small for `{name}` in `{space}`"),
+            (None, Some(field)) => {
+                format!("too small for second derivatives of `{}` in `{}`", field.name, field.space)
+            }
+            (None, None) => return,
         };
         let least = form.smallest_degree();
         let message = format!("the form `{}` needs degree {least} or more", form.name);
         let diagnostic = Diagnostic::new(Code::BadDegree, message)
-            .label(piece.file.exprs[value].span, format!("too small for `{name}` in `{space}`"))
+            .label(piece.file.exprs[value].span, label)
             .help(format!("write `degree = {least};`"));
         self.report(piece, diagnostic);
     }

@@ -205,8 +205,8 @@ fn region(
     let nonzero = |value: Option<ExprId>| value.filter(|&value| !exprs.is_zero(value));
     let rows = rows
         .into_values()
-        .map(|row| Row { f0: nonzero(row.f0), f1: nonzero(row.f1), ..row })
-        .filter(|row| row.f0.is_some() || row.f1.is_some())
+        .map(|row| row.map(nonzero))
+        .filter(|row| !row.is_empty())
         .collect::<Vec<Row>>();
     if let Some(block) = block.filter(|block| block.region.is_of_facets()) {
         data_at_points(checker, (items, block.region), &rows, energy);
@@ -265,7 +265,7 @@ impl RegionPhysics {
         let exprs = &mut checker.form.exprs;
         for &(side, factor) in sides {
             let entry = self.rows.entry((field, side));
-            let entry = entry.or_insert(Row { field, side, f0: None, f1: None });
+            let entry = entry.or_insert(Row::empty(field, side));
             let place = match row {
                 RowKind::F0 => &mut entry.f0,
                 RowKind::F1 => &mut entry.f1,
@@ -338,8 +338,7 @@ fn data_at_points(
     energy: Option<ExprId>,
 ) {
     let form = &checker.form;
-    let roots: Vec<ExprId> =
-        rows.iter().flat_map(|row| [row.f0, row.f1]).flatten().chain(energy).collect();
+    let roots: Vec<ExprId> = rows.iter().flat_map(|row| row.factors()).chain(energy).collect();
     let parts = form.exprs.reachable_in_order(&roots);
     let read: BTreeSet<usize> = parts
         .into_iter()
@@ -465,7 +464,9 @@ fn no_tests(
     (written, value): (ast::ExprId, ExprId),
 ) -> bool {
     let test = terminals(checker, value).find_map(|terminal| match terminal {
-        Terminal::Test(i, _) | Terminal::TestGradient(i, _) => Some(i),
+        Terminal::Test(i, _) | Terminal::TestGradient(i, _) | Terminal::TestHessian(i, _) => {
+            Some(i)
+        }
         _ => None,
     });
     let Some(field) = test else { return true };
@@ -506,7 +507,7 @@ fn terminals(checker: &Checker<'_>, value: ExprId) -> impl Iterator<Item = Termi
     })
 }
 
-/// Computes f0 and f1 of a weak form or an energy.
+/// Computes f0, f1 and f2 of a weak form or an energy.
 fn derived(
     checker: &mut Checker<'_>,
     notation: RegionNotation,
@@ -527,8 +528,14 @@ fn derived(
         return None;
     }
     let wanted = |terminal: Terminal| match notation {
-        RegionNotation::Weak => matches!(terminal, Terminal::Test(..) | Terminal::TestGradient(..)),
-        _ => matches!(terminal, Terminal::Field(..) | Terminal::FieldGradient(..)),
+        RegionNotation::Weak => matches!(
+            terminal,
+            Terminal::Test(..) | Terminal::TestGradient(..) | Terminal::TestHessian(..)
+        ),
+        _ => matches!(
+            terminal,
+            Terminal::Field(..) | Terminal::FieldGradient(..) | Terminal::FieldHessian(..)
+        ),
     };
     let parts = match adjoint(&mut checker.form.exprs, value, wanted) {
         Ok(parts) => parts,
@@ -542,15 +549,18 @@ fn derived(
         let (Terminal::Field(field, side)
         | Terminal::Test(field, side)
         | Terminal::FieldGradient(field, side)
-        | Terminal::TestGradient(field, side)) = terminal
+        | Terminal::TestGradient(field, side)
+        | Terminal::FieldHessian(field, side)
+        | Terminal::TestHessian(field, side)) = terminal
         else {
             continue;
         };
         // Values in continuous spaces count as those of the inside.
         let side = side.unwrap_or_default();
-        let row = rows.entry((field, side)).or_insert(Row { field, side, f0: None, f1: None });
+        let row = rows.entry((field, side)).or_insert(Row::empty(field, side));
         match terminal {
             Terminal::Field(..) | Terminal::Test(..) => row.f0 = Some(part),
+            Terminal::FieldHessian(..) | Terminal::TestHessian(..) => row.f2 = Some(part),
             _ => row.f1 = Some(part),
         }
     }

@@ -23,12 +23,13 @@ pub(super) fn diagnose(
             (operand_code(operation, expected, *found), error.to_string())
         }
         BuildError::Index { .. } => (Code::BadIndex, error.to_string()),
-        BuildError::SecondDerivative { terminal } => {
+        BuildError::HigherDerivative { terminal } => {
             let name = match undifferentiated(*terminal) {
                 Terminal::Test(field, _) => test_name(field),
                 terminal => form.terminal_name(terminal),
             };
-            (Code::NoDerivative, format!("this needs a second derivative of `{name}`"))
+            let order = if is_hessian(*terminal) { "third" } else { "second" };
+            (Code::NoDerivative, format!("this needs a {order} derivative of `{name}`"))
         }
         BuildError::NoRate { terminal } => (
             Code::NoDerivative,
@@ -49,7 +50,7 @@ pub(super) fn diagnose(
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
     let bare = matches!(
         error,
-        BuildError::SecondDerivative { .. }
+        BuildError::HigherDerivative { .. }
             | BuildError::NoGradient { .. }
             | BuildError::NoRate { .. }
             | BuildError::GradientOfSide { .. }
@@ -68,11 +69,14 @@ pub(super) fn diagnose(
 fn help(error: &BuildError) -> Option<String> {
     let help = match error {
         BuildError::Product { left, right } => product_help(*left, *right),
-        BuildError::SecondDerivative {
-            terminal: Terminal::Aux(..) | Terminal::AuxGradient(..),
-        } => "first derivatives only: give the gradient as data of its own, `aux g: vector;`",
-        BuildError::SecondDerivative { .. } => {
-            "first derivatives only: integrate by parts, so that `-div(a)` in `f0[u]` becomes `f1[u] = a;`"
+        BuildError::HigherDerivative { terminal: Terminal::AuxGradient(..) } => {
+            "first derivatives only: give the gradient as data of its own, `aux g: vector;`"
+        }
+        BuildError::HigherDerivative { terminal: Terminal::RateGradient(..) } => {
+            "first derivatives only: let a field be the rate, `f0[v] = v - dt(u);`"
+        }
+        BuildError::HigherDerivative { .. } => {
+            "first and second derivatives only: integrate by parts, so that `-div(a)` in `f0[u]` becomes `f1[u] = a;`"
         }
         BuildError::NoRate { terminal: Terminal::Rate(..) | Terminal::RateGradient(..) } => {
             "first and second derivatives only: let a field be the first, `f0[v] = v - dt(u);`"
@@ -151,11 +155,22 @@ fn operand_code(operation: &str, expected: &str, found: Type) -> Code {
     }
 }
 
+fn is_hessian(terminal: Terminal) -> bool {
+    matches!(
+        terminal,
+        Terminal::FieldHessian(..) | Terminal::TestHessian(..) | Terminal::DirectionHessian(..)
+    )
+}
+
 fn undifferentiated(terminal: Terminal) -> Terminal {
     match terminal {
-        Terminal::FieldGradient(i, side) => Terminal::Field(i, side),
-        Terminal::TestGradient(i, side) => Terminal::Test(i, side),
-        Terminal::DirectionGradient(i, side) => Terminal::Direction(i, side),
+        Terminal::FieldGradient(i, side) | Terminal::FieldHessian(i, side) => {
+            Terminal::Field(i, side)
+        }
+        Terminal::TestGradient(i, side) | Terminal::TestHessian(i, side) => Terminal::Test(i, side),
+        Terminal::DirectionGradient(i, side) | Terminal::DirectionHessian(i, side) => {
+            Terminal::Direction(i, side)
+        }
         Terminal::AuxGradient(i, side) => Terminal::Aux(i, side),
         Terminal::RateGradient(i, order, side) => Terminal::Rate(i, order, side),
         other => other,

@@ -7,7 +7,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{ExprId, Terminal};
 use crate::interior::{asymmetric, inconsistent};
-use crate::point::{InteriorFacets, Region, Side};
+use crate::point::{Field, InteriorFacets, Region, Side};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -109,6 +109,7 @@ fn two_values(checker: &Checker<'_>, id: ast::ExprId, terminal: Terminal) -> Dia
     let name = match terminal {
         Terminal::Test(field, _) => checker.test_name(field),
         Terminal::TestGradient(field, _) => format!("grad({})", checker.test_name(field)),
+        Terminal::TestHessian(field, _) => format!("grad(grad({}))", checker.test_name(field)),
         terminal => checker.form.terminal_name(terminal),
     };
     let text = text(checker, id);
@@ -166,17 +167,28 @@ pub(super) fn properties(checker: &mut Checker<'_>, integrals: &[(usize, Span)])
     };
     let Some(span) = integrals.iter().rfind(all).map(|(_, span)| *span) else { return };
     for (field, size) in inconsistent(&checker.form) {
-        let name = checker.form.fields[field].name.clone();
+        let Field { name, space, .. } = checker.form.fields[field].clone();
+        let (label, help) = match space.is_continuous() {
+            false => (
+                "not `-f1·n` on the jump of the test function",
+                format!(
+                    "check signs: `n` points to the outside, so that `f1[{name}] = q` in cells needs `f0[jump({name})] = -dot(avg(q), n)` \
+                     here, and an energy `-dot(avg(q), n) * jump({name})`"
+                ),
+            ),
+            true => (
+                "not what its second derivatives leave on the jump of the test function's normal derivative",
+                format!(
+                    "check signs: `n` points to the outside, so that an energy `inner(H, H) / 2` with `H = grad(grad({name}))` in cells \
+                     needs `-dot(avg(H) * n, n) * dot(jump(grad({name})), n)` here"
+                ),
+            ),
+        };
         let message = format!(
             "with equal values in both cells the terms of `{name}` differ from its flux by {size:.2} of it"
         );
         checker.report(
-            Diagnostic::warning(Code::InconsistentFlux, message)
-                .label(span, "not `-f1·n` on the jump of the test function")
-                .help(format!(
-                    "check signs: `n` points to the outside, so that `f1[{name}] = q` in cells needs `f0[jump({name})] = -dot(avg(q), n)` \
-                     here, and an energy `-dot(avg(q), n) * jump({name})`"
-                )),
+            Diagnostic::warning(Code::InconsistentFlux, message).label(span, label).help(help),
         );
     }
 }

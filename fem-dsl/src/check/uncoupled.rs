@@ -14,12 +14,14 @@ pub(crate) fn uncoupled(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let rows: Vec<_> = cells.flat_map(|integral| &integral.rows).collect();
     let tested: BTreeSet<usize> =
-        rows.iter().filter(|row| row.f1.is_some()).map(|row| row.field).collect();
-    let roots: Vec<_> = rows.iter().flat_map(|row| row.f0.into_iter().chain(row.f1)).collect();
+        rows.iter().filter(|row| row.f1.or(row.f2).is_some()).map(|row| row.field).collect();
+    let roots: Vec<_> = rows.iter().flat_map(|row| row.factors()).collect();
     let reachable = form.exprs.reachable_in_order(&roots).into_iter();
     let differentiated: BTreeSet<usize> = reachable
         .filter_map(|id| match form.exprs.expr(id) {
-            Expr::Terminal(Terminal::FieldGradient(field, _)) => Some(*field),
+            Expr::Terminal(
+                Terminal::FieldGradient(field, _) | Terminal::FieldHessian(field, _),
+            ) => Some(*field),
             _ => None,
         })
         .collect();

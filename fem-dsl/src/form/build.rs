@@ -63,9 +63,9 @@ pub enum BuildError {
         /// The operation, as written.
         operation: &'static str,
     },
-    /// The gradient of a gradient.
-    #[error("this needs a second derivative")]
-    SecondDerivative {
+    /// A third derivative of a field, or a second one of other inputs.
+    #[error("this needs a derivative of higher order")]
+    HigherDerivative {
         /// The terminal.
         terminal: Terminal,
     },

@@ -13,14 +13,20 @@ pub enum Terminal {
     Field(usize, Option<Side>),
     /// ∇u, with the derivative's index last.
     FieldGradient(usize, Option<Side>),
+    /// ∇∇u, with the indices of both derivatives last.
+    FieldHessian(usize, Option<Side>),
     /// The test function of a field.
     Test(usize, Option<Side>),
     /// The gradient of a test function.
     TestGradient(usize, Option<Side>),
+    /// The second derivatives of a test function.
+    TestHessian(usize, Option<Side>),
     /// The direction δu.
     Direction(usize, Option<Side>),
     /// ∇δu.
     DirectionGradient(usize, Option<Side>),
+    /// ∇∇δu.
+    DirectionHessian(usize, Option<Side>),
     /// Auxiliary data.
     Aux(usize, Option<Side>),
     /// The gradient of auxiliary data on nodes.
@@ -54,10 +60,13 @@ impl Terminal {
         match self {
             Self::Field(_, side)
             | Self::FieldGradient(_, side)
+            | Self::FieldHessian(_, side)
             | Self::Test(_, side)
             | Self::TestGradient(_, side)
+            | Self::TestHessian(_, side)
             | Self::Direction(_, side)
             | Self::DirectionGradient(_, side)
+            | Self::DirectionHessian(_, side)
             | Self::Aux(_, side)
             | Self::AuxGradient(_, side)
             | Self::Rate(_, _, side)
@@ -74,10 +83,13 @@ impl Terminal {
         match self {
             Self::Field(i, _) => Self::Field(i, side),
             Self::FieldGradient(i, _) => Self::FieldGradient(i, side),
+            Self::FieldHessian(i, _) => Self::FieldHessian(i, side),
             Self::Test(i, _) => Self::Test(i, side),
             Self::TestGradient(i, _) => Self::TestGradient(i, side),
+            Self::TestHessian(i, _) => Self::TestHessian(i, side),
             Self::Direction(i, _) => Self::Direction(i, side),
             Self::DirectionGradient(i, _) => Self::DirectionGradient(i, side),
+            Self::DirectionHessian(i, _) => Self::DirectionHessian(i, side),
             Self::Aux(i, _) => Self::Aux(i, side),
             Self::AuxGradient(i, _) => Self::AuxGradient(i, side),
             Self::Rate(i, order, _) => Self::Rate(i, order, side),

@@ -53,7 +53,7 @@ fn print_rows(
     rows: &[Row],
 ) -> fmt::Result {
     for row in rows {
-        for (name, value) in [("f0", row.f0), ("f1", row.f1)] {
+        for (name, value) in [("f0", row.f0), ("f1", row.f1), ("f2", row.f2)] {
             if let Some(value) = value {
                 let field = &form.fields[row.field].name;
                 match sided {
@@ -144,10 +144,13 @@ impl Form {
         let name = match terminal {
             Terminal::Field(i, _) => field(i).to_owned(),
             Terminal::FieldGradient(i, _) => format!("grad({})", field(i)),
+            Terminal::FieldHessian(i, _) => format!("grad(grad({}))", field(i)),
             Terminal::Test(i, _) => format!("test_{}", field(i)),
             Terminal::TestGradient(i, _) => format!("grad(test_{})", field(i)),
+            Terminal::TestHessian(i, _) => format!("grad(grad(test_{}))", field(i)),
             Terminal::Direction(i, _) => format!("δ{}", field(i)),
             Terminal::DirectionGradient(i, _) => format!("grad(δ{})", field(i)),
+            Terminal::DirectionHessian(i, _) => format!("grad(grad(δ{}))", field(i)),
             Terminal::Aux(i, _) => self.aux[i].name.clone(),
             Terminal::AuxGradient(i, _) => format!("grad({})", self.aux[i].name),
             Terminal::Rate(i, order, _) => rate_name(field(i), order),

@@ -8,7 +8,7 @@
 //! 3. the cells' integral, if any, comes first, and only expressions on facets use the normal; inputs
 //!    have sides between cells alone, and there each input with two values has one;
 //! 4. rows are ordered by field and side, one for each, none of them empty or zero; f0 has the shape of the
-//!    field, f1 that of its gradient; an energy is a scalar;
+//!    field, f1 that of its gradient, f2 that of its second derivatives; an energy is a scalar;
 //! 5. no row contains a test function; only the action contains directions;
 //! 6. before `differentiate` there is no action; after it, the action is linear and
 //!    homogeneous in the direction.
@@ -186,8 +186,10 @@ fn of_integral(form: &Form, integral: &Integral, phase: Phase) -> Result<(), Ver
             false => terminal.side().is_none(),
         };
         let known = match terminal {
-            Terminal::Test(..) | Terminal::TestGradient(..) => false,
-            Terminal::Direction(..) | Terminal::DirectionGradient(..) => action,
+            Terminal::Test(..) | Terminal::TestGradient(..) | Terminal::TestHessian(..) => false,
+            Terminal::Direction(..)
+            | Terminal::DirectionGradient(..)
+            | Terminal::DirectionHessian(..) => action,
             Terminal::Normal | Terminal::Extent(_) | Terminal::Penalty(..) => normal,
             _ => true,
         };
@@ -202,7 +204,7 @@ fn of_integral(form: &Form, integral: &Integral, phase: Phase) -> Result<(), Ver
             let exists = row.side == Side::Inside || interior && !one;
             ensure(exists, || format!("a row of field {} outside", row.field))?;
             of_row(form, *row)?;
-            let roots: Vec<ExprId> = row.f0.into_iter().chain(row.f1).collect();
+            let roots: Vec<ExprId> = row.factors().collect();
             let bad = terminals(&form.exprs, &roots).find(|&terminal| !allowed(terminal, action));
             ensure(bad.is_none(), || format!("{bad:?} in a row of field {}", row.field))?;
             for root in roots.into_iter().filter(|_| action) {
@@ -222,9 +224,13 @@ fn of_integral(form: &Form, integral: &Integral, phase: Phase) -> Result<(), Ver
 
 fn of_row(form: &Form, row: Row) -> Result<(), VerifyError> {
     let name = || format!("row of field {}", row.field);
-    ensure(row.f0.is_some() || row.f1.is_some(), || format!("empty {}", name()))?;
-    let terminals = [Terminal::Field(row.field, None), Terminal::FieldGradient(row.field, None)];
-    for (value, terminal) in [row.f0, row.f1].into_iter().zip(terminals) {
+    ensure(!row.is_empty(), || format!("empty {}", name()))?;
+    let terminals = [
+        Terminal::Field(row.field, None),
+        Terminal::FieldGradient(row.field, None),
+        Terminal::FieldHessian(row.field, None),
+    ];
+    for (value, terminal) in [row.f0, row.f1, row.f2].into_iter().zip(terminals) {
         let Some(value) = value else { continue };
         let shape = form.shape_of(terminal).map(Type::Tensor);
         ensure(Some(form.exprs.ty(value)) == shape, || format!("{terminal:?} in {}", name()))?;
@@ -243,7 +249,11 @@ fn linear(exprs: &Exprs, root: ExprId) -> bool {
         let operands = expr.operands();
         let depends = operands.iter().any(|operand| dependence[operand].is_some());
         let value = match *expr {
-            Expr::Terminal(Terminal::Direction(..) | Terminal::DirectionGradient(..)) => Some(true),
+            Expr::Terminal(
+                Terminal::Direction(..)
+                | Terminal::DirectionGradient(..)
+                | Terminal::DirectionHessian(..),
+            ) => Some(true),
             _ if !depends => None,
             Expr::Literal(..) | Expr::Add(..) | Expr::Sub(..) => {
                 Some(operands.iter().all(|&a| of(a) == Some(true)))

@@ -115,6 +115,8 @@ fn extend(
             let place = match test.part {
                 Part::Value => test.component,
                 Part::Derivative(axis) => test.component * form.dim + axis,
+                // Kernels that store the values at the points have none.
+                Part::Second(..) => continue,
             };
             tested.add(shares.tangent.start + place, flux);
             if test == trial {

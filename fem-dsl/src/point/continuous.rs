@@ -48,7 +48,7 @@ type Place = (Slot, Option<Slot>);
 fn one(slot: Slot) -> Slot {
     match slot.part {
         Part::Value => Slot { side: Side::Inside, ..slot },
-        Part::Derivative(_) => slot,
+        Part::Derivative(_) | Part::Second(..) => slot,
     }
 }
 

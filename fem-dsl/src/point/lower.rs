@@ -38,12 +38,11 @@ pub fn point(form: &Form) -> PointForm {
 
 fn of_integral(form: &Form, integral: &form::Integral) -> Integral {
     let rows = integral.rows.iter().chain(&integral.action);
-    let roots: Vec<ExprId> =
-        rows.flat_map(|row| row.f0.into_iter().chain(row.f1)).chain(integral.energy).collect();
+    let roots: Vec<ExprId> = rows.flat_map(|row| row.factors()).chain(integral.energy).collect();
     let mut scalars = Scalars::default();
     let nodes = scalarise(&mut scalars, form, &roots);
-    let residual = slots(&scalars, form, &nodes, &integral.rows);
-    let action = slots(&scalars, form, &nodes, &integral.action);
+    let residual = slots(&mut scalars, form, &nodes, &integral.rows);
+    let action = slots(&mut scalars, form, &nodes, &integral.action);
     let jacobian = jacobian(&mut scalars, &action, integral.energy.is_some());
     let energy = integral.energy.map(|energy| nodes[&energy][0]);
 
@@ -134,34 +133,38 @@ pub(super) fn sample(input: Input, seed: u64) -> f64 {
         Input::PenaltyFactor(field) => (11 + 20 * field, None),
     };
     let place = slot.map_or(0, |slot| {
-        let part = if let Part::Derivative(j) = slot.part { j + 1 } else { 0 };
+        let part = match slot.part {
+            Part::Value => 0,
+            Part::Derivative(j) => j + 1,
+            Part::Second(i, j) => 300 + 3 * i + j,
+        };
         1000 * slot.field + 10 * slot.component + part + 500_000 * slot.side as usize
     });
     let hash = (kind as u64 + 31 * place as u64 + seed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40;
     0.25 + hash as f64 / (1_u64 << 24) as f64
 }
 
-/// Returns the entries of f0 and f1 by test slot, without zeros.
+/// Returns the entries of f0, f1 and f2 by test slot, without zeros. Equal second derivatives of a test function have
+/// one slot.
 fn slots(
-    scalars: &Scalars,
+    scalars: &mut Scalars,
     form: &Form,
     nodes: &BTreeMap<ExprId, Vec<NodeId>>,
     rows: &[Row],
 ) -> Vec<(Slot, NodeId)> {
-    let mut entries = Vec::new();
+    let mut entries: BTreeMap<Slot, NodeId> = BTreeMap::new();
     for row in rows {
         let Row { field, side, .. } = *row;
-        for (component, &node) in row.f0.iter().flat_map(|f0| nodes[f0].iter()).enumerate() {
-            entries.push((Slot { field, side, component, part: Part::Value }, node));
-        }
-        for (flat, &node) in row.f1.iter().flat_map(|f1| nodes[f1].iter()).enumerate() {
-            let (component, part) = (flat / form.dim, Part::Derivative(flat % form.dim));
-            entries.push((Slot { field, side, component, part }, node));
+        for (order, factor) in [row.f0, row.f1, row.f2].iter().enumerate() {
+            for (flat, &node) in factor.iter().flat_map(|factor| nodes[factor].iter()).enumerate() {
+                let (component, part) = Part::of_flat(flat, order, form.dim);
+                let entry = entries.entry(Slot { field, side, component, part });
+                entry.and_modify(|sum| *sum = scalars.add(*sum, node)).or_insert(node);
+            }
         }
     }
-    entries.retain(|(_, node)| !scalars.is_zero(*node));
-    entries.sort_unstable();
-    entries
+    entries.retain(|_, node| !scalars.is_zero(*node));
+    entries.into_iter().collect()
 }
 
 /// Returns the user-defined names of the canonical nodes: `kappa`, `eps_0_1`.

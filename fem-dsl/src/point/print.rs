@@ -172,6 +172,10 @@ fn slot_name(name: &str, shape: super::Shape, slot: Slot, side: Option<Side>) ->
             indices.push(j);
             format!("grad({name})")
         }
+        Part::Second(i, j) => {
+            indices.extend([i, j]);
+            format!("grad(grad({name}))")
+        }
     };
     let base = sided(&base, side);
     if indices.is_empty() {

@@ -61,18 +61,24 @@ fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec
             component: flat / form.dim,
             part: Part::Derivative(flat % form.dim),
         };
+        let second = |field| {
+            let (component, part) = Part::of_flat(flat, 2, form.dim);
+            Slot { field, side, component, part }
+        };
         match terminal {
             Terminal::Field(i, _) => Input::State(value(i)),
             Terminal::FieldGradient(i, _) => Input::State(derivative(i)),
+            Terminal::FieldHessian(i, _) => Input::State(second(i)),
             Terminal::Rate(..) | Terminal::RateGradient(..) | Terminal::Penalty(..) => {
                 unreachable!("a function of others")
             }
-            // Test functions do not occur in f0 and f1.
-            Terminal::Test(..) | Terminal::TestGradient(..) => {
+            // Test functions do not occur in f0, f1 and f2.
+            Terminal::Test(..) | Terminal::TestGradient(..) | Terminal::TestHessian(..) => {
                 unreachable!("verified forms have no test functions")
             }
             Terminal::Direction(i, _) => Input::Direction(value(i)),
             Terminal::DirectionGradient(i, _) => Input::Direction(derivative(i)),
+            Terminal::DirectionHessian(i, _) => Input::Direction(second(i)),
             Terminal::Aux(i, _) => Input::Aux(value(i)),
             Terminal::AuxGradient(i, _) => Input::Aux(derivative(i)),
             Terminal::Param(i) => Input::Param(i, flat),

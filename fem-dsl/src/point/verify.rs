@@ -115,6 +115,7 @@ fn inside(dim: usize, shape: Shape, slot: Slot) -> bool {
     let part = match slot.part {
         Part::Value => true,
         Part::Derivative(j) => j < dim,
+        Part::Second(i, j) => i <= j && j < dim,
     };
     part && slot.component < shape.components()
 }
@@ -140,7 +141,7 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
     match input {
         Input::State(slot) | Input::Direction(slot) => exists(form, integral, slot),
         Input::Aux(slot) => form.aux.get(slot.field).is_some_and(|aux| {
-            let derivative = matches!(slot.part, Part::Derivative(_));
+            let derivative = slot.part != Part::Value;
             let space = match aux.location {
                 Location::Nodes(space) => Some(space),
                 Location::Cells | Location::Points => None,
@@ -148,6 +149,7 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
             inside(form.dim, aux.shape, slot)
                 && has_slot(integral, space, slot)
                 && (!derivative || space.is_some())
+                && slot.part.order() < 2
         }),
         Input::Param(i, component) => {
             form.params.get(i).is_some_and(|param| component < param.shape.components())

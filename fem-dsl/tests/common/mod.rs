@@ -113,17 +113,23 @@ impl Sample {
     /// Returns moderate values: fields, aux and gradients in ±0.6, so that I + ∇u is far from singular.
     pub(crate) fn new(form: &Form, seed: u64) -> Self {
         let mut state = seed.wrapping_mul(0x1234_5678_9ABC_DEF1) ^ 0x5DEE_CE66;
-        let mut values = BTreeMap::new();
+        let mut values: BTreeMap<Terminal, Vec<f64>> = BTreeMap::new();
         let mut fill = |terminal: Terminal, scale: f64| {
             let n = form.shape_of(terminal).map_or(0, fem_dsl::form::Shape::components);
             let random = (0..n).map(|_| scale * (2.0 * random(&mut state) - 1.0)).collect();
             values.insert(terminal, random);
         };
+        let second = form.terminals(&form.roots()).any(is_second);
         for i in 0..form.fields.len() {
             fill(Terminal::Field(i, None), 0.6);
             fill(Terminal::FieldGradient(i, None), 0.3);
             fill(Terminal::Direction(i, None), 0.6);
             fill(Terminal::DirectionGradient(i, None), 0.6);
+            // Other forms keep their numbers.
+            if second {
+                fill(Terminal::FieldHessian(i, None), 0.3);
+                fill(Terminal::DirectionHessian(i, None), 0.6);
+            }
         }
         for i in 0..form.aux.len() {
             fill(Terminal::Aux(i, None), 0.6);
@@ -131,6 +137,11 @@ impl Sample {
         }
         fill(Terminal::Coordinates, 0.9);
         fill(Terminal::Normal, 1.0);
+        for (terminal, value) in &mut values {
+            if is_second(*terminal) {
+                symmetrise(value, form.dim);
+            }
+        }
         for (i, param) in form.params.iter().enumerate() {
             values.insert(Terminal::Param(i), param.value.clone());
         }
@@ -171,8 +182,9 @@ impl Sample {
                 for (to, from) in [
                     (Terminal::Field(i, side), Terminal::Direction(i, side)),
                     (Terminal::FieldGradient(i, side), Terminal::DirectionGradient(i, side)),
+                    (Terminal::FieldHessian(i, side), Terminal::DirectionHessian(i, side)),
                 ] {
-                    let step = &self.values[&from];
+                    let Some(step) = self.values.get(&from) else { continue };
                     if let Some(values) = values.get_mut(&to) {
                         values.iter_mut().zip(step).for_each(|(u, du)| *u += epsilon * du);
                     }
@@ -189,24 +201,35 @@ impl Sample {
 
     /// Returns the input of a scalar graph.
     pub(crate) fn input(&self, form: &Form, input: Input) -> f64 {
-        let slot = |slot: Slot, value: Terminal, gradient: Terminal| match slot.part {
-            Part::Value => self.values[&value.with_side(Some(slot.side))][slot.component],
-            Part::Derivative(j) => {
-                self.values[&gradient.with_side(Some(slot.side))][slot.component * form.dim + j]
-            }
+        let dim = form.dim;
+        let slot = |slot: Slot, terminals: &[Terminal]| {
+            let at = match slot.part {
+                Part::Value => slot.component,
+                Part::Derivative(j) => slot.component * dim + j,
+                Part::Second(i, j) => (slot.component * dim + i) * dim + j,
+            };
+            self.values[&terminals[slot.part.order()].with_side(Some(slot.side))][at]
         };
         let none = None;
         match input {
-            Input::State(s) => {
-                slot(s, Terminal::Field(s.field, none), Terminal::FieldGradient(s.field, none))
-            }
+            Input::State(s) => slot(
+                s,
+                &[
+                    Terminal::Field(s.field, none),
+                    Terminal::FieldGradient(s.field, none),
+                    Terminal::FieldHessian(s.field, none),
+                ],
+            ),
             Input::Direction(s) => slot(
                 s,
-                Terminal::Direction(s.field, none),
-                Terminal::DirectionGradient(s.field, none),
+                &[
+                    Terminal::Direction(s.field, none),
+                    Terminal::DirectionGradient(s.field, none),
+                    Terminal::DirectionHessian(s.field, none),
+                ],
             ),
             Input::Aux(s) => {
-                slot(s, Terminal::Aux(s.field, none), Terminal::AuxGradient(s.field, none))
+                slot(s, &[Terminal::Aux(s.field, none), Terminal::AuxGradient(s.field, none)])
             }
             Input::Param(i, component) => self.values[&Terminal::Param(i)][component],
             Input::Coordinate(j) => self.values[&Terminal::Coordinates][j],
@@ -216,6 +239,19 @@ impl Sample {
             Input::Extent(side) => self.values[&Terminal::Extent(Some(side))][0],
             Input::PenaltyFactor(field) => Self::factor(field),
             Input::Degree => self.values[&Terminal::Degree][0],
+        }
+    }
+}
+
+fn is_second(terminal: Terminal) -> bool {
+    matches!(terminal, Terminal::FieldHessian(..) | Terminal::DirectionHessian(..))
+}
+
+/// Makes each matrix of second derivatives symmetric.
+fn symmetrise(values: &mut [f64], dim: usize) {
+    for matrix in values.chunks_mut(dim * dim) {
+        for (i, j) in (0..dim).flat_map(|i| (0..i).map(move |j| (i, j))) {
+            matrix[i * dim + j] = matrix[j * dim + i];
         }
     }
 }

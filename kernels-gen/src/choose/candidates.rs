@@ -138,7 +138,7 @@ pub fn candidates(
     };
     let first = planned(overrides)?;
     let mut found: Vec<(PlanOverrides, Plan)> = vec![(*overrides, first.clone())];
-    for wish in variants(elements, facts, aim, task, overrides) {
+    for wish in variants(form, elements, facts, aim, task, overrides) {
         // The fallback to another strategy is no candidate of this one.
         let asked = |plan: &Plan| {
             let same = wish.strategy.is_none_or(|asked| {
@@ -163,13 +163,14 @@ pub fn candidates(
 
 /// Returns the variants of `overrides`: every combination that it leaves open.
 fn variants(
+    form: &PointForm,
     elements: &Elements,
     facts: &MeshFacts,
     aim: KernelTarget,
     task: Task,
     overrides: &PlanOverrides,
 ) -> Vec<PlanOverrides> {
-    let own = own_geometry(elements, facts);
+    let own = own_geometry(form, elements, facts);
     let map = |geometry: Option<Geometry>, linearisation: Linearisation| PlanOverrides {
         geometry: overrides.geometry.or(geometry),
         linearisation: overrides.linearisation.or(Some(linearisation)),

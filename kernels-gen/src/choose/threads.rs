@@ -4,7 +4,7 @@ use super::slots::summing;
 use super::tuning::{HOPPER, LineSizes, Sizes};
 use super::{
     MeshFacts, PlanOverrides, action_candidates, cheapest, corners, over_facets, own_geometry,
-    region_by_region, transposed, with_hanging_nodes,
+    region_by_region, supported, transposed, with_hanging_nodes,
 };
 use crate::abi::{SHARED_BYTES, registers};
 use crate::element::LinePoints;
@@ -167,8 +167,11 @@ impl Selection<'_> {
     /// Returns the plan by lines, or with the geometry of corners, or the plan itself.
     fn place(&self, plan: Plan) -> Plan {
         let roomy = !plan.tiles || self.components() >= self.form.dim;
-        let corners =
-            || corners(&plan, self.elements, self.facts, self.overrides).filter(|_| roomy);
+        let supported = |plan: &Plan| check(self.form, self.elements, plan).is_ok();
+        let corners = || {
+            let corners = corners(&plan, self.elements, self.facts, self.overrides);
+            corners.filter(|plan| roomy && supported(plan))
+        };
         self.by_lines(&plan).or_else(corners).unwrap_or(plan)
     }
 
@@ -182,13 +185,14 @@ impl Selection<'_> {
         let curved = matches!(self.own_geometry, Geometry::Nodes(_))
             && elements.cell.is_tensor()
             && by_cells_or_lines;
-        let numbers = |integral| blocks(form, integral, |_, _| true).numbers;
+        let numbers = |integral| blocks(form, integral, false, |_, _| true).numbers;
         let one_number = || form.integrals.iter().all(|integral| numbers(integral) == 1);
         let wished = (overrides.linearisation, overrides.geometry);
         let plan = self.base(task);
         Ok(match task {
             Task::Action if curved => {
-                let candidates = action_candidates(&plan, overrides).into_iter();
+                let candidates = action_candidates(&plan, overrides);
+                let candidates = supported(form, elements, candidates).into_iter();
                 let placed: Vec<Plan> = candidates.map(|plan| self.place(plan)).collect();
                 // Cells that are too large for one thread are shared by many.
                 let by_line = |plan: &Plan| matches!(plan.strategy, Strategy::ThreadPerLine { .. });
@@ -243,7 +247,7 @@ fn of_region(
     precision: Precision,
     overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
-    let own_geometry = own_geometry(elements, facts);
+    let own_geometry = own_geometry(form, elements, facts);
     let sizes = Sizes::new(form, elements);
     let selection = Selection { form, elements, facts, precision, overrides, own_geometry, sizes };
     let sum = |plan: Plan| {

@@ -1,11 +1,12 @@
 //! Point families on the interval and their Lagrange tables: the factors of every tensor product.
 //!
-//! Points and weights are on [0, 1]; tables contain B\[q\]\[i\] = ℓ_i(x_q) and the derivative B'\[q\]\[i\] = ℓ_i'(x_q).
+//! Points and weights are on [0, 1]; tables contain B\[q\]\[i\] = ℓ_i(x_q) and the derivatives B'\[q\]\[i\] = ℓ_i'(x_q)
+//! and B''.
 //! Everything is computed with about 32 digits on [−1, 1], where the families are exactly antisymmetric, and rounded
 //! once. Between two symmetric families tables are centro-symmetric bit for bit,
 //!
 //! ```text
-//! B[Q−1−q][n−1−i] = B[q][i]        B'[Q−1−q][n−1−i] = −B'[q][i]
+//! B[Q−1−q][n−1−i] = B[q][i]        B'[Q−1−q][n−1−i] = −B'[q][i]        B''[Q−1−q][n−1−i] = B''[q][i]
 //! ```
 //!
 //! as the even-odd decomposition of the kernels requires. With the barycentric weights w_i = 1 / Π_{j≠i} (x_i − x_j),
@@ -266,6 +267,8 @@ pub struct LineTable {
     pub values: Vec<f64>,
     /// ℓ_i'(x_q) at `[q * nodes + i]`.
     pub derivatives: Vec<f64>,
+    /// ℓ_i''(x_q) at `[q * nodes + i]`.
+    pub seconds: Vec<f64>,
 }
 
 impl LineTable {
@@ -304,25 +307,39 @@ impl LineTable {
         self.derivatives[q * self.nodes + i]
     }
 
+    /// Returns ℓ_i(x_q) or a derivative of it, by its order.
+    pub fn entry(&self, order: usize, q: usize, i: usize) -> f64 {
+        let entries = match order {
+            0 => &self.values,
+            1 => &self.derivatives,
+            _ => &self.seconds,
+        };
+        entries[q * self.nodes + i]
+    }
+
     /// Returns the table on [−1, 1], its derivatives scaled to [0, 1].
     fn at_reference(nodes: &[DoubleDouble], points: &[DoubleDouble]) -> Self {
         let n = nodes.len();
         let mut values = Vec::with_capacity(points.len() * n);
         let mut derivatives = Vec::with_capacity(points.len() * n);
+        let mut seconds = Vec::with_capacity(points.len() * n);
         for &x in points {
             for i in 0..n {
                 let (mut value, mut derivative) = (DoubleDouble::ONE, DoubleDouble::ZERO);
+                let mut second = DoubleDouble::ZERO;
                 for j in (0..n).filter(|&j| j != i) {
                     let scale = DoubleDouble::ONE / (nodes[i] - nodes[j]);
                     let factor = (x - nodes[j]) * scale;
+                    second = second * factor + (derivative + derivative) * scale;
                     derivative = derivative * factor + value * scale;
                     value = value * factor;
                 }
                 values.push(value.round_or_zero());
                 derivatives.push(2.0 * derivative.round_or_zero());
+                seconds.push(4.0 * second.round_or_zero());
             }
         }
-        Self { points: points.len(), nodes: n, values, derivatives }
+        Self { points: points.len(), nodes: n, values, derivatives, seconds }
     }
 
     /// Copies the first half of the entries onto the second, point-reflected.
@@ -331,6 +348,7 @@ impl LineTable {
         for entry in 0..entries / 2 {
             self.values[entries - 1 - entry] = self.values[entry];
             self.derivatives[entries - 1 - entry] = -self.derivatives[entry];
+            self.seconds[entries - 1 - entry] = self.seconds[entry];
         }
         if entries % 2 == 1 {
             self.derivatives[entries / 2] = 0.0;

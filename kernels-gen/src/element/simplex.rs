@@ -99,6 +99,7 @@ fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
 pub(super) struct SimplexBasis {
     dim: usize,
     degree: usize,
+    nodes: Vec<[f64; 3]>,
     /// Coefficient of orthogonal function m in Lagrange function i at `[m][i]`.
     coefficients: Vec<Vec<DoubleDouble>>,
 }
@@ -110,7 +111,40 @@ impl SimplexBasis {
             .iter()
             .map(|&node| orthogonal(dim, degree, node).iter().map(|b| b.value).collect())
             .collect();
-        Self { dim, degree, coefficients: inverse(matrix) }
+        Self { dim, degree, nodes: nodes.to_vec(), coefficients: inverse(matrix) }
+    }
+
+    /// Returns the gradient of each Lagrange function at a point, unrounded.
+    fn gradients(&self, point: [f64; 3]) -> Vec<[DoubleDouble; 3]> {
+        let basis = orthogonal(self.dim, self.degree, point);
+        let of = |i: usize| {
+            let sum = |c: usize| {
+                let terms = basis.iter().zip(&self.coefficients);
+                terms.fold(DoubleDouble::ZERO, |sum, (b, row)| sum + b.gradient[c] * row[i])
+            };
+            [0, 1, 2].map(sum)
+        };
+        (0..basis.len()).map(of).collect()
+    }
+
+    /// Returns second derivatives of each Lagrange function, one for each pair of axes: `[pair][point][function]`. A
+    /// derivative is a polynomial, which its values at the nodes determine.
+    pub(super) fn seconds(&self, points: &[[f64; 3]], pairs: &[(usize, usize)]) -> Vec<Vec<f64>> {
+        let at_nodes: Vec<_> = self.nodes.iter().map(|&node| self.gradients(node)).collect();
+        let at_points: Vec<_> = points.iter().map(|&point| self.gradients(point)).collect();
+        let second = |own: &[[DoubleDouble; 3]], i: usize, (a, b): (usize, usize)| {
+            let terms = own.iter().zip(&at_nodes);
+            let sum = |sum, (at_point, at_node): (&[DoubleDouble; 3], &Vec<[DoubleDouble; 3]>)| {
+                sum + at_point[a] * at_node[i][b]
+            };
+            terms.fold(DoubleDouble::ZERO, sum).round_or_zero()
+        };
+        let of = |&pair: &(usize, usize)| {
+            let rows = at_points.iter();
+            rows.flat_map(|own| (0..own.len()).map(|i| second(own, i, pair)).collect::<Vec<_>>())
+                .collect()
+        };
+        pairs.iter().map(of).collect()
     }
 
     /// Returns value and gradient of each Lagrange function at a point.

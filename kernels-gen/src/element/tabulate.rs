@@ -42,23 +42,8 @@ impl Tabulation {
 
 /// Tabulates the basis of `element` at any points of its cell.
 pub fn tabulate(element: Lagrange, points: &[[f64; 3]]) -> Tabulation {
-    if let Some(line) = element.line() {
-        // Points of a tensor rule share coordinates; each is tabulated once.
-        let dim = element.cell().dim();
-        let mut rows = BTreeMap::new();
-        for coordinate in points.iter().flat_map(|point| &point[..dim]) {
-            let next = rows.len();
-            rows.entry(coordinate.to_bits()).or_insert(next);
-        }
-        let mut coordinates = vec![0.0; rows.len()];
-        for (&bits, &row) in &rows {
-            coordinates[row] = f64::from_bits(bits);
-        }
-        let table = LineTable::at(line, &coordinates);
-        let at = |point: &[f64; 3]| -> Vec<usize> {
-            point[..dim].iter().map(|coordinate| rows[&coordinate.to_bits()]).collect()
-        };
-        return products(element, &table, points.iter().map(at));
+    if let Some((table, rows)) = line_table(element, points) {
+        return products(element, &table, rows.into_iter());
     }
     let mut result = Tabulation::empty(element);
     let basis = SimplexBasis::new(result.dim, element.degree(), &element.points());
@@ -70,6 +55,47 @@ pub fn tabulate(element: Lagrange, points: &[[f64; 3]]) -> Tabulation {
         }
     }
     result
+}
+
+/// Returns the table of a tensor element's nodes of a line at the coordinates of points, and the row of each coordinate of
+/// each point. Points of a tensor rule share coordinates; each is tabulated once.
+fn line_table(element: Lagrange, points: &[[f64; 3]]) -> Option<(LineTable, Vec<Vec<usize>>)> {
+    let (line, dim) = (element.line()?, element.cell().dim());
+    let mut rows = BTreeMap::new();
+    for coordinate in points.iter().flat_map(|point| &point[..dim]) {
+        let next = rows.len();
+        rows.entry(coordinate.to_bits()).or_insert(next);
+    }
+    let mut coordinates = vec![0.0; rows.len()];
+    for (&bits, &row) in &rows {
+        coordinates[row] = f64::from_bits(bits);
+    }
+    let at = |point: &[f64; 3]| -> Vec<usize> {
+        point[..dim].iter().map(|coordinate| rows[&coordinate.to_bits()]).collect()
+    };
+    Some((LineTable::at(line, &coordinates), points.iter().map(at).collect()))
+}
+
+/// Tabulates second derivatives of the basis of `element` at any points of its cell: ∂²φ_i/∂ξ_a∂ξ_b(x_q) at
+/// `[pair][q * nodes + i]`, the pairs a ≤ b in ascending order.
+pub fn tabulate_seconds(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<f64>> {
+    let dim = element.cell().dim();
+    let pairs: Vec<(usize, usize)> = (0..dim).flat_map(|a| (a..dim).map(move |b| (a, b))).collect();
+    let Some((table, rows)) = line_table(element, points) else {
+        let basis = SimplexBasis::new(dim, element.degree(), &element.points());
+        return basis.seconds(points, &pairs);
+    };
+    let n = table.nodes;
+    let entry = |rows: &[usize], i: usize, (a, b): (usize, usize)| -> f64 {
+        let order = |axis: usize| usize::from(axis == a) + usize::from(axis == b);
+        let factor = |axis: usize| table.entry(order(axis), rows[axis], i / n.pow(axis as u32) % n);
+        (0..dim).map(factor).product()
+    };
+    let of = |&pair: &(usize, usize)| {
+        let entries = rows.iter().flat_map(|rows| (0..element.count()).map(move |i| (rows, i)));
+        entries.map(|(rows, i)| entry(rows, i, pair)).collect()
+    };
+    pairs.iter().map(of).collect()
 }
 
 /// Tabulates the basis of `element` at the points of a rule on the same cell. On tensor cells the entries are products

@@ -12,7 +12,7 @@ use super::facts::KernelFacts;
 use super::jacobian::PointGeometry;
 use super::lowering::{Evaluate, Lowering};
 use super::point::pulled_blocks;
-use super::stored::{Block, Blocks, PulledBlock, TestFactors, act};
+use super::stored::{Block, Blocks, PartValues, PulledBlock, TestFactors, act};
 use crate::element::{LinePoints, LineTable};
 use crate::kir::build::Builder;
 use crate::kir::{Index, ValueId};
@@ -41,10 +41,11 @@ impl TestFactors {
         match part {
             Part::Value => self.value,
             Part::Derivative(axis) => self.gradient.get(axis).copied(),
+            Part::Second(..) => unreachable!("strategies of several threads have none"),
         }
     }
 
-    /// Computes `onto + φ f0 + ∇φ · f1` for a basis function whose parts are requested individually.
+    /// Computes `onto + φ f0 + ∇φ · f1 + ∇∇φ : f2` for a basis function whose parts are requested individually.
     pub(crate) fn against(
         &self,
         s: &mut Lowering<'_>,
@@ -60,6 +61,12 @@ impl TestFactors {
             let factor = basis(s, Part::Derivative(axis));
             sum = s.b.fma(factor, flux, sum);
         }
+        if !self.second.is_empty() {
+            for (part, &flux) in Part::of_order(2, s.facts.form.dim).into_iter().zip(&self.second) {
+                let factor = basis(s, part);
+                sum = s.b.fma(factor, flux, sum);
+            }
+        }
         sum
     }
 }
@@ -68,16 +75,17 @@ impl TestFactors {
 pub(crate) fn squared(
     b: &mut Builder,
     pulled: &PulledBlock,
-    (value, gradient): (ValueId, &[ValueId]),
+    (value, gradient, second): (ValueId, &[ValueId], &[ValueId]),
     onto: ValueId,
 ) -> ValueId {
     let mut tested = TestFactors::default();
-    act(b, pulled, Some(value), gradient, &mut tested);
+    act(b, pulled, PartValues { value: Some(value), gradient, second }, &mut tested);
     let mut sum = onto;
     if let Some(flux) = tested.value {
         sum = b.fma(value, flux, sum);
     }
-    for (&slope, &flux) in gradient.iter().zip(&tested.gradient) {
+    let pairs = gradient.iter().zip(&tested.gradient).chain(second.iter().zip(&tested.second));
+    for (&slope, &flux) in pairs {
         sum = b.fma(slope, flux, sum);
     }
     sum
@@ -165,10 +173,12 @@ pub(crate) fn coefficients(
 
 /// Returns the 1D table of the nodes of a line against the points, n × q, with this many differentiated factors.
 pub(crate) fn table(nodes: LinePoints, points: LinePoints, derived: usize) -> Matrix {
+    table_of(nodes, points, [usize::from(derived > 0), usize::from(derived > 1)])
+}
+
+/// Returns the same for two factors with these orders of derivatives.
+pub(crate) fn table_of(nodes: LinePoints, points: LinePoints, orders: [usize; 2]) -> Matrix {
     let line = LineTable::new(nodes, points);
-    let factor = |derived: bool, q: usize, i: usize| {
-        if derived { line.derivative(q, i) } else { line.value(q, i) }
-    };
-    let entry = |i: usize, q: usize| factor(derived > 0, q, i) * factor(derived > 1, q, i);
+    let entry = |i: usize, q: usize| line.entry(orders[0], q, i) * line.entry(orders[1], q, i);
     Matrix::from_fn(nodes.count(), points.count(), entry)
 }

@@ -12,13 +12,16 @@ pub(crate) struct FacetLine {
     pub(crate) nodes: LinePoints,
     /// True of the larger cell of a pair.
     pub(crate) is_larger: bool,
-    /// B and D: q × n.
+    /// B, D and second derivatives: q × n.
     pub(crate) values: Matrix,
     pub(crate) derivatives: Matrix,
+    pub(crate) seconds: Matrix,
     /// φ_i(0): 1 and zeros if the first node is on the facet.
     pub(crate) ends: Vec<f64>,
     /// φ_i'(0)
     pub(crate) slopes: Vec<f64>,
+    /// φ_i''(0)
+    pub(crate) bends: Vec<f64>,
 }
 
 impl FacetLine {
@@ -39,9 +42,16 @@ impl FacetLine {
             is_larger,
             values: Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i)),
             derivatives: Matrix::from_fn(table.points, table.nodes, |q, i| table.derivative(q, i)),
+            seconds: Matrix::from_fn(table.points, table.nodes, |q, i| table.entry(2, q, i)),
             ends: start.values,
             slopes: start.derivatives,
+            bends: start.seconds,
         }
+    }
+
+    /// Returns the matrix of a derivative along the facet, by its order.
+    pub(crate) fn of_order(&self, order: usize) -> &Matrix {
+        [&self.values, &self.derivatives, &self.seconds][order]
     }
 
     /// Returns the number of nodes from the facet on with a nonzero value on it: the first, or all if none is on it.

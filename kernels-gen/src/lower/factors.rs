@@ -11,6 +11,8 @@ pub(crate) struct Factors {
     pub(crate) interpolate: Matrix,
     /// D: q × q, derivatives at the points from values at the points.
     pub(crate) derive: Matrix,
+    /// True if dense tables evaluate and test the element instead.
+    pub(crate) dense: bool,
 }
 
 /// Returns the nodes of each direction of an element on a tensor cell.
@@ -27,7 +29,9 @@ pub(crate) fn factors(line: LinePoints, element: Lagrange) -> Factors {
     } else {
         Matrix::from_fn(table.points, table.nodes, |q, i| table.value(q, i))
     };
-    Factors { n: degree + 1, nodes, interpolate, derive: derive(line, degree) }
+    // D is exact for fewer nodes than these.
+    let dense = degree + 1 > line.count();
+    Factors { n: degree + 1, nodes, interpolate, derive: derive(line, degree), dense }
 }
 
 /// Returns D for an element of a degree. A linear function has one slope, determined by two points.

@@ -1,6 +1,8 @@
 //! [`KernelFacts`]: the evaluations, reads and writes of a kernel, derived from its form, its elements and its plan
 //! before code generation.
 
+mod second;
+
 use crate::abi::{Indices, Owner, Role};
 use crate::element::Lagrange;
 use crate::limits::STORED;
@@ -13,6 +15,7 @@ use crate::plan::{
 use fem_dsl::point::{
     Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side, Slot,
 };
+use second::is_bent;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The source of a quantity.
@@ -50,6 +53,8 @@ pub(crate) struct Quantity {
     pub(crate) element: Lagrange,
     pub(crate) value: bool,
     pub(crate) gradient: bool,
+    /// Second derivatives.
+    pub(crate) second: bool,
 }
 
 /// Constant properties of a kernel during its construction.
@@ -104,7 +109,8 @@ impl<'a> KernelFacts<'a> {
         outputs.retain(|(slot, _)| !elements.vanishes(*slot));
         let own = |slot: Slot| (slot.field, slot.component);
         let counts = |test, trial| !elements.vanishes(test) && !elements.vanishes(trial);
-        let blocks = blocks(form, integral, |test, trial| match plan.task {
+        let bent = is_bent(elements, plan);
+        let blocks = blocks(form, integral, bent, |test, trial| match plan.task {
             _ if !counts(test, trial) => false,
             Task::Diagonal => own(test) == own(trial),
             Task::Linearise | Task::Action => true,
@@ -213,8 +219,8 @@ impl<'a> KernelFacts<'a> {
         let blocks = self.blocks.pairs.iter().any(|&(test, trial, block)| {
             let block = &self.blocks.blocks[block].0;
             let (of_test, of_trial) = (outside(test), outside(trial));
-            of_test && !(block.gg.is_empty() && block.gv.is_empty())
-                || of_trial && !(block.gg.is_empty() && block.vg.is_empty())
+            let [derived_test, derived_trial] = [0, 1].map(|at| block.derived(at));
+            of_test && derived_test || of_trial && derived_trial
         });
         self.of_pairs() && (read || tested || blocks)
     }
@@ -351,7 +357,7 @@ impl<'a> KernelFacts<'a> {
             Task::Diagonal | Task::StoredProduct | Task::MatrixProduct => {
                 self.blocks.pairs.iter().any(|(test, _, _)| *test == row)
             }
-            _ => self.tested(row) != (false, false),
+            _ => self.tested(row) != (false, false) || self.tests_second(row),
         }
     }
 
@@ -401,7 +407,8 @@ impl<'a> KernelFacts<'a> {
         let name = format!("delta_{}", self.form.fields[field].name);
         let (components, element) = (self.components(field), self.elements.fields[field]);
         let source = QuantitySource::Direction(field);
-        Quantity { source, name, components, element, value: true, gradient: false }
+        let (value, gradient, second) = (true, false, false);
+        Quantity { source, name, components, element, value, gradient, second }
     }
 
     /// Returns the values of the geometry argument per cell, or per point if it is stored there.
@@ -446,7 +453,8 @@ impl<'a> KernelFacts<'a> {
         if self.plan.tiles { Indices::Tiles } else { Indices::Nodes }
     }
 
-    /// Returns whether any output is tested against the value, or the gradient, of a component, given by its row.
+    /// Returns whether any output is tested against the value, or the gradient, of a component, given by its row. A
+    /// second derivative on a bent cell contains the gradient.
     pub(crate) fn tested(&self, row: usize) -> (bool, bool) {
         if matches!(self.plan.task, Task::Flux | Task::Prolong) {
             return (false, false);
@@ -456,8 +464,8 @@ impl<'a> KernelFacts<'a> {
             for &(test, _, block) in &self.blocks.pairs {
                 if test == row {
                     let block = &self.blocks.blocks[block].0;
-                    tested.0 |= block.vv.is_some() || !block.vg.is_empty();
-                    tested.1 |= !block.gg.is_empty() || !block.gv.is_empty();
+                    let parts = block.parts(0, self.is_bent());
+                    tested = (tested.0 || parts[0], tested.1 || parts[1]);
                 }
             }
             return tested;
@@ -467,6 +475,7 @@ impl<'a> KernelFacts<'a> {
         own.fold((false, false), |tested, (slot, _)| match slot.part {
             Part::Value => (true, tested.1),
             Part::Derivative(_) => (tested.0, true),
+            Part::Second(..) => (tested.0, tested.1 || self.is_bent()),
         })
     }
 
@@ -480,7 +489,7 @@ impl<'a> KernelFacts<'a> {
 
     /// Returns whether only values are evaluated and tested, as in a mass matrix.
     pub(crate) fn is_flat(&self) -> bool {
-        let tested = (0..self.rows()).any(|row| self.tested(row).1);
+        let tested = (0..self.rows()).any(|row| self.tested(row).1 || self.tests_second(row));
         !tested && self.quantities.iter().all(|quantity| !quantity.gradient)
     }
 
@@ -519,7 +528,7 @@ impl<'a> KernelFacts<'a> {
     }
 
     fn find_quantities(&mut self) {
-        let mut found = BTreeMap::<QuantitySource, (bool, bool)>::new();
+        let mut found = BTreeMap::<QuantitySource, [bool; 3]>::new();
         for input in &self.inputs {
             let (source, slot) = match input {
                 Input::State(slot) => (QuantitySource::State(slot.field), slot),
@@ -531,23 +540,19 @@ impl<'a> KernelFacts<'a> {
                 _ => continue,
             };
             let entry = found.entry(source).or_default();
-            match slot.part {
-                Part::Value => entry.0 = true,
-                Part::Derivative(_) => entry.1 = true,
-            }
+            entry[slot.part.order()] = true;
+            entry[1] |= slot.part.order() == 2 && self.is_bent();
         }
         if self.plan.task == Task::Action && self.plan.linearisation == Linearisation::Stored {
             for field in 0..self.form.fields.len() {
                 let own = self.rows_of(field);
                 let pairs = self.blocks.pairs.iter().filter(|(_, trial, _)| own.contains(trial));
                 let blocks = pairs.map(|&(_, _, block)| &self.blocks.blocks[block].0);
-                let parts = blocks.fold((false, false), |parts, block| {
-                    (
-                        parts.0 || block.vv.is_some() || !block.gv.is_empty(),
-                        parts.1 || !block.gg.is_empty() || !block.vg.is_empty(),
-                    )
+                let parts = blocks.fold([false; 3], |parts, block| {
+                    let own = block.parts(1, self.is_bent());
+                    [0, 1, 2].map(|order| parts[order] || own[order])
                 });
-                if parts != (false, false) {
+                if parts != [false; 3] {
                     found.insert(QuantitySource::Direction(field), parts);
                 }
             }
@@ -562,10 +567,11 @@ impl<'a> KernelFacts<'a> {
                     element: geometry_element(self.elements, order),
                     value: self.needs_x && inside,
                     gradient: true,
+                    second: self.is_bent() && self.needs_second(side),
                 });
             }
         }
-        for (source, (value, gradient)) in found {
+        for (source, [value, gradient, second]) in found {
             let (name, shape, element) = match source {
                 QuantitySource::State(f) => (
                     self.form.fields[f].name.clone(),
@@ -584,7 +590,8 @@ impl<'a> KernelFacts<'a> {
                 QuantitySource::Position(_) => continue,
             };
             let components = shape.components();
-            self.quantities.push(Quantity { source, name, components, element, value, gradient });
+            let own = Quantity { source, name, components, element, value, gradient, second };
+            self.quantities.push(own);
         }
     }
 

@@ -8,10 +8,12 @@ use super::lowering::{AffineMap, Lowering};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{ArgumentId, Binary, Entries, Index, Run, Statement, Unary, ValueId};
 use crate::lower::jacobian::{
-    PointGeometry, cofactors, inverse, multilinear_layer, multilinear_point, multilinear_row,
+    PointGeometry, SecondMap, cofactors, inverse, multilinear_layer, multilinear_point,
+    multilinear_row, second_map,
 };
 use crate::plan::Geometry;
 use fem_dsl::point::{Input, Part, Side};
+use std::collections::BTreeMap;
 
 /// The geometry of a cell that does not depend on the point.
 pub(crate) enum CellGeometry {
@@ -44,13 +46,24 @@ pub(crate) struct Affine {
     pub(crate) origin: Vec<ValueId>,
     /// The columns of J.
     pub(crate) jacobian: Vec<Vec<ValueId>>,
+    /// The map of second derivatives, if it is needed.
+    second: SecondMap,
 }
 
 impl Affine {
     /// Creates the map with this origin and Jacobian.
     fn new(s: &mut Lowering<'_>, origin: Vec<ValueId>, jacobian: Vec<Vec<ValueId>>) -> Self {
         let (k, det) = inverse(&mut s.b, &jacobian);
-        Self { k, det, origin, jacobian }
+        let second = match s.facts.needs_second(Side::Inside) {
+            true => second_map(&mut s.b, &k, &BTreeMap::new()),
+            false => SecondMap::new(),
+        };
+        Self { k, det, origin, jacobian, second }
+    }
+
+    /// Creates the map with this inverse and determinant, without second derivatives.
+    pub(crate) fn of_inverse(k: Vec<Vec<ValueId>>, det: ValueId) -> Self {
+        Self { k, det, origin: Vec::new(), jacobian: Vec::new(), second: SecondMap::new() }
     }
 
     /// Returns the geometry at a point of this weight; `reference` are its reference coordinates.
@@ -66,7 +79,8 @@ impl Affine {
             let coordinates = reference(s);
             x = self.image(s, &coordinates);
         }
-        PointGeometry::new(self.k.clone(), None, weight, x)
+        let second = [self.second.clone(), SecondMap::new()];
+        PointGeometry { second, ..PointGeometry::new(self.k.clone(), None, weight, x) }
     }
 
     /// Computes x = origin + Σ_a ξ_a J_a.
@@ -278,7 +292,7 @@ pub(crate) fn geometry_at(
     s: &mut Lowering<'_>,
     point: &Index,
     map: impl FnOnce(&mut Lowering<'_>) -> Affine,
-    position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
+    mut position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
 ) -> PointGeometry {
     if let Some(known) = stored_geometry(s, point) {
         return known;
@@ -286,10 +300,62 @@ pub(crate) fn geometry_at(
     let weight = weight(s, point);
     let at = match s.facts.plan.geometry {
         Geometry::Vertices => multilinear(s, point, weight),
-        Geometry::Nodes(_) => curved(s, weight, position),
+        Geometry::Nodes(_) => curved(s, weight, &mut position),
         _ => map(s).at(s, weight, |s| reference_point(s, point)),
     };
-    if s.facts.on_facets() { on_facet(s, at) } else { at }
+    let at = if s.facts.on_facets() { on_facet(s, at) } else { at };
+    with_second(s, at, position)
+}
+
+/// Adds the map of second derivatives of a cell that is given by its nodes, if it is needed; `position` evaluates a part
+/// of component i of the map.
+pub(crate) fn with_second(
+    s: &mut Lowering<'_>,
+    at: PointGeometry,
+    position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
+) -> PointGeometry {
+    let nodes = matches!(s.facts.plan.geometry, Geometry::Nodes(_));
+    if !nodes || !s.facts.needs_second(Side::Inside) {
+        return at;
+    }
+    let at = match at.det {
+        None => at,
+        Some(det) => {
+            let reciprocal = s.b.reciprocal(det);
+            let size = s.b.unary(Unary::Abs, det);
+            let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
+            let k = at.k.iter().map(row).collect();
+            PointGeometry { k, det: None, weight: s.b.mul(at.weight, size), ..at }
+        }
+    };
+    let bends = bends(s, Side::Inside, position);
+    let [_, outside] = at.second;
+    let second = [second_map(&mut s.b, &at.k, &bends), outside];
+    PointGeometry { second, ..at }
+}
+
+/// Evaluates the second derivatives of the map of a cell that are not 0.
+fn bends(
+    s: &mut Lowering<'_>,
+    side: Side,
+    mut position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
+) -> BTreeMap<(usize, usize), Vec<ValueId>> {
+    let dim = s.facts.form.dim;
+    let mut bends = BTreeMap::new();
+    let Some(map) = position_of(s, side).map(|map| &s.facts.quantities[map]) else { return bends };
+    if !map.second {
+        return bends;
+    }
+    let straight = map.element.degree() == 1;
+    for part in Part::of_order(2, dim) {
+        // A multilinear map is linear along each axis.
+        if let Part::Second(a, b) = part
+            && !(straight && a == b)
+        {
+            bends.insert((a, b), (0..dim).map(|i| position(s, i, part)).collect());
+        }
+    }
+    bends
 }
 
 /// Converts the point to one of the facet ξ₀ = 0: with the normal, and with ds for dx.
@@ -346,7 +412,12 @@ pub(crate) fn with_outside(
     let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
     let k: Vec<Vec<ValueId>> = k.iter().map(row).collect();
     let extents = [at.extents[0], extent_outside(s, &k[0])];
-    PointGeometry { outside: k, extents, ..at }
+    let [inside, mut second] = at.second;
+    if s.facts.needs_second(Side::Outside) {
+        let bends = bends(s, Side::Outside, |s, i, part| position(s, outside, i, part));
+        second = second_map(&mut s.b, &k, &bends);
+    }
+    PointGeometry { outside: k, extents, second: [inside, second], ..at }
 }
 
 /// Computes the length of a vector.

@@ -6,7 +6,8 @@
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
-use fem_dsl::point::Side;
+use fem_dsl::point::{Part, Side};
+use std::collections::BTreeMap;
 
 /// Geometry at a point: the pull-back of gradients, and the weight of the point.
 #[derive(Clone, Debug)]
@@ -25,6 +26,59 @@ pub(crate) struct PointGeometry {
     pub(crate) outside: Vec<Vec<ValueId>>,
     /// The extents of both sides from the facet, if the form needs them.
     pub(crate) extents: [Option<ValueId>; 2],
+    /// The maps of second derivatives on both sides, if the form needs them; `k` is the inverse then.
+    pub(crate) second: [SecondMap; 2],
+}
+
+/// Second derivatives in physical space as sums of factors and reference derivatives.
+pub(crate) type SecondMap = BTreeMap<Part, Vec<(Part, ValueId)>>;
+
+/// Computes the map of second derivatives,
+///
+/// ```text
+/// ∂²u/∂x_i∂x_j = Σ_ab K_ai K_bj (∂²u/∂ξ_a∂ξ_b − Σ_c Γ^c_ab ∂u/∂ξ_c),      Γ^c_ab = Σ_l K_cl ∂²x_l/∂ξ_a∂ξ_b
+/// ```
+///
+/// from the inverse K of the Jacobian; `bends` are second derivatives of x that are not 0.
+pub(crate) fn second_map(
+    b: &mut Builder,
+    k: &[Vec<ValueId>],
+    bends: &BTreeMap<(usize, usize), Vec<ValueId>>,
+) -> SecondMap {
+    let dim = k.len();
+    let symbols: BTreeMap<(usize, usize), Vec<ValueId>> = bends
+        .iter()
+        .map(|(&pair, x)| (pair, k.iter().map(|row| dot(b, row, x)).collect()))
+        .collect();
+    let mut map = SecondMap::new();
+    for part in Part::of_order(2, dim) {
+        let Part::Second(i, j) = part else { continue };
+        let mut terms = Vec::new();
+        let mut slopes = vec![None; dim];
+        for of in Part::of_order(2, dim) {
+            let Part::Second(a, c) = of else { continue };
+            let mut factor = b.mul(k[a][i], k[c][j]);
+            if a != c {
+                factor = b.fma(k[c][i], k[a][j], factor);
+            }
+            terms.push((of, factor));
+            for (slope, &symbol) in
+                slopes.iter_mut().zip(symbols.get(&(a, c)).into_iter().flatten())
+            {
+                *slope = Some(match *slope {
+                    Some(sum) => b.fma_neg(factor, symbol, sum),
+                    None => {
+                        let product = b.mul(factor, symbol);
+                        b.unary(crate::kir::Unary::Neg, product)
+                    }
+                });
+            }
+        }
+        let slopes = slopes.into_iter().enumerate();
+        terms.extend(slopes.filter_map(|(axis, slope)| Some((Part::Derivative(axis), slope?))));
+        map.insert(part, terms);
+    }
+    map
 }
 
 impl PointGeometry {
@@ -36,7 +90,19 @@ impl PointGeometry {
         x: Vec<ValueId>,
     ) -> Self {
         let (normal, outside, extents) = (Vec::new(), Vec::new(), [None; 2]);
-        Self { k, det, weight, x, normal, outside, extents }
+        Self { k, det, weight, x, normal, outside, extents, second: Default::default() }
+    }
+
+    /// Returns a part in physical space as a sum of factors and reference parts, where `k` is the inverse.
+    pub(crate) fn parts_of(&self, b: &mut Builder, side: Side, part: Part) -> Vec<(Part, ValueId)> {
+        match part {
+            Part::Value => vec![(part, b.constant(1.0))],
+            Part::Derivative(axis) => {
+                let rows = self.of(side).iter().enumerate();
+                rows.map(|(a, row)| (Part::Derivative(a), row[axis])).collect()
+            }
+            Part::Second(..) => self.second[side as usize][&part].clone(),
+        }
     }
 
     /// Returns the map of gradients on a side.

@@ -12,7 +12,7 @@ use super::transfer;
 use crate::abi::Role;
 use crate::kir::{Index, Unary, ValueId};
 use crate::lower::jacobian::PointGeometry;
-use crate::lower::stored::{PulledBlock, TestFactors, act};
+use crate::lower::stored::{PartValues, PulledBlock, TestFactors, act};
 use crate::plan::{self, Linearisation, Task};
 use fem_dsl::point::{Input, NodeId, Part, Slot};
 use std::collections::BTreeMap;
@@ -121,6 +121,17 @@ fn reference_gradient(
     (0..dim).map(|a| evaluate(s, quantity, component, Part::Derivative(a))).collect()
 }
 
+/// Returns the second derivatives of a component in the reference cell.
+fn reference_second(
+    s: &mut Lowering<'_>,
+    quantity: usize,
+    component: usize,
+    evaluate: &mut Evaluate<'_>,
+) -> Vec<ValueId> {
+    let parts = Part::of_order(2, s.facts.elements.cell.dim()).into_iter();
+    parts.map(|part| evaluate(s, quantity, component, part)).collect()
+}
+
 fn act_stored(
     s: &mut Lowering<'_>,
     point: &Index,
@@ -150,24 +161,28 @@ fn act_stored(
             let row = s.facts.row(field, component);
             let read = s.facts.trial.is_none_or(|trial| trial == row);
             let component = if s.facts.trial.is_some() { 0 } else { component };
-            let (value, gradient) = match quantity.filter(|_| read) {
-                Some(q) => (
-                    s.facts.quantities[q].value.then(|| evaluate(s, q, component, Part::Value)),
-                    if s.facts.quantities[q].gradient {
-                        reference_gradient(s, q, component, evaluate)
-                    } else {
-                        Vec::new()
-                    },
-                ),
-                None => (None, Vec::new()),
+            let Some(q) = quantity.filter(|_| read) else {
+                inputs.push((None, Vec::new(), Vec::new()));
+                continue;
             };
-            inputs.push((value, gradient));
+            let own = &s.facts.quantities[q];
+            let value = own.value.then(|| evaluate(s, q, component, Part::Value));
+            let gradient = match own.gradient {
+                true => reference_gradient(s, q, component, evaluate),
+                false => Vec::new(),
+            };
+            let second = match own.second {
+                true => reference_second(s, q, component, evaluate),
+                false => Vec::new(),
+            };
+            inputs.push((value, gradient, second));
         }
     }
     let mut tested = vec![TestFactors::default(); s.facts.rows()];
     for &(test, trial, block) in &blocks.pairs {
-        let (value, gradient) = &inputs[trial];
-        act(&mut s.b, &loaded[block], *value, gradient, &mut tested[test]);
+        let (value, gradient, second) = &inputs[trial];
+        let of = PartValues { value: *value, gradient, second };
+        act(&mut s.b, &loaded[block], of, &mut tested[test]);
     }
     tested
 }
@@ -268,6 +283,24 @@ fn supply(
                 (None, None) => s.b.name(sum, &name),
             }
         }
+        Part::Second(i, j) => {
+            let terms = at.parts_of(&mut s.b, s.facts.side_of(source), slot.part);
+            let mut sum = None;
+            for (part, factor) in terms {
+                let derivative = evaluate(s, quantity, slot.component, part);
+                sum = Some(match sum {
+                    Some(sum) => s.b.fma(factor, derivative, sum),
+                    None => s.b.mul(factor, derivative),
+                });
+            }
+            let own = &s.facts.quantities[quantity];
+            let component =
+                if own.components == 1 { String::new() } else { slot.component.to_string() };
+            let axes = ["x", "y", "z"];
+            let name = format!("d{}{component}_d{}{}", own.name, axes[i], axes[j]);
+            let second = sum.expect("a second derivative should have terms");
+            s.b.name(second, &name)
+        }
     }
 }
 
@@ -319,6 +352,7 @@ fn physics(
     s.b.comment("factors of the test functions");
     let mut tested = vec![TestFactors::default(); s.facts.rows()];
     let mut fluxes = vec![Vec::<(usize, ValueId)>::new(); tested.len()];
+    let mut seconds = Vec::new();
     for &(Slot { field, component, part, .. }, node) in outputs {
         let value = lowered.get(node).expect("an output should be lowered");
         let row = s.facts.row(field, component);
@@ -327,6 +361,10 @@ fn physics(
             Part::Derivative(axis) => {
                 let flux = s.b.mul(value, factors.flux);
                 fluxes[row].push((axis, flux));
+            }
+            Part::Second(..) => {
+                let flux = s.b.mul(value, factors.flux);
+                seconds.push((row, part, flux));
             }
         }
     }
@@ -339,6 +377,11 @@ fn physics(
                     rest.iter().fold(start, |sum, &(axis, f)| s.b.fma(k[a][axis], f, sum))
                 })
                 .collect();
+        }
+    }
+    for (row, part, flux) in seconds {
+        for (of, factor) in at.parts_of(&mut s.b, s.facts.side_of_row(row), part) {
+            tested[row].add(&mut s.b, dim, of, (factor, flux));
         }
     }
     tested

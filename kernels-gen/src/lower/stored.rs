@@ -7,14 +7,19 @@
 //! ```
 //!
 //! They contain everything that the Jacobian's action needs of geometry, parameters and u: 6 reals per point for any
-//! scalar diffusion in 3D. Pairs of components with the same block share it.
+//! scalar diffusion in 3D. Pairs of components with the same block share it. A block with second derivatives is a list:
+//! with T the map of reference parts p to parts P in physical space,
+//!
+//! ```text
+//! entry_pq = ω Σ_PQ T_Pp G_PQ T_Qq
+//! ```
 
 use super::graph::LoweredValues;
 use super::jacobian::PointGeometry;
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
 use fem_dsl::point::{Integral, NodeId, Part, PointForm, Side, Slot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The coefficients of one pair of components.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]
@@ -27,16 +32,83 @@ pub(crate) struct Block {
     pub(crate) vg: BTreeMap<usize, NodeId>,
     /// g0: values.
     pub(crate) vv: Option<NodeId>,
+    /// All coefficients by test and trial part, if any is of second derivatives; those above are empty then.
+    pub(crate) listed: BTreeMap<(Part, Part), NodeId>,
     /// The sides of test and trial component, which differ in the map of gradients.
     pub(crate) sides: [Side; 2],
 }
 
 impl Block {
+    /// Moves the coefficients from the list to matrices and vectors, if none is of second derivatives.
+    fn sort(&mut self) {
+        if self.has_second(0) || self.has_second(1) {
+            return;
+        }
+        for ((test, trial), value) in std::mem::take(&mut self.listed) {
+            match (test, trial) {
+                (Part::Derivative(i), Part::Derivative(j)) => {
+                    self.gg.insert((i, j), value);
+                }
+                (Part::Derivative(i), _) => {
+                    self.gv.insert(i, value);
+                }
+                (_, Part::Derivative(j)) => {
+                    self.vg.insert(j, value);
+                }
+                _ => self.vv = Some(value),
+            }
+        }
+    }
+
     /// Returns whether gg is symmetric because both entries are the same graph node.
     pub(crate) fn symmetric(&self) -> bool {
         let equal =
             |(&(i, j), node): (&(usize, usize), &NodeId)| self.gg.get(&(j, i)) == Some(node);
         self.sides[0] == self.sides[1] && self.gg.iter().all(equal)
+    }
+
+    /// Returns whether the coefficient of each listed pair of parts and that of the exchanged pair are one graph node.
+    fn lists_symmetric(&self) -> bool {
+        let equal = |(&(test, trial), node): (&(Part, Part), &NodeId)| {
+            self.listed.get(&(trial, test)) == Some(node)
+        };
+        self.sides[0] == self.sides[1] && self.listed.iter().all(equal)
+    }
+
+    /// Returns whether second derivatives of the test (0) or the trial function (1) occur.
+    pub(crate) fn has_second(&self, of: usize) -> bool {
+        self.listed.keys().any(|&(test, trial)| [test, trial][of].order() == 2)
+    }
+
+    /// Returns whether derivatives of the test (0) or the trial function (1) occur.
+    pub(crate) fn derived(&self, of: usize) -> bool {
+        self.parts(of, false)[1..].contains(&true)
+    }
+
+    /// Returns the orders of reference derivatives that occur, of the test (0) or the trial function (1).
+    pub(crate) fn parts(&self, of: usize, bent: bool) -> [bool; 3] {
+        let (own, other) = if of == 0 { (&self.gv, &self.vg) } else { (&self.vg, &self.gv) };
+        let mut parts =
+            [self.vv.is_some() || !other.is_empty(), !self.gg.is_empty() || !own.is_empty(), false];
+        for &(test, trial) in self.listed.keys() {
+            let order = [test, trial][of].order();
+            parts[order] = true;
+            parts[1] |= order == 2 && bent;
+        }
+        parts
+    }
+
+    /// Returns the pairs of reference parts with an entry in the list; of a symmetric block one of two equal ones.
+    pub(crate) fn entries(&self, dim: usize, bent: bool) -> Vec<(Part, Part)> {
+        let mut entries = BTreeSet::new();
+        for &(test, trial) in self.listed.keys() {
+            for of_test in reached(test, dim, bent) {
+                let trials = reached(trial, dim, bent).into_iter();
+                entries.extend(trials.map(|of_trial| (of_test, of_trial)));
+            }
+        }
+        let symmetric = self.lists_symmetric();
+        entries.into_iter().filter(|(test, trial)| !symmetric || test <= trial).collect()
     }
 
     /// Returns κ, if gg = κ I.
@@ -47,7 +119,10 @@ impl Block {
     }
 
     /// Returns the reals per point of the block.
-    pub(crate) fn numbers(&self, dim: usize) -> usize {
+    pub(crate) fn numbers(&self, dim: usize, bent: bool) -> usize {
+        if !self.listed.is_empty() {
+            return self.entries(dim, bent).len();
+        }
         let gg = match (self.gg.is_empty(), self.symmetric()) {
             (true, _) => 0,
             (false, true) => dim * (dim + 1) / 2,
@@ -63,6 +138,8 @@ impl Block {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Blocks {
     dim: usize,
+    /// True if the map of a cell has second derivatives.
+    bent: bool,
     /// The distinct blocks and the position of their first value.
     pub(crate) blocks: Vec<(Block, usize)>,
     /// (test row, trial row, index of the block): rows are the components of all fields, one field after another.
@@ -71,10 +148,21 @@ pub(crate) struct Blocks {
     pub(crate) numbers: usize,
 }
 
-/// Returns the blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot.
+/// Returns the reference parts that a part in physical space contains.
+fn reached(part: Part, dim: usize, bent: bool) -> Vec<Part> {
+    let mut parts = Part::of_order(part.order(), dim);
+    if bent && part.order() == 2 {
+        parts.extend(Part::of_order(1, dim));
+    }
+    parts
+}
+
+/// Returns the blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot. `bent`: the map of a
+/// cell has second derivatives.
 pub(crate) fn blocks(
     form: &PointForm,
     integral: &Integral,
+    bent: bool,
     keep: impl Fn(Slot, Slot) -> bool,
 ) -> Blocks {
     let dim = form.dim;
@@ -93,25 +181,15 @@ pub(crate) fn blocks(
         let pair = (row(test), row(trial));
         let block = by_pair.entry(pair).or_default();
         block.sides = [pair.0, pair.1].map(side);
-        match (test.part, trial.part) {
-            (Part::Derivative(i), Part::Derivative(j)) => {
-                block.gg.insert((i, j), coefficient.value);
-            }
-            (Part::Derivative(i), Part::Value) => {
-                block.gv.insert(i, coefficient.value);
-            }
-            (Part::Value, Part::Derivative(j)) => {
-                block.vg.insert(j, coefficient.value);
-            }
-            (Part::Value, Part::Value) => block.vv = Some(coefficient.value),
-        }
+        block.listed.insert((test.part, trial.part), coefficient.value);
     }
-    let mut result = Blocks { dim, blocks: Vec::new(), pairs: Vec::new(), numbers: 0 };
-    for ((test, trial), block) in by_pair {
+    let mut result = Blocks { dim, bent, blocks: Vec::new(), pairs: Vec::new(), numbers: 0 };
+    for ((test, trial), mut block) in by_pair {
+        block.sort();
         let known = result.blocks.iter().position(|(other, _)| *other == block);
         let index = known.unwrap_or_else(|| {
             let first = result.numbers;
-            result.numbers += block.numbers(dim);
+            result.numbers += block.numbers(dim, bent);
             result.blocks.push((block, first));
             result.blocks.len() - 1
         });
@@ -131,16 +209,39 @@ pub(crate) struct PulledBlock {
     pub(crate) vg: Vec<ValueId>,
     /// vv.
     pub(crate) vv: Option<ValueId>,
+    /// Entries by test and trial part, of a block that is a list. One of two equal entries stands for both.
+    pub(crate) listed: Vec<((Part, Part), ValueId)>,
+    /// True if each listed entry is also that of the exchanged parts.
+    symmetric: bool,
+    dim: usize,
 }
 
 impl Blocks {
+    /// Returns whether second derivatives occur.
+    pub(crate) fn has_second(&self) -> bool {
+        self.blocks.iter().any(|(block, _)| block.has_second(0) || block.has_second(1))
+    }
+
+    /// Returns the listed entries of a block with the number of equal ones: 2 where one stands for both.
+    pub(crate) fn multiplicities(&self, block: &Block) -> Vec<((Part, Part), f64)> {
+        let symmetric = block.lists_symmetric();
+        let entries = block.entries(self.dim, self.bent).into_iter();
+        entries
+            .map(|(test, trial)| {
+                let twice = symmetric && test != trial;
+                ((test, trial), if twice { 2.0 } else { 1.0 })
+            })
+            .collect()
+    }
+
     /// Returns the graph nodes of the blocks.
     pub(crate) fn nodes(&self) -> Vec<NodeId> {
         let mut nodes: Vec<NodeId> = self
             .blocks
             .iter()
             .flat_map(|(block, _)| {
-                block.gg.values().chain(block.gv.values()).chain(block.vg.values()).chain(&block.vv)
+                let matrices = block.gg.values().chain(block.gv.values()).chain(block.vg.values());
+                matrices.chain(&block.vv).chain(block.listed.values())
             })
             .copied()
             .collect();
@@ -158,6 +259,9 @@ impl Blocks {
         values: &LoweredValues,
     ) -> PulledBlock {
         let value = |node: &NodeId| values.get(*node).expect("a coefficient should be lowered");
+        if !block.listed.is_empty() {
+            return self.pull_list(b, block, at, &value);
+        }
         let zero = b.constant(0.0);
         let dim = self.dim;
         let scales = Scales::new(b, at);
@@ -219,6 +323,48 @@ impl Blocks {
         pulled
     }
 
+    /// Pulls a block with second derivatives back at a point.
+    fn pull_list(
+        &self,
+        b: &mut Builder,
+        block: &Block,
+        at: &PointGeometry,
+        value: &dyn Fn(&NodeId) -> ValueId,
+    ) -> PulledBlock {
+        let [tests, trials] = [0, 1].map(|of| {
+            let parts: BTreeSet<Part> =
+                block.listed.keys().map(|&(test, trial)| [test, trial][of]).collect();
+            let map = |part| (part, at.parts_of(b, block.sides[of], part));
+            parts.into_iter().map(map).collect::<BTreeMap<Part, Vec<(Part, ValueId)>>>()
+        });
+        // Σ_Q G_PQ T_Qq
+        let mut halves: BTreeMap<(Part, Part), ValueId> = BTreeMap::new();
+        for (&(test, trial), node) in &block.listed {
+            for &(part, factor) in &trials[&trial] {
+                let sum = match halves.get(&(test, part)) {
+                    Some(&sum) => b.fma(value(node), factor, sum),
+                    None => b.mul(value(node), factor),
+                };
+                halves.insert((test, part), sum);
+            }
+        }
+        let zero = b.constant(0.0);
+        let mut listed = Vec::new();
+        for (of_test, of_trial) in block.entries(self.dim, self.bent) {
+            let mut sum = zero;
+            for (test, parts) in &tests {
+                let factor = parts.iter().find(|(part, _)| *part == of_test);
+                if let (Some(&(_, factor)), Some(&half)) = (factor, halves.get(&(*test, of_trial)))
+                {
+                    sum = b.fma(factor, half, sum);
+                }
+            }
+            listed.push(((of_test, of_trial), b.mul(at.weight, sum)));
+        }
+        let (symmetric, dim) = (block.lists_symmetric(), self.dim);
+        PulledBlock { listed, symmetric, dim, ..PulledBlock::default() }
+    }
+
     /// Returns the values of a pulled-back block in storage order.
     pub(crate) fn numbers_of(&self, block: &Block, pulled: &PulledBlock) -> Vec<ValueId> {
         let mut numbers = Vec::new();
@@ -229,6 +375,7 @@ impl Blocks {
         numbers.extend(&pulled.gv);
         numbers.extend(&pulled.vg);
         numbers.extend(pulled.vv);
+        numbers.extend(pulled.listed.iter().map(|(_, value)| value));
         numbers
     }
 
@@ -257,6 +404,9 @@ impl Blocks {
             pulled.vg = (0..dim).map(|_| load()).collect();
         }
         pulled.vv = block.vv.map(|_| load());
+        let entries = block.entries(dim, self.bent).into_iter();
+        pulled.listed = entries.map(|parts| (parts, load())).collect();
+        (pulled.symmetric, pulled.dim) = (block.lists_symmetric(), dim);
         pulled
     }
 }
@@ -283,23 +433,84 @@ impl Scales {
     }
 }
 
-/// The factors of a test function and its reference gradient, for one component of a result.
+/// The factors of a test function and its reference derivatives, for one component of a result.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TestFactors {
     /// Factor of φ.
     pub(crate) value: Option<ValueId>,
     /// Factors of ∂φ/∂ξ_a; empty without any.
     pub(crate) gradient: Vec<ValueId>,
+    /// Factors of ∂²φ/∂ξ_a∂ξ_b, a ≤ b in ascending order; empty without any.
+    pub(crate) second: Vec<ValueId>,
+}
+
+impl TestFactors {
+    /// Adds to the factor of a part.
+    pub(crate) fn add(
+        &mut self,
+        b: &mut Builder,
+        dim: usize,
+        part: Part,
+        term: (ValueId, ValueId),
+    ) {
+        let zero = b.constant(0.0);
+        let place = match part {
+            Part::Value => self.value.get_or_insert(zero),
+            Part::Derivative(axis) => {
+                self.gradient.resize(dim, zero);
+                &mut self.gradient[axis]
+            }
+            Part::Second(..) => {
+                let parts = Part::of_order(2, dim);
+                self.second.resize(parts.len(), zero);
+                let at = parts.iter().position(|&known| known == part);
+                &mut self.second[at.expect("a part of this dimension")]
+            }
+        };
+        *place = b.fma(term.0, term.1, *place);
+    }
+}
+
+/// The value and the reference derivatives of a component, or of a basis function.
+#[derive(Clone, Copy)]
+pub(crate) struct PartValues<'v> {
+    pub(crate) value: Option<ValueId>,
+    pub(crate) gradient: &'v [ValueId],
+    /// Second derivatives, a ≤ b in ascending order.
+    pub(crate) second: &'v [ValueId],
+}
+
+impl PartValues<'_> {
+    /// Returns a part, if it is known.
+    fn get(&self, part: Part, dim: usize) -> Option<ValueId> {
+        match part {
+            Part::Value => self.value,
+            Part::Derivative(axis) => self.gradient.get(axis).copied(),
+            Part::Second(..) => {
+                let at = Part::of_order(2, dim).iter().position(|&known| known == part)?;
+                self.second.get(at).copied()
+            }
+        }
+    }
 }
 
 /// Adds a pulled block's action on one trial component to one test component.
 pub(crate) fn act(
     b: &mut Builder,
     pulled: &PulledBlock,
-    value: Option<ValueId>,
-    gradient: &[ValueId],
+    of: PartValues<'_>,
     onto: &mut TestFactors,
 ) {
+    let PartValues { value, gradient, .. } = of;
+    for &((test, trial), entry) in &pulled.listed {
+        if let Some(value) = of.get(trial, pulled.dim) {
+            onto.add(b, pulled.dim, test, (entry, value));
+        }
+        let twice = pulled.symmetric && test != trial;
+        if let Some(value) = of.get(test, pulled.dim).filter(|_| twice) {
+            onto.add(b, pulled.dim, trial, (entry, value));
+        }
+    }
     let zero = b.constant(0.0);
     let dim = pulled.gg.len().max(pulled.gv.len());
     for a in 0..dim {

@@ -2,15 +2,18 @@
 //! points.
 
 use super::lowering::Lowering;
-use crate::element::{Lagrange, tabulate};
+use crate::element::{Lagrange, tabulate, tabulate_seconds};
 use crate::kir::{Entries, Index, TableId, ValueId};
 use fem_dsl::point::Part;
+use std::collections::BTreeMap;
 
 /// The tables of an element.
 pub(crate) struct Tables {
     pub(crate) nodes: usize,
     value: TableId,
     derivatives: Vec<TableId>,
+    /// Second derivatives, a ≤ b in ascending order, if they are needed and not all 0.
+    seconds: BTreeMap<Part, TableId>,
     /// The derivatives at any point, `[axis][node]`, if they are equal at all.
     pub(crate) constant: Option<Vec<Vec<f64>>>,
     points: usize,
@@ -32,6 +35,26 @@ impl Tables {
         name: &str,
         element: Lagrange,
         by: TableReader,
+    ) -> Self {
+        Self::of(s, name, element, by, false)
+    }
+
+    /// Returns tables that one thread or lane reads, with second derivatives if they are needed.
+    pub(crate) fn with_seconds(
+        s: &mut Lowering<'_>,
+        name: &str,
+        element: Lagrange,
+        second: bool,
+    ) -> Self {
+        Self::of(s, name, element, TableReader::One, second)
+    }
+
+    fn of(
+        s: &mut Lowering<'_>,
+        name: &str,
+        element: Lagrange,
+        by: TableReader,
+        second: bool,
     ) -> Self {
         let points = s.facts.rule_points();
         let (tabulation, nodes, all) = (tabulate(element, &points), element.count(), points.len());
@@ -66,7 +89,16 @@ impl Tables {
             table(&format!("d{a}"), entries)
         });
         let derivatives = derivatives.collect();
-        Self { nodes, value, derivatives, constant, points: all, by }
+        let mut seconds = BTreeMap::new();
+        if second && !same {
+            let entries = tabulate_seconds(element, &points);
+            for (part, entries) in Part::of_order(2, s.facts.form.dim).into_iter().zip(entries) {
+                let Part::Second(a, b) = part else { continue };
+                let id = table(&format!("d{a}{b}"), flat(&|q, i| entries[q * nodes + i]));
+                seconds.insert(part, id);
+            }
+        }
+        Self { nodes, value, derivatives, seconds, constant, points: all, by }
     }
 
     /// Returns a part of a basis function at a point; a constant if all readers read the same entry.
@@ -80,6 +112,10 @@ impl Tables {
         let (table, constant) = match part {
             Part::Value => (self.value, None),
             Part::Derivative(a) => (self.derivatives[a], self.constant.as_ref().map(|all| &all[a])),
+            Part::Second(..) => match self.seconds.get(&part) {
+                Some(&table) => (table, None),
+                None => return s.b.constant(0.0),
+            },
         };
         match (constant, node.known(), self.by) {
             (Some(slopes), Some(node), TableReader::One) => s.b.constant(slopes[node]),

@@ -21,7 +21,7 @@
 //! derivatives, on facets ξ₀ = const of hexahedra, too. From n = k + 1 on the rule is exact for constant G.
 
 use super::{Elements, is_derivative, largest_degree};
-use crate::element::{Cell, Rule, default_rule, tabulate};
+use crate::element::{Cell, Rule, default_rule, tabulate, tabulate_seconds};
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Integral, Part, PointForm, Region, Slot};
 
@@ -300,7 +300,7 @@ fn sample(elements: &Elements, integral: &Integral, state: u64) -> Sample {
 /// others in rounding errors.
 fn balance(samples: &mut [Sample]) {
     const ROUNDS: usize = 8;
-    let kind = |slot: Slot| 2 * slot.field + usize::from(is_derivative(slot.part));
+    let kind = |slot: Slot| 3 * slot.field + slot.part.order();
     let all = || samples.iter().flat_map(|sample| &sample.entries);
     let count = all().map(|(test, trial, _)| kind(*test).max(kind(*trial)) + 1).max().unwrap_or(0);
     let mut largest = vec![0.0_f64; count * count];
@@ -350,12 +350,25 @@ impl Matrix {
             let points: Vec<[f64; 3]> = rule.iter().map(|(point, _)| *point).collect();
             let tables: Vec<_> =
                 elements.fields.iter().map(|&element| tabulate(element, &points)).collect();
+            let twice = |&(test, trial, _): &(Slot, Slot, f64)| {
+                test.part.order() == 2 || trial.part.order() == 2
+            };
+            let seconds: Vec<_> = match sample.entries.iter().any(twice) {
+                true => elements.fields.iter().map(|&of| tabulate_seconds(of, &points)).collect(),
+                false => Vec::new(),
+            };
             let at = |slot: Slot, q: usize| -> (usize, Vec<f64>) {
                 let table = &tables[slot.field];
                 let first = columns(elements, slot.field).start + slot.component * table.nodes;
                 let of_node = |i: usize| match slot.part {
                     Part::Value => table.value(q, i),
                     Part::Derivative(j) => table.gradient(q, i)[j],
+                    Part::Second(..) => {
+                        let second = Part::of_order(2, elements.cell.dim());
+                        let at = second.iter().position(|&part| part == slot.part);
+                        let at = at.expect("a part of the cell's dimension");
+                        seconds[slot.field][at][q * table.nodes + i]
+                    }
                 };
                 (first, (0..table.nodes).map(of_node).collect())
             };

@@ -1,7 +1,7 @@
-//! Integrals over facets between cells: what their kernels do not do yet.
+//! Unsupported plans of integrals over facets between cells, and of integrals with second derivatives.
 
-use super::{Plan, PlanError, Task};
-use fem_dsl::point::{Integral, PointForm, Slot};
+use super::{Elements, Geometry, Plan, PlanError, Strategy, Task, reads};
+use fem_dsl::point::{Input, Integral, PointForm, Slot};
 
 /// Checks that the kernel of a plan for pairs of cells can be generated.
 pub(super) fn has_kernel(
@@ -36,4 +36,48 @@ pub(super) fn has_kernel(
         ),
         _ => unsupported("nothing is stored or transferred for pairs of cells"),
     }
+}
+
+/// Checks the restrictions of integrals with second derivatives.
+pub(super) fn second_derivatives(
+    plan: &Plan,
+    form: &PointForm,
+    integral: &Integral,
+    elements: &Elements,
+) -> Result<(), PlanError> {
+    let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    if plan.strategy != Strategy::CellPerLane {
+        return unsupported("second derivatives are evaluated by one lane or thread a cell");
+    }
+    match plan.geometry {
+        Geometry::Affine | Geometry::Nodes(_) => {}
+        Geometry::Corners if !elements.cell.is_tensor() => {}
+        _ => return unsupported("second derivatives need those of the map, from its nodes"),
+    }
+    let is_second = |slot: Slot| slot.part.order() == 2;
+    let continuous = |slot: Slot| is_second(slot) && form.fields[slot.field].space.is_continuous();
+    let mut slots = integral.residual.iter().chain(&integral.action).map(|(slot, _)| *slot);
+    let mut columns = integral.jacobian.iter().map(|entry| entry.trial);
+    if plan.hanging && (slots.any(continuous) || columns.any(continuous)) {
+        return unsupported(
+            "second derivatives of continuous fields need a mesh without hanging nodes",
+        );
+    }
+    match plan.task {
+        Task::Flux => unsupported(
+            "errors of forms with second derivatives are not estimated yet: leave `adapt` out",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether an integral reads or tests second derivatives.
+pub fn has_second(integral: &Integral) -> bool {
+    let is_second = |slot: Slot| slot.part.order() == 2;
+    integral.residual.iter().chain(&integral.action).any(|(slot, _)| is_second(*slot))
+        || integral.jacobian.iter().any(|entry| is_second(entry.test) || is_second(entry.trial))
+        || reads(integral, |input| match input {
+            Input::State(slot) | Input::Direction(slot) => is_second(slot),
+            _ => false,
+        })
 }

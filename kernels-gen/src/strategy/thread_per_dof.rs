@@ -367,6 +367,9 @@ impl Dofs {
                         let matrix = (self.derive[0], self.q, self.q);
                         self.contract(s, matrix, (array, c), axis, zero)
                     }
+                    Part::Second(..) => {
+                        unreachable!("second derivatives have one lane or thread a cell")
+                    }
                 });
             }
         }
@@ -435,6 +438,9 @@ impl Dofs {
                 Part::Derivative(axis) => {
                     let matrix = (self.derive[1], self.q, self.q);
                     self.contract(s, matrix, (kept.shared, number), axis, sum)
+                }
+                Part::Second(..) => {
+                    unreachable!("second derivatives have one lane or thread a cell")
                 }
             };
         }

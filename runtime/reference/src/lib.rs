@@ -32,9 +32,9 @@ pub use hanging::{HangingFunctions, functions};
 pub use pairs::{CellPair, Cells, find_pairs};
 
 use fem_dsl::non_finite::PointInput;
-use fem_dsl::point::{Input, Integral, Location, NodeId, Part, PointForm, Side, Slot};
+use fem_dsl::point::{Input, Integral, Location, NodeId, PointForm, Side, Slot};
 use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
-use kernels_gen::plan::{Elements, PlanError, tested};
+use kernels_gen::plan::{Elements, PlanError, has_second, tested};
 use pairs::Placement;
 use point::{Point, Sides};
 use std::collections::BTreeMap;
@@ -49,6 +49,8 @@ pub struct Reference<'a> {
     fields: Vec<ElementSpace>,
     /// `None` for data on cells and points.
     aux: Vec<Option<ElementSpace>>,
+    /// True if the form has second derivatives.
+    second: bool,
     /// Tabulations of all spaces at the points of the cell.
     tables: Vec<BasisTable>,
     /// The same at the points of each facet, if the form has facet integrals.
@@ -153,10 +155,12 @@ impl<'a> Reference<'a> {
         let all = |table: &dyn Fn(Lagrange) -> BasisTable| {
             elements.iter().map(|&element| table(element)).collect::<Vec<_>>()
         };
+        let second = form.integrals.iter().any(has_second);
         let facets = if on_facets { 0..cell.facets().len() } else { 0..0 };
-        let facets = facets.map(|facet| all(&|of| BasisTable::on_facet(of, rule, facet))).collect();
-        let tables = all(&|of| BasisTable::new(of, rule));
-        Ok(Self { form, degree: k, rule, geometry, fields, aux, tables, facets })
+        let facets =
+            facets.map(|facet| all(&|of| BasisTable::on_facet(of, rule, facet, second))).collect();
+        let tables = all(&|of| BasisTable::new(of, rule, second));
+        Ok(Self { form, degree: k, rule, geometry, fields, aux, second, tables, facets })
     }
 
     /// Sets the functions of cells with hanging nodes in a field: for each cell those of its referenced nodes, if they
@@ -287,7 +291,7 @@ impl<'a> Reference<'a> {
             for &(row, part) in &parts {
                 let own = slots.iter().filter(|(slot, _)| {
                     self.form.row(slot.field, slot.component) == row
-                        && derivative(slot.part).is_some() == derivative(part).is_some()
+                        && slot.part.order() == part.order()
                 });
                 let pulled = own.map(|&(slot, node)| {
                     values[node] * sides.on(slot.side).pulled(part, slot.part)
@@ -392,7 +396,9 @@ impl<'a> Reference<'a> {
         let elements: Vec<Lagrange> = spaces.map(|space| space.element).collect();
         let mut all = BTreeMap::new();
         for placement in inputs.pairs.iter().flatten().map(CellPair::placement) {
-            let table = |&element: &Lagrange| BasisTable::across(element, self.rule, &placement);
+            let table = |&element: &Lagrange| {
+                BasisTable::across(element, self.rule, &placement, self.second)
+            };
             all.entry(placement).or_insert_with(|| elements.iter().map(table).collect());
         }
         all
@@ -467,13 +473,5 @@ impl<'a> Reference<'a> {
 
     fn zeros(&self, inputs: &FormInputs) -> Vectors {
         inputs.state.iter().map(|field| vec![BoundedValue::ZERO; field.values.len()]).collect()
-    }
-}
-
-/// Returns the axis of a derivative, or `None` for a value.
-fn derivative(part: Part) -> Option<usize> {
-    match part {
-        Part::Value => None,
-        Part::Derivative(axis) => Some(axis),
     }
 }

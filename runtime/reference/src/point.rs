@@ -2,7 +2,7 @@
 
 use super::bounded::evaluate;
 use super::table::BasisTable;
-use super::{AuxData, BoundedValue, ElementSpace, FormInputs, NodalValues, Reference, derivative};
+use super::{AuxData, BoundedValue, ElementSpace, FormInputs, NodalValues, Reference};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Graph, Input, NodeId, Part, Side, Slot};
 use kernels_gen::element::{Cell, Lagrange};
@@ -24,11 +24,14 @@ pub(super) struct Point<'t> {
     measure: BoundedValue,
     /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
     inverse: [[BoundedValue; 3]; 3],
+    /// ∂²x_l/∂ξ_a∂ξ_b at `[l][a][b]`, if the form has second derivatives.
+    bends: Option<[[[BoundedValue; 3]; 3]; 3]>,
     /// The outward unit normal, on facets.
     normal: [BoundedValue; 3],
     /// The extent of the cell from the facet, 1 / |∇λ|, on facets.
     extent: BoundedValue,
-    /// Cached results of [`Self::functions`]: for each space the values, and the derivatives along each axis.
+    /// Cached results of [`Self::functions`]: for each space the values, the derivatives along each axis, and second
+    /// derivatives along each pair of axes.
     functions: Vec<OnceCell<Vec<BoundedValue>>>,
 }
 
@@ -45,8 +48,8 @@ impl<'t> Point<'t> {
     ) -> Self {
         let (dim, geometry) = (reference.form.dim, &reference.geometry);
         let table = &tables[geometry.number];
-        let sum = |axis: usize, along: Option<usize>| -> BoundedValue {
-            let term = |i| table.entry(q, i, along) * BoundedValue::new(nodes[i * dim + axis]);
+        let sum = |axis: usize, part: Part| -> BoundedValue {
+            let term = |i| table.entry(q, i, part) * BoundedValue::new(nodes[i * dim + axis]);
             (0..table.nodes()).map(term).sum()
         };
         let mut x = [BoundedValue::ZERO; 3];
@@ -56,18 +59,38 @@ impl<'t> Point<'t> {
             jacobian[axis][axis] = BoundedValue { value: 1.0, scale: 0.0 };
         }
         for axis in 0..dim {
-            x[axis] = sum(axis, None);
+            x[axis] = sum(axis, Part::Value);
             for along in 0..dim {
-                jacobian[axis][along] = sum(axis, Some(along));
+                jacobian[axis][along] = sum(axis, Part::Derivative(along));
             }
         }
+        let bends = reference.second.then(|| {
+            let of = |l: usize, a: usize, b: usize| match l.max(a).max(b) < dim {
+                true => sum(l, Part::second(a, b)),
+                false => BoundedValue::ZERO,
+            };
+            [0, 1, 2].map(|l| [0, 1, 2].map(|a| [0, 1, 2].map(|b| of(l, a, b))))
+        });
         let (determinant, inverse) = invert(&jacobian);
         // A cell may be mirrored.
         let size = if determinant.value < 0.0 { -determinant } else { determinant };
         let (measure, normal) = (BoundedValue::new(weight) * size, [BoundedValue::ZERO; 3]);
-        let functions = vec![OnceCell::new(); tables.len() * (1 + dim)];
+        let functions = vec![OnceCell::new(); tables.len() * (1 + dim + dim * dim)];
         let (extent, diameter) = (BoundedValue::ZERO, diameter(geometry.element, nodes));
-        Self { dim, cell, q, tables, diameter, x, measure, inverse, normal, extent, functions }
+        Self {
+            dim,
+            cell,
+            q,
+            tables,
+            diameter,
+            x,
+            measure,
+            inverse,
+            bends,
+            normal,
+            extent,
+            functions,
+        }
     }
 
     /// Returns the same point on a facet, where the coordinate λ is 0.
@@ -88,14 +111,31 @@ impl<'t> Point<'t> {
         Self { measure: self.measure * length, normal, extent, ..self }
     }
 
-    /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j.
+    /// Returns the basis function φ_i, or its derivative along a physical axis: Σ_k ∂φ_i/∂ξ_k ∂ξ_k/∂x_j. Second ones
+    /// are Σ_ab ∂ξ_a/∂x_j ∂ξ_b/∂x_k (∂²φ_i/∂ξ_a∂ξ_b − Σ_l ∂φ_i/∂x_l ∂²x_l/∂ξ_a∂ξ_b).
     fn basis(&self, table: &BasisTable, i: usize, part: Part) -> BoundedValue {
-        match derivative(part) {
-            None => table.entry(self.q, i, None),
-            Some(j) => {
+        match part {
+            Part::Value => table.entry(self.q, i, Part::Value),
+            Part::Derivative(j) => {
                 let mut sum = BoundedValue::ZERO;
                 for (k, inverse) in self.inverse[..self.dim].iter().enumerate() {
-                    sum += table.entry(self.q, i, Some(k)) * inverse[j];
+                    sum += table.entry(self.q, i, Part::Derivative(k)) * inverse[j];
+                }
+                sum
+            }
+            Part::Second(j, k) => {
+                let bends =
+                    self.bends.expect("a form with second derivatives has those of the map");
+                let mut sum = BoundedValue::ZERO;
+                for a in 0..self.dim {
+                    for b in 0..self.dim {
+                        let mut second = table.entry(self.q, i, Part::second(a, b));
+                        for (l, bend) in bends[..self.dim].iter().enumerate() {
+                            second =
+                                second - self.basis(table, i, Part::Derivative(l)) * bend[a][b];
+                        }
+                        sum += self.inverse[a][j] * self.inverse[b][k] * second;
+                    }
                 }
                 sum
             }
@@ -105,7 +145,12 @@ impl<'t> Point<'t> {
     /// Returns the functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j
     /// with hanging nodes. Computed on first use.
     pub(super) fn functions(&self, space: &ElementSpace, part: Part) -> &[BoundedValue] {
-        let number = space.number * (1 + self.dim) + derivative(part).map_or(0, |axis| 1 + axis);
+        let of_part = match part {
+            Part::Value => 0,
+            Part::Derivative(axis) => 1 + axis,
+            Part::Second(a, b) => 1 + self.dim + a * self.dim + b,
+        };
+        let number = space.number * (1 + self.dim + self.dim * self.dim) + of_part;
         self.functions[number].get_or_init(|| {
             let (table, nodes) = (&self.tables[space.number], 0..space.element.count());
             let basis = nodes.map(|i| self.basis(table, i, part));
@@ -118,8 +163,8 @@ impl<'t> Point<'t> {
 
     /// Returns the pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
     pub(super) fn pulled(&self, to: Part, from: Part) -> BoundedValue {
-        match (derivative(to), derivative(from)) {
-            (Some(a), Some(j)) => self.inverse[a][j],
+        match (to, from) {
+            (Part::Derivative(a), Part::Derivative(j)) => self.inverse[a][j],
             _ => BoundedValue { value: 1.0, scale: 0.0 },
         }
     }

@@ -1,4 +1,5 @@
-//! Full tabulation with scales: (Lagrange, Rule) → φ_i(x_q) and ∂φ_i/∂ξ_j(x_q) as [`BoundedValue`].
+//! Full tabulation with scales: (Lagrange, Rule) → φ_i(x_q), ∂φ_i/∂ξ_j(x_q) and ∂²φ_i/∂ξ_j∂ξ_k(x_q) as
+//! [`BoundedValue`].
 //!
 //! On tensor cells a kernel may compute these numbers in other ways: by even–odd decomposition, which mixes nodes i and
 //! n−1−i, and by the collocation derivative, B' = D B. The scale per direction is therefore |B_i| + |B_{n−1−i}|, and
@@ -6,7 +7,10 @@
 
 use super::BoundedValue;
 use super::pairs::{FacetAxis, Placement};
-use kernels_gen::element::{Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule};
+use fem_dsl::point::Part;
+use kernels_gen::element::{
+    Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule, tabulate_seconds,
+};
 
 /// A basis tabulated at the points of a rule.
 pub(super) struct BasisTable {
@@ -14,16 +18,26 @@ pub(super) struct BasisTable {
     dim: usize,
     values: Vec<BoundedValue>,
     gradients: Vec<BoundedValue>,
+    /// `[pair of axes][point * nodes + node]`; empty if they are not needed.
+    seconds: Vec<Vec<BoundedValue>>,
 }
 
 impl BasisTable {
-    pub(super) fn new(element: Lagrange, rule: Rule) -> Self {
+    /// Tabulates at the points of a rule; `second` derivatives only if they are needed.
+    pub(super) fn new(element: Lagrange, rule: Rule, second: bool) -> Self {
         let plain = tabulate_rule(element, rule);
         let mut table = Self {
             nodes: plain.nodes,
             dim: plain.dim,
             values: plain.values.iter().map(|&v| BoundedValue::new(v)).collect(),
             gradients: plain.gradients.iter().map(|&v| BoundedValue::new(v)).collect(),
+            seconds: match second {
+                true => tabulate_seconds(element, &rule.points())
+                    .into_iter()
+                    .map(|of| of.into_iter().map(BoundedValue::new).collect())
+                    .collect(),
+                false => Vec::new(),
+            },
         };
         if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
             table.widen(&LineScales::new(nodes, points));
@@ -32,7 +46,7 @@ impl BasisTable {
     }
 
     /// Tabulates at the points of a facet: those with ξ₀ = 0 after rotation of the cell to this facet.
-    pub(super) fn on_facet(element: Lagrange, rule: Rule, facet: usize) -> Self {
+    pub(super) fn on_facet(element: Lagrange, rule: Rule, facet: usize, second: bool) -> Self {
         let dim = rule.cell().dim();
         // Facet points are numbered along the other axes.
         let along = |axis: usize| (axis != facet / 2).then(|| axis - usize::from(axis > facet / 2));
@@ -40,20 +54,25 @@ impl BasisTable {
             Some(direction) => FacetAxis::Along { direction, from: 0.0, step: 1.0 },
             None => FacetAxis::Across { end: facet % 2 },
         });
-        Self::at(element, rule, &facet_points(rule, facet), axes)
+        Self::at((element, second), rule, &facet_points(rule, facet), axes)
     }
 
     /// Tabulates a cell at the points of a facet of another one.
-    pub(super) fn across(element: Lagrange, rule: Rule, placement: &Placement) -> Self {
+    pub(super) fn across(
+        element: Lagrange,
+        rule: Rule,
+        placement: &Placement,
+        second: bool,
+    ) -> Self {
         let points = facet_points(rule, placement.from()).into_iter();
         let points: Vec<[f64; 3]> = points.map(|point| placement.image(rule, point)).collect();
         let axes = (0..rule.cell().dim()).map(|axis| placement.along(rule.cell(), axis));
-        Self::at(element, rule, &points, axes)
+        Self::at((element, second), rule, &points, axes)
     }
 
     /// Tabulates at points of a facet, which lie so along the axes of a tensor cell.
     fn at(
-        element: Lagrange,
+        (element, second): (Lagrange, bool),
         rule: Rule,
         points: &[[f64; 3]],
         axes: impl Iterator<Item = FacetAxis>,
@@ -70,6 +89,10 @@ impl BasisTable {
             dim: plain.dim,
             values: wide(&plain.values),
             gradients: wide(&plain.gradients),
+            seconds: match second {
+                true => tabulate_seconds(element, points).iter().map(|of| wide(of)).collect(),
+                false => Vec::new(),
+            },
         };
         if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
             let lines = axes.map(|axis| LineScales::on_facet(nodes, points, axis)).collect();
@@ -78,12 +101,17 @@ impl BasisTable {
         table
     }
 
-    /// Returns the value φ_i(x_q), or its derivative along a reference axis.
+    /// Returns the value φ_i(x_q), or a derivative along reference axes.
     #[inline]
-    pub(super) fn entry(&self, q: usize, i: usize, axis: Option<usize>) -> BoundedValue {
-        match axis {
-            None => self.values[q * self.nodes + i],
-            Some(axis) => self.gradients[(q * self.nodes + i) * self.dim + axis],
+    pub(super) fn entry(&self, q: usize, i: usize, part: Part) -> BoundedValue {
+        match part {
+            Part::Value => self.values[q * self.nodes + i],
+            Part::Derivative(axis) => self.gradients[(q * self.nodes + i) * self.dim + axis],
+            Part::Second(a, b) => {
+                // Pairs a ≤ b in ascending order.
+                let pair = a * self.dim + b - a * (a + 1) / 2;
+                self.seconds[pair][q * self.nodes + i]
+            }
         }
     }
 
@@ -97,11 +125,14 @@ impl BasisTable {
         let (nodes, dim) = (self.nodes, self.dim);
         for (at, value) in self.values.iter_mut().enumerate() {
             let (q, i) = (at / nodes, at % nodes);
-            *value = BoundedValue::with_scale(value.value, line.product(dim, q, i, None));
+            let scale = |part| line.product(dim, q, i, part);
+            *value = BoundedValue::with_scale(value.value, scale(Part::Value));
             for axis in 0..dim {
                 let gradient = &mut self.gradients[at * dim + axis];
-                let scale = line.product(dim, q, i, Some(axis));
-                *gradient = BoundedValue::with_scale(gradient.value, scale);
+                *gradient = BoundedValue::with_scale(gradient.value, scale(Part::Derivative(axis)));
+            }
+            for (of, part) in self.seconds.iter_mut().zip(Part::of_order(2, dim)) {
+                of[at] = BoundedValue::with_scale(of[at].value, scale(part));
             }
         }
     }
@@ -112,20 +143,24 @@ impl BasisTable {
     fn widen_on_facet(&mut self, lines: Vec<(LineScales, Option<usize>)>) {
         let (count, dim) = (self.nodes, self.dim);
         let digit = |number: usize, base: usize, at: usize| number / base.pow(at as u32) % base;
-        let scale = |q: usize, i: usize, derived: Option<usize>| -> f64 {
+        let scale = |q: usize, i: usize, part: Part| -> f64 {
             let factor = |(axis, (line, direction)): (usize, &(LineScales, Option<usize>))| {
                 let point = direction.map_or(0, |direction| digit(q, line.points, direction));
                 let at = point * line.nodes + digit(i, line.nodes, axis);
-                if derived == Some(axis) { line.derivatives[at] } else { line.values[at] }
+                line.of_order(part.along(axis))[at]
             };
             lines.iter().enumerate().map(factor).product()
         };
         for (at, value) in self.values.iter_mut().enumerate() {
             let (q, i) = (at / count, at % count);
-            *value = BoundedValue::with_scale(value.value, scale(q, i, None));
+            *value = BoundedValue::with_scale(value.value, scale(q, i, Part::Value));
             for along in 0..dim {
                 let gradient = &mut self.gradients[at * dim + along];
-                *gradient = BoundedValue::with_scale(gradient.value, scale(q, i, Some(along)));
+                let scale = scale(q, i, Part::Derivative(along));
+                *gradient = BoundedValue::with_scale(gradient.value, scale);
+            }
+            for (of, part) in self.seconds.iter_mut().zip(Part::of_order(2, dim)) {
+                of[at] = BoundedValue::with_scale(of[at].value, scale(q, i, part));
             }
         }
     }
@@ -157,9 +192,15 @@ struct LineScales {
     nodes: usize,
     values: Vec<f64>,
     derivatives: Vec<f64>,
+    seconds: Vec<f64>,
 }
 
 impl LineScales {
+    /// Returns the scales of values or of derivatives, by their order.
+    fn of_order(&self, order: usize) -> &[f64] {
+        [&self.values, &self.derivatives, &self.seconds][order]
+    }
+
     fn new(nodes: LinePoints, points: LinePoints) -> Self {
         Self::of(&LineTable::new(nodes, points), points, 1.0)
     }
@@ -172,7 +213,8 @@ impl LineScales {
                 let table = LineTable::at(nodes, &[end as f64]);
                 let sizes = |of: &[f64]| of.iter().map(|entry| entry.abs()).collect();
                 let (values, derivatives) = (sizes(&table.values), sizes(&table.derivatives));
-                (Self { points: 1, nodes: table.nodes, values, derivatives }, None)
+                let seconds = sizes(&table.seconds);
+                (Self { points: 1, nodes: table.nodes, values, derivatives, seconds }, None)
             }
             FacetAxis::Along { direction, from, step } => {
                 let places: Vec<f64> = points.points().iter().map(|s| from + step * s).collect();
@@ -202,15 +244,16 @@ impl LineScales {
             nodes: n,
             values: (0..q * n).map(value).collect(),
             derivatives: (0..q * n).map(derivative).collect(),
+            seconds: (0..q * n).map(|at| folded(&table.seconds, at / n, at % n)).collect(),
         }
     }
 
-    fn product(&self, dim: usize, q: usize, i: usize, derivative: Option<usize>) -> f64 {
+    fn product(&self, dim: usize, q: usize, i: usize, part: Part) -> f64 {
         let digit = |number: usize, base: usize, axis: usize| number / base.pow(axis as u32) % base;
         (0..dim)
             .map(|axis| {
                 let at = digit(q, self.points, axis) * self.nodes + digit(i, self.nodes, axis);
-                if derivative == Some(axis) { self.derivatives[at] } else { self.values[at] }
+                self.of_order(part.along(axis))[at]
             })
             .product()
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::assert_close;
 use fem_dsl::point::{
-    Aux, Binary, Coefficient, Degree, Field, Graph, Input, Node, NodeId, Param, Region, Shape,
-    Side, Space as FormSpace,
+    Aux, Binary, Coefficient, Degree, Field, Graph, Input, Node, NodeId, Param, Part, Region,
+    Shape, Side, Space as FormSpace,
 };
 use std::collections::BTreeMap;
 

@@ -9,6 +9,7 @@
 //! size. Large meshes use kernels (`run/assess`), which are tested against this module.
 
 mod pointwise;
+mod second;
 
 pub use pointwise::{
     Extrema, QuadratureValues, extrema, field_at, values_at, values_at_quadrature,
@@ -25,6 +26,7 @@ use fem_dsl::problem::Expression;
 use kernels_gen::element::{
     ElementError, Lagrange, LinePoints, Rule, Tabulation, default_rule, tabulate,
 };
+use second::{SecondTables, reads_second};
 use std::borrow::Cow;
 
 /// Number of cells evaluated together; sums are formed block by block, in order.
@@ -36,6 +38,9 @@ struct PointValues {
     value: Vec<Vec<f64>>,
     /// `[component · dim + direction][point]`, in physical space.
     gradient: Vec<Vec<f64>>,
+    /// `[component · pairs + pair][point]`, in physical space, the pairs of axes a ≤ b in ascending order; empty if they
+    /// are not evaluated.
+    second: Vec<Vec<f64>>,
 }
 
 /// The points of a block of cells.
@@ -50,14 +55,41 @@ struct PointBlock {
 /// A nodal quantity: its space and its values; without values it is not evaluated.
 type NodalQuantity<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
-/// Computes `count` integrals over all cells with a rule; `integrand` returns the sums of a block.
+/// The tables of the map of a cell and of nodal quantities at some points.
+struct PointTables {
+    geometry: Tabulation,
+    quantities: Vec<Tabulation>,
+    second: Option<SecondTables>,
+}
+
+impl PointTables {
+    /// Tabulates at points of the reference cell; `second` derivatives only if they are needed.
+    fn new(
+        on: &Discretisation,
+        points: &[[f64; 3]],
+        nodal: &[NodalQuantity<'_>],
+        second: bool,
+    ) -> Result<Self, ElementError> {
+        let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+        let of = |(space, _): &NodalQuantity<'_>| tabulate(space.element(), points);
+        Ok(Self {
+            geometry: tabulate(geometry, points),
+            quantities: nodal.iter().map(of).collect(),
+            second: second.then(|| SecondTables::new(geometry, nodal, points)),
+        })
+    }
+}
+
+/// Computes `count` integrals over all cells with a rule; `integrand` returns the sums of a block, with `second`
+/// derivatives if they are needed.
 fn integrate(
     on: &Discretisation,
-    (rule, count): (Rule, usize),
+    (rule, count, second): (Rule, usize, bool),
     nodal: &[NodalQuantity<'_>],
     integrand: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<Vec<f64>, ElementError> {
-    let sums = block_by_block(on, &rule.points(), &rule.weights(), nodal, integrand)?;
+    let tables = PointTables::new(on, &rule.points(), nodal, second)?;
+    let sums = block_by_block(on, &tables, &rule.weights(), nodal, integrand);
     // A process may have no cells.
     let mut total = vec![0.0; count];
     for sum in sums {
@@ -67,21 +99,17 @@ fn integrate(
     Ok(total)
 }
 
-/// Evaluates each block of cells, in order, at some points of the reference cell.
+/// Evaluates each block of cells, in order, at the points of tables.
 fn block_by_block<T: Send>(
     on: &Discretisation,
-    points: &[[f64; 3]],
+    tables: &PointTables,
     weights: &[f64],
     nodal: &[NodalQuantity<'_>],
     work: impl Fn(&PointBlock) -> T + Sync,
-) -> Result<Vec<T>, ElementError> {
-    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
-    let geometry = tabulate(geometry, points);
-    let tables: Vec<Tabulation> =
-        nodal.iter().map(|(space, _)| tabulate(space.element(), points)).collect();
+) -> Vec<T> {
     let cells: Vec<usize> = (0..on.mesh.n_cells()).collect();
     let blocks = cells.par_chunks(BLOCK);
-    Ok(blocks.map(|cells| work(&block(on, cells, weights, &geometry, nodal, &tables))).listed())
+    blocks.map(|cells| work(&block(on, cells, weights, nodal, tables))).listed()
 }
 
 /// Returns the fields and nodal auxiliary data, and the index of each datum among them.
@@ -126,12 +154,12 @@ fn block(
     on: &Discretisation,
     cells: &[usize],
     weights: &[f64],
-    geometry: &Tabulation,
     nodal: &[NodalQuantity<'_>],
-    tables: &[Tabulation],
+    PointTables { geometry, quantities: tables, second }: &PointTables,
 ) -> PointBlock {
     let dim = on.mesh.dim();
     let count = cells.len() * weights.len();
+    let pairs = if second.is_some() { dim * (dim + 1) / 2 } else { 0 };
     let mut block = PointBlock {
         cells: cells.to_vec(),
         points_per_cell: weights.len(),
@@ -142,6 +170,7 @@ fn block(
             .map(|(space, _)| PointValues {
                 value: vec![Vec::with_capacity(count); space.components()],
                 gradient: vec![Vec::with_capacity(count); space.components() * dim],
+                second: vec![Vec::with_capacity(count); space.components() * pairs],
             })
             .collect(),
     };
@@ -155,8 +184,9 @@ fn block(
             };
             block.weight.push(weight * det.abs());
             block.x.push(x);
-            for ((quantity, (space, values)), table) in
-                block.quantities.iter_mut().zip(nodal).zip(tables)
+            let bends = second.as_ref().map(|second| second.bends(on, cell, q));
+            for (number, ((quantity, (space, values)), table)) in
+                block.quantities.iter_mut().zip(nodal).zip(tables).enumerate()
             {
                 let components = if values.is_empty() { 0 } else { space.components() };
                 for c in 0..components {
@@ -172,6 +202,18 @@ fn block(
                     for j in 0..dim {
                         let derivative = (0..dim).map(|a| inverse[a][j] * reference[a]).sum();
                         quantity.gradient[c * dim + j].push(derivative);
+                    }
+                    if let (Some(second), Some(bends)) = (second, &bends) {
+                        let nodes = space.cell_nodes(cell).iter();
+                        let own: Vec<f64> =
+                            nodes.map(|&node| values[node as usize * components + c]).collect();
+                        let slopes = &quantity.gradient[c * dim..(c + 1) * dim];
+                        let slopes: Vec<f64> =
+                            slopes.iter().filter_map(|row| row.last().copied()).collect();
+                        let map = (&inverse, &bends[..]);
+                        let found = second.of_component(number, q, &own, &slopes, map);
+                        let rows = quantity.second[c * pairs..].iter_mut();
+                        rows.zip(found).for_each(|(row, value)| row.push(value));
                     }
                 }
             }
@@ -271,7 +313,7 @@ pub(crate) fn rule_of_data(on: &Discretisation, asked: Rule) -> Rule {
 pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, ElementError> {
     let space = &on.fields[field].space;
     let (own, count) = (space.resolved(&u[on.dofs_of(field)]), space.components() + 1);
-    let sums = integrate(on, (fine_rule(on), count), &[own], |block| {
+    let sums = integrate(on, (fine_rule(on), count, false), &[own], |block| {
         let components = block.quantities[0].value.iter();
         let sum = |row: &Vec<f64>| row.iter().zip(&block.weight).map(|(u, w)| u * w).sum();
         components.map(sum).chain([block.weight.iter().sum()]).collect()
@@ -410,7 +452,7 @@ fn squares(
     known: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
-    let sums = integrate(on, (rule, 2), &[own], |block| {
+    let sums = integrate(on, (rule, 2, false), &[own], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
         let computed = &block.quantities[0];
@@ -450,7 +492,9 @@ pub fn energy<'a>(
         Some(density) => vec![density],
         None => integral.residual.iter().map(|(_, node)| *node).collect(),
     };
-    let sums = integrate(on, (rule, 1), &nodal, |block| {
+    let tests_second = integral.residual.iter().any(|(slot, _)| slot.part.order() == 2);
+    let second = reads_second((integral, &roots)) || integral.energy.is_none() && tests_second;
+    let sums = integrate(on, (rule, 1, second), &nodal, |block| {
         let mut batch = Batch::new(&integral.graph, &roots);
         let mut sum = 0.0;
         if let Some(density) = integral.energy {
@@ -484,6 +528,12 @@ fn part(quantity: &PointValues, dim: usize, slot: Slot) -> &[f64] {
     match slot.part {
         Part::Value => &quantity.value[slot.component],
         Part::Derivative(j) => &quantity.gradient[slot.component * dim + j],
+        Part::Second(..) => {
+            let parts = Part::of_order(2, dim);
+            let at = parts.iter().position(|&part| part == slot.part);
+            let at = at.expect("a part of the mesh's dimension");
+            &quantity.second[slot.component * parts.len() + at]
+        }
     }
 }
 

@@ -89,7 +89,7 @@ impl Maker {
     }
 
     fn finish(self, name: &str, f0: Option<ExprId>, f1: Option<ExprId>) -> PointForm {
-        let rows = vec![Row { field: 0, side: Side::Inside, f0, f1 }];
+        let rows = vec![Row { f0, f1, ..Row::empty(0, Side::Inside) }];
         let (action, energy) = (Vec::new(), None);
         let form = Form {
             name: name.to_owned(),

@@ -1,14 +1,14 @@
 //! A random form on a small mesh, with the data of its operator and of the reference.
 
-use fem_dsl::point::{Integral, Location, PointForm, Slot};
+use fem_dsl::point::{Integral, Location, PointForm, Region, Slot};
 use fem_dsl::problem::{Argument, Quadrature};
 use fem_dsl::source::Source;
-use fem_dsl::testing::{Regions, random_interior, random_regions};
+use fem_dsl::testing::{Regions, random_interior, random_regions, random_second};
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
 };
-use kernels_gen::plan::{Elements, Linearisation, Plan, Strategy, Task};
+use kernels_gen::plan::{Elements, Linearisation, Plan, Strategy, Task, has_second};
 use runtime::algebra::vector::{Precision, Vector, epsilon};
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
@@ -103,6 +103,13 @@ impl Case {
         Self::of(seed, "interior", Regions { text, smooth: true, energy: false })
     }
 
+    /// Creates a form with second derivatives.
+    pub(crate) fn second(seed: u64) -> Self {
+        let (dim, _) = kind(seed);
+        let text = random_second(seed, dim);
+        Self::of(seed, "second", Regions { text, smooth: true, energy: false })
+    }
+
     fn of(seed: u64, prefix: &str, regions: Regions) -> Self {
         let (dim, (cell, counts)) = kind(seed);
         let (program, found) =
@@ -111,8 +118,12 @@ impl Case {
         let form = program.point_form(&format!("{prefix}_{seed}"), dim);
         let form = form.unwrap_or_else(|found| panic!("{}\n{found:?}", regions.text));
         let is_between = form.integrals.iter().any(|integral| integral.region.is_interior());
-        let is_curved = is_between && dim == 2 && mix(seed, 9).is_multiple_of(3);
-        let mut mesh = match (is_between, is_curved) {
+        let second = form.integrals.iter().any(has_second);
+        // A ball has no sides of a box.
+        let has_sides = form.integrals.iter().any(|of| matches!(of.region, Region::Facets(_)));
+        let may_curve = dim == 2 && (is_between || second) && !has_sides;
+        let is_curved = may_curve && mix(seed, 9).is_multiple_of(3);
+        let mut mesh = match (is_between || second, is_curved) {
             (_, true) => ball(cell, 2 + mix(seed, 10) as usize % 2),
             (true, _) => scrambled(&boxed(cell, &counts[..dim]), seed),
             (false, _) => boxed(cell, &counts[..dim]),
@@ -124,7 +135,9 @@ impl Case {
         let which = if may_be_periodic { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
         // Every fourth; most of those with terms between cells, which have to be of discontinuous fields alone.
-        let may_hang = mesh.cell().is_tensor() && !form.integrals.iter().any(|of| joins(&form, of));
+        let continuous = form.fields.iter().any(|field| field.space.is_continuous());
+        let joins = form.integrals.iter().any(|of| joins(&form, of)) || second && continuous;
+        let may_hang = mesh.cell().is_tensor() && !joins;
         let hangs = mix(seed, 20) % 4 < if is_between { 3 } else { 1 };
         if may_hang && hangs {
             mesh = adapted(mesh, seed);
@@ -135,6 +148,7 @@ impl Case {
             Location::Cells | Location::Points => None,
         });
         let least = spaces.chain(nodal).map(|space| space.smallest_degree()).max().unwrap_or(1);
+        let least = if second { least.max(2) } else { least };
         let degree =
             least + mix(seed, 2) as usize % if dim == 2 { 3 } else { 2 } * usize::from(least < 2);
         let with = |rule| {

@@ -78,19 +78,25 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     }
 }
 
-/// Returns a discontinuous field that is tested by its gradient in the cells, without the terms of its flux between
-/// cells. Its test functions jump there, so that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not
+/// Returns a discontinuous field that is tested by its derivatives in the cells, without the terms of its flux between
+/// cells. That of second derivatives has third ones, which no form has. Its test functions jump there, so that ∮ φ·(f1 n) of two neighbours does not cancel, and f0 − div f1 is not
 /// its source.
 fn jumping(form: &Form) -> Option<&Field> {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let all = |integral: &&Integral| integral.region == Region::Interior(InteriorFacets::All);
     let between = form.integrals.iter().filter(all).flat_map(|integral| &integral.rows);
     let inconsistent = inconsistent(form);
+    let second = |field: usize| {
+        let mut rows = cells.clone().flat_map(|integral| &integral.rows);
+        rows.any(|row| row.field == field && row.f2.is_some())
+    };
     let joined = |field: usize| {
-        between.clone().any(|row| row.field == field)
+        !second(field)
+            && between.clone().any(|row| row.field == field)
             && inconsistent.iter().all(|(other, _)| *other != field)
     };
-    let rows = cells.flat_map(|integral| &integral.rows).filter(|row| row.f1.is_some());
+    let rows = cells.clone().flat_map(|integral| &integral.rows);
+    let rows = rows.filter(|row| row.f1.or(row.f2).is_some());
     let mut fields = rows.map(|row| row.field);
     let jumps = |&field: &usize| matches!(form.fields[field].space, Space::L2(_)) && !joined(field);
     fields.find(jumps).map(|field| &form.fields[field])
@@ -115,8 +121,12 @@ fn report_regions(checker: &mut Checker<'_>, statement: Statement<'_>) {
 
 fn report_jumping(checker: &mut Checker<'_>, statement: Statement<'_>, field: &Field) {
     let Field { name, space, .. } = field;
+    let form = checker.form;
+    let rows = form.integrals.iter().flat_map(|integral| &integral.rows);
+    let mut own = rows.filter(|row| form.fields[row.field].name == *name);
+    let what = if own.any(|row| row.f2.is_some()) { "second derivatives" } else { "an `f1`" };
     let message =
-        format!("`{name}` lives in `{space}` and has an `f1`: no source makes a solution of that");
+        format!("`{name}` lives in `{space}` and has {what}: no source makes a solution of that");
     let diagnostic = Diagnostic::new(Code::BadManufactured, message)
         .label(statement.span, "the source f0 − div f1 is for test functions that are continuous")
         .note("where cells meet, what is tested against the gradient of a discontinuous field leaves a jump")

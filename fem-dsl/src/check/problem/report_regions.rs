@@ -106,7 +106,7 @@ pub(super) fn tested(
     field: usize,
     value: form::ExprId,
 ) -> Option<Vec<Row>> {
-    let row = |side, value| Row { field, side, f0: Some(value), f1: None };
+    let row = |side, value| Row { f0: Some(value), ..Row::empty(field, side) };
     match region {
         Region::Interior(InteriorFacets::All | InteriorFacets::Under(_)) => {
             let half = form.exprs.constant(0.5);

@@ -457,7 +457,12 @@ fn tensor(
         return None;
     }
     let of_test = exprs.reachable_in_order(&[value]).into_iter().any(|id| {
-        matches!(exprs.expr(id), Expr::Terminal(Terminal::Test(..) | Terminal::TestGradient(..)))
+        matches!(
+            exprs.expr(id),
+            Expr::Terminal(
+                Terminal::Test(..) | Terminal::TestGradient(..) | Terminal::TestHessian(..)
+            )
+        )
     });
     if of_test {
         let message = "a test function has no value after a solve";

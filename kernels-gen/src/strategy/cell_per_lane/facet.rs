@@ -7,6 +7,8 @@
 //! u = (B ⊗ B) face      ∂₁u = (D ⊗ B) face      ∂₂u = (B ⊗ D) face      ∂₀u = (B ⊗ B) slope
 //! ```
 //!
+//! and second derivatives likewise from bend_jk = Σ_i φ_i''(0) u_ijk, slope and face,
+//!
 //! with the values B and the derivatives D of the nodes of a line at the points; the transpose maps tested values back
 //! to the nodes. Continuous elements have nodes on the facet: φ_i(0) = δ_i0, so that face_jk = u_0jk. In the larger of two
 //! cells the points of a line are its lower half. Between cells B is often 1, of nodes at the points: then face and slope
@@ -36,6 +38,8 @@ struct FacetValues {
     value: Option<LocalId>,
     /// Derivatives in all reference directions.
     gradient: Vec<LocalId>,
+    /// Second derivatives, a ≤ b in ascending order.
+    second: Vec<LocalId>,
 }
 
 /// The result of a facet kernel for one field.
@@ -119,11 +123,12 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     });
 }
 
-/// The values of a quantity on the facet, and its derivatives along ξ₀ if a gradient is needed.
+/// The values of a quantity on the facet, and its first and second derivatives along ξ₀ if they are needed.
 struct Trace {
     line: FacetLine,
     face: LocalId,
     slope: Option<LocalId>,
+    bend: Option<LocalId>,
 }
 
 impl Facet {
@@ -193,6 +198,7 @@ impl Facet {
         let face = s.b.local(&format!("{name}_face"), components * plane);
         let slope =
             quantity.gradient.then(|| s.b.local(&format!("{name}_slope"), components * plane));
+        let bend = quantity.second.then(|| s.b.local(&format!("{name}_bend"), components * plane));
         let resolved = s.facts.hangs(quantity.source, quantity.element).then(|| {
             let nodes = self.nodes(s, name, &line, components);
             s.b.repeat("a", nodes.length, false, |b, a| {
@@ -207,7 +213,7 @@ impl Facet {
         s.b.repeat("a", plane, false, |b, a| {
             let start = a.times(n);
             for c in 0..components {
-                let count = if slope.is_some() { n } else { line.reach() };
+                let count = if slope.or(bend).is_some() { n } else { line.reach() };
                 let value = |i: usize| match &resolved {
                     Some(nodes) => b.load(nodes.array, start.plus(c * nodes.length + i)),
                     None => value(b, &start.plus(i), c),
@@ -219,9 +225,13 @@ impl Facet {
                     let derivative = weighted(b, &line.slopes, &values);
                     b.store(slope, a.plus(c * plane), derivative);
                 }
+                if let Some(bend) = bend {
+                    let derivative = weighted(b, &line.bends, &values);
+                    b.store(bend, a.plus(c * plane), derivative);
+                }
             }
         });
-        Trace { line, face, slope }
+        Trace { line, face, slope, bend }
     }
 
     /// Allocates a private array of the nodes of a cell, which may hang.
@@ -239,14 +249,23 @@ impl Facet {
     }
 
     fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> FacetValues {
-        let Trace { line, face, slope } = trace;
+        let Trace { line, face, slope, bend } = trace;
         let quantity = &s.facts.quantities[index];
         let (name, components) = (&quantity.name, quantity.components);
         s.b.comment(&format!("interpolate {name}"));
         let room = |s: &mut Lowering<'_>, what: &str| {
             s.b.local(&format!("{name}_{what}"), components * self.count())
         };
-        let mut parts = FacetValues { value: None, gradient: Vec::new() };
+        let mut parts = FacetValues { value: None, gradient: Vec::new(), second: Vec::new() };
+        for (a, c) in axis_pairs(if quantity.second { self.dim } else { 0 }) {
+            let from = [Some(face), slope, bend][usize::from(a == 0) + usize::from(c == 0)];
+            let from = from.expect("second derivatives should come with first ones on facets");
+            let to = room(s, &format!("d{a}{c}"));
+            let part = Part::Second(a, c);
+            let matrix = |along: usize| line.of_order(part.along(along + 1));
+            self.product(s, components, (from, to), matrix, false);
+            parts.second.push(to);
+        }
         if self.is_at_points(s, &line) {
             parts.value = quantity.value.then_some(face);
             let Some(slope) = slope else { return parts };
@@ -350,7 +369,7 @@ impl Facet {
         let side = s.facts.side_of(QuantitySource::Direction(field));
         let line = self.line(s, s.facts.elements.fields[field], side);
         let (components, nodes) = (rows.len(), line.n * self.plane(&line));
-        let mut parts = FacetValues { value: None, gradient: Vec::new() };
+        let mut parts = FacetValues { value: None, gradient: Vec::new(), second: Vec::new() };
         if s.facts.plan.task == Task::Diagonal {
             let name = s.facts.of_field("r_nodal", field);
             // Hanging nodes are summed after the others.
@@ -378,6 +397,10 @@ impl Facet {
             parts.gradient =
                 names[..self.dim].iter().map(|w| room(s, w, all(|own| own.1))).collect();
         }
+        if rows.clone().any(|row| s.facts.tests_second(row)) {
+            let parts_of = axis_pairs(self.dim).into_iter();
+            parts.second = parts_of.map(|(a, b)| room(s, &format!("r_d{a}{b}"), false)).collect();
+        }
         ElementVector { field, rows, line, parts, diagonal: None }
     }
 
@@ -395,6 +418,10 @@ impl Facet {
             let local = match part {
                 Part::Value => parts.value.expect("a value should be evaluated where it is needed"),
                 Part::Derivative(axis) => parts.gradient[axis],
+                Part::Second(a, b) => {
+                    let at = axis_pairs(self.dim).iter().position(|&pair| pair == (a, b));
+                    parts.second[at.expect("a part of the cell's dimension")]
+                }
             };
             s.b.load(local, point.plus(c * self.count()))
         };
@@ -433,7 +460,9 @@ impl Facet {
             if let (Some(local), Some(value)) = (outcome.parts.value, tested.value) {
                 s.b.store(local, place.clone(), value);
             }
-            for (&local, &flux) in outcome.parts.gradient.iter().zip(&tested.gradient) {
+            let FacetValues { gradient, second, .. } = &outcome.parts;
+            let gradient = gradient.iter().zip(&tested.gradient);
+            for (&local, &flux) in gradient.chain(second.iter().zip(&tested.second)) {
                 s.b.store(local, place.clone(), flux);
             }
         }
@@ -450,7 +479,7 @@ impl Facet {
     ) {
         let ElementVector { field, rows, line, parts, diagonal } = outcome;
         let (components, plane, n) = (rows.len(), self.plane(line), line.n);
-        let (mut face, mut slope) = (None, None);
+        let (mut face, mut slope, mut bend) = (None, None, None);
         if diagonal.is_none() && self.is_at_points(s, line) {
             s.comment_on("integrate", *field);
             let derivatives = line.derivatives.transposed();
@@ -491,6 +520,22 @@ impl Facet {
             // A field that is constant in each cell may have no test function.
             face = any.then_some(onto);
         }
+        for ((a, c), &flux) in axis_pairs(self.dim).into_iter().zip(&parts.second) {
+            let order = usize::from(a == 0) + usize::from(c == 0);
+            let (place, word) = match order {
+                0 => (&mut face, "r_face"),
+                1 => (&mut slope, "r_slope"),
+                _ => (&mut bend, "r_bend"),
+            };
+            let add = place.is_some();
+            let to = *place.get_or_insert_with(|| {
+                let name = s.facts.of_field(word, *field);
+                s.b.local(&name, components * plane)
+            });
+            let part = Part::Second(a, c);
+            let matrices = [1, 2].map(|axis| line.of_order(part.along(axis)).transposed());
+            self.product(s, components, (flux, to), |along| &matrices[along], add);
+        }
         let hangs = s.facts.result_hangs(*field);
         if let Some(array) = diagonal.filter(|_| hangs) {
             self.take_hanging(s, outcome, array);
@@ -501,7 +546,7 @@ impl Facet {
         });
         s.comment_on("scatter", *field);
         // Without gradients only nodes with a value on the facet have contributions.
-        let all = slope.is_some() || diagonal.is_some() || stores || hangs;
+        let all = slope.or(bend).is_some() || diagonal.is_some() || stores || hangs;
         let reach = if all { n } else { line.reach() };
         s.b.repeat("a", plane, false, |b, a| {
             for i in 0..reach {
@@ -516,8 +561,9 @@ impl Facet {
                         }
                         _ => b.constant(0.0),
                     };
-                    if let Some(slope) = slope {
-                        let (factor, flux) = (b.constant(line.slopes[i]), b.load(slope, own));
+                    for (factors, local) in [(&line.slopes, slope), (&line.bends, bend)] {
+                        let Some(local) = local else { continue };
+                        let (factor, flux) = (b.constant(factors[i]), b.load(local, own.clone()));
                         value = b.fma(factor, flux, value);
                     }
                     match resolved {
@@ -539,4 +585,9 @@ impl Facet {
             }
         });
     }
+}
+
+/// Returns the pairs a ≤ b of axes, in ascending order.
+fn axis_pairs(dim: usize) -> Vec<(usize, usize)> {
+    (0..dim).flat_map(|a| (a..dim).map(move |b| (a, b))).collect()
 }

@@ -2,7 +2,7 @@
 //! nodes per direction than points.
 //!
 //! ```text
-//! u(q) = Σ_b B[q][b] u_b      r_b += B[q][b] f0 + Σ_a D[q][b][a] f1_a
+//! u(q) = Σ_b B[q][b] u_b      r_b += B[q][b] f0 + Σ_a D[q][b][a] f1_a + …
 //! ```
 //!
 //! A derivative that is equal at all points (degree 1) is computed before the loop. Sums over few nodes are unrolled;
@@ -20,7 +20,7 @@ use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
 use crate::lower::stored::TestFactors;
-use crate::lower::tables::{TableReader, Tables};
+use crate::lower::tables::Tables;
 use crate::plan::Task;
 use fem_dsl::point::Part;
 
@@ -40,12 +40,13 @@ pub(super) struct EvaluatedQuantity {
 impl EvaluatedQuantity {
     /// Evaluates a quantity whose nodal values are in `nodal`.
     pub(super) fn new(s: &mut Lowering<'_>, quantity: &Quantity, nodal: LocalId) -> Self {
-        let tables = Tables::new(s, &quantity.name, quantity.element, TableReader::One);
+        let tables = Tables::with_seconds(s, &quantity.name, quantity.element, quantity.second);
         let sums = (tables.nodes > WRITTEN).then(|| {
             let value = quantity.value.then_some(Part::Value);
-            let axes = if quantity.gradient { s.facts.form.dim } else { 0 };
-            let parts: Vec<Part> =
-                value.into_iter().chain((0..axes).map(Part::Derivative)).collect();
+            let of =
+                |order, known| if known { Part::of_order(order, s.facts.form.dim) } else { vec![] };
+            let derivatives = [of(1, quantity.gradient), of(2, quantity.second)].concat();
+            let parts: Vec<Part> = value.into_iter().chain(derivatives).collect();
             let length = (parts.len() * quantity.components).max(1);
             (s.b.local(&format!("{}_sums", quantity.name), length), parts)
         });
@@ -115,8 +116,8 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
 
 /// Computes the columns of the element matrix that belong to one component, with its basis functions from tables.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
-    let Quantity { name, element, .. } = s.facts.quantities[0].clone();
-    let of_trial = Tables::new(s, &name, element, TableReader::One);
+    let Quantity { name, element, second, .. } = s.facts.quantities[0].clone();
+    let of_trial = Tables::with_seconds(s, &name, element, second);
     let mut results = Vec::new();
     for (field, rows) in s.facts.written_rows() {
         let tables = result_tables(s, field);
@@ -151,8 +152,11 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
 }
 
 fn result_tables(s: &mut Lowering<'_>, field: usize) -> Tables {
-    let element = s.facts.elements.fields[field];
-    Tables::new(s, &s.facts.form.fields[field].name, element, TableReader::One)
+    let (element, facts) = (s.facts.elements.fields[field], s.facts);
+    let rows = || facts.rows_of(field);
+    let second = rows().any(|row| facts.tests_second(row))
+        || facts.plan.task == Task::Diagonal && facts.blocks.has_second();
+    Tables::with_seconds(s, &facts.form.fields[field].name, element, second)
 }
 
 /// The sums over the points for one field.
@@ -281,7 +285,7 @@ pub(super) fn integrate(
     point: &Index,
 ) {
     for (c, tested) in tested.iter().enumerate() {
-        if tested.value.is_none() && tested.gradient.is_empty() {
+        if tested.value.is_none() && tested.gradient.is_empty() && tested.second.is_empty() {
             continue;
         }
         repeat(s, "a", tables.nodes, tables.nodes <= WRITTEN, |s, node| {
@@ -305,9 +309,16 @@ fn diagonal(s: &mut Lowering<'_>, result: &ElementVector, point: &Index) {
             let value = tables.basis(s, Part::Value, &of, point);
             let axes = (0..dim).map(Part::Derivative);
             let gradient: Vec<ValueId> = axes.map(|a| tables.basis(s, a, &of, point)).collect();
+            let second: Vec<ValueId> = match facts.blocks.has_second() {
+                true => {
+                    let parts = Part::of_order(2, dim).into_iter();
+                    parts.map(|part| tables.basis(s, part, &of, point)).collect()
+                }
+                false => Vec::new(),
+            };
             let place = of.plus((row - rows.start) * tables.nodes);
             let sum = s.b.load(*nodal, place.clone());
-            let sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
+            let sum = squared(&mut s.b, &pulled, (value, &gradient, &second), sum);
             s.b.store(*nodal, place, sum);
         });
     }

@@ -15,7 +15,8 @@
 //! out of memory).
 //!
 //! D differentiates polynomials of degree q − 1 exactly and no others. Elements with more nodes, n > q (curved geometry
-//! of low-order fields, reduced quadrature), are evaluated and tested point by point with dense tables instead.
+//! of low-order fields, reduced quadrature), are evaluated and tested point by point with dense tables instead, and so
+//! are those with second derivatives.
 
 mod arrays;
 mod diagonal;
@@ -134,7 +135,7 @@ impl Tensor {
 
     /// Returns the distance of layers of nodes in the private array of nodal values.
     pub(super) fn nodal_plane(&self, factors: &Factors) -> usize {
-        let identity = factors.interpolate.is_identity();
+        let identity = factors.interpolate.is_identity() && !factors.dense;
         if identity { self.plane } else { factors.n.pow(self.dim as u32 - 1) }
     }
 
@@ -465,6 +466,7 @@ impl Tensor {
             Part::Derivative(_) => {
                 (arrays.last.expect(missing), point.place.plus(c * self.volume()))
             }
+            Part::Second(..) => unreachable!("second derivatives are evaluated densely"),
         };
         s.b.load(local, at)
     }

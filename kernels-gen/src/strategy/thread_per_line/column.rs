@@ -261,6 +261,9 @@ impl Group {
             (Part::Derivative(_), None, _) => {
                 unreachable!("a gradient should be held where it is needed")
             }
+            (Part::Second(..), _, _) => {
+                unreachable!("second derivatives have one lane or thread a cell")
+            }
         }
     }
 

@@ -230,6 +230,9 @@ impl Pairs {
             match part {
                 Part::Value => trace.face[c],
                 Part::Derivative(0) => trace.slope[c],
+                Part::Second(..) => {
+                    unreachable!("second derivatives have one lane or thread a cell")
+                }
                 Part::Derivative(axis) => {
                     let planes = self.curved.iter().find(|values| values.of == quantity);
                     let planes = planes.expect("a gradient should be evaluated where it is read");

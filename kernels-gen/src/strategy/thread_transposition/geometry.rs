@@ -41,7 +41,7 @@ impl Transposition {
         };
         let det = load();
         let k = (0..dim).map(|_| (0..dim).map(|_| load()).collect()).collect();
-        let mut map = Affine { k, det, origin: Vec::new(), jacobian: Vec::new() };
+        let mut map = Affine::of_inverse(k, det);
         if needs_x {
             map.origin = (0..dim).map(|_| load()).collect();
             map.jacobian = (0..dim).map(|_| (0..dim).map(|_| load()).collect()).collect();

@@ -63,6 +63,9 @@ impl Transposition {
                     let sum = tested.against(s, zero, |s, part| match part {
                         Part::Value => s.b.constant(tabulation.value(0, node)),
                         Part::Derivative(a) => s.b.constant(tabulation.gradient(0, node)[a]),
+                        Part::Second(..) => {
+                            unreachable!("second derivatives have one lane or thread a cell")
+                        }
                     });
                     nodal.scatter(&mut s.b, &entry, c, sum);
                 }
@@ -146,7 +149,7 @@ impl Transposition {
             for &(row, _, block) in own {
                 let pulled = blocks.reread(block, |number| self.waiting(s, number, &q, cell));
                 let zero = s.b.constant(0.0);
-                let sum = squared(&mut s.b, &pulled, (value, &gradient), zero);
+                let sum = squared(&mut s.b, &pulled, (value, &gradient, &[]), zero);
                 sums.add(s, row - result.rows.start, one, sum);
             }
         });

@@ -3,6 +3,7 @@
 use super::*;
 use crate::BoundedValue;
 use crate::table::BasisTable;
+use fem_dsl::point::Part;
 use kernels_gen::element::default_rule;
 
 /// A mesh of the reference crate: numbers and places of the vertices of cells.
@@ -40,19 +41,20 @@ impl Mesh {
     fn assert_same_places(&self, pairs: &[CellPair]) {
         let (cell, count) = (self.geometry.cell(), self.geometry.count());
         let rule = default_rule(cell, 2, 1, None);
-        let (inner, own) =
-            (rule.on_facet().len(), |facet| BasisTable::on_facet(self.geometry, rule, facet));
+        let (inner, own) = (rule.on_facet().len(), |facet| {
+            BasisTable::on_facet(self.geometry, rule, facet, false)
+        });
         for pair in pairs {
             let [inside, outside] = pair.sides;
             let tables = Side::ALL.map(|side| match side == pair.points() {
                 true => own(pair.sides[side as usize].1),
-                false => BasisTable::across(self.geometry, rule, &pair.placement()),
+                false => BasisTable::across(self.geometry, rule, &pair.placement(), false),
             });
             let place = |side: usize, q: usize, axis: usize| -> f64 {
                 let number = pair.sides[side].0;
                 let value = |i: usize| {
                     let x = self.coordinates[(number * count + i) * cell.dim() + axis];
-                    tables[side].entry(q, i, None) * BoundedValue::new(x)
+                    tables[side].entry(q, i, Part::Value) * BoundedValue::new(x)
                 };
                 (0..count).map(value).sum::<BoundedValue>().value
             };
@@ -218,23 +220,23 @@ fn traces_of_a_linear_function_agree() {
             corners[..images.len()].copy_from_slice(&images);
             let placement = Placement { from: 0, to: 3, images: corners };
             let element = Lagrange::discontinuous(cell, 2).expect("degree 2");
-            let table = BasisTable::across(element, rule, &placement);
+            let table = BasisTable::across(element, rule, &placement, false);
             let points = element.points();
             let linear = |[x, y, z]: [f64; 3]| 1.0 + 2.0 * x - 3.0 * y + 0.5 * z;
             let nodal: Vec<f64> = points.iter().map(|&point| linear(point)).collect();
-            let sum = |q: usize, axis: Option<usize>| -> BoundedValue {
-                let term = |(i, &u)| table.entry(q, i, axis) * BoundedValue::new(u);
+            let sum = |q: usize, part: Part| -> BoundedValue {
+                let term = |(i, &u)| table.entry(q, i, part) * BoundedValue::new(u);
                 nodal.iter().enumerate().map(term).sum()
             };
             for (q, (point, _)) in rule.on_facet().into_iter().enumerate() {
                 // The inside's facet 0 has the same directions as ξ₀ = 0.
                 let at = placement.image(rule, point);
                 assert_eq!(at[1], 1.0);
-                crate::assert_close!(linear(at), sum(q, None), f64::EPSILON, "{cell} {q}");
+                crate::assert_close!(linear(at), sum(q, Part::Value), f64::EPSILON, "{cell} {q}");
                 for (axis, slope) in [2.0, -3.0, 0.5].into_iter().enumerate().take(cell.dim()) {
                     crate::assert_close!(
                         slope,
-                        sum(q, Some(axis)),
+                        sum(q, Part::Derivative(axis)),
                         f64::EPSILON,
                         "{cell} {q} {axis}"
                     );

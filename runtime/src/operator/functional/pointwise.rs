@@ -3,13 +3,14 @@
 //! Extrema are searched on a lattice in each cell, corners and sides included. It has k + 2 points per direction for
 //! the largest degree k of fields and geometry.
 
-use super::{NodalQuantity, PointBlock, block, block_by_block, fill, read_by};
+use super::second::reads_second;
+use super::{NodalQuantity, PointBlock, PointTables, block, block_by_block, fill, read_by};
 use crate::mesh::locate::LocatedPoint;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Integral, NodeId};
-use kernels_gen::element::{ElementError, Lagrange, Rule, tabulate};
+use kernels_gen::element::{ElementError, Lagrange, Rule};
 
 /// Minimum and maximum of a quantity, with their coordinates.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -66,7 +67,8 @@ pub fn extrema(
     let degree = degrees.max().unwrap_or(1).max(on.mesh.order());
     let points = Lagrange::equispaced(on.mesh.cell(), degree + 1)?.points();
     let weights = vec![1.0; points.len()];
-    let found = block_by_block(on, &points, &weights, &nodal, |block| {
+    let tables = PointTables::new(on, &points, &nodal, reads_second((integral, roots)))?;
+    let found = block_by_block(on, &tables, &weights, &nodal, |block| {
         let values = evaluated(on, block, &place, parameters, (integral, roots));
         let of_root = |row: Vec<f64>| {
             let mut extrema = Extrema::NONE;
@@ -74,7 +76,7 @@ pub fn extrema(
             extrema
         };
         values.into_iter().map(of_root).collect::<Vec<_>>()
-    })?;
+    });
     let mut all = vec![Extrema::NONE; roots.len()];
     for of_block in found {
         for (all, own) in all.iter_mut().zip(of_block) {
@@ -112,12 +114,13 @@ pub fn values_at_quadrature(
 ) -> Result<QuadratureValues, ElementError> {
     let (nodal, place) = read_by((integral, roots), on, u);
     let (points, weights) = (rule.points(), rule.weights());
-    let found = block_by_block(on, &points, &weights, &nodal, |block| {
+    let tables = PointTables::new(on, &points, &nodal, reads_second((integral, roots)))?;
+    let found = block_by_block(on, &tables, &weights, &nodal, |block| {
         let rows = evaluated(on, block, &place, parameters, (integral, roots));
         let at = |point: usize| select(&rows.iter().map(|row| row[point]).collect::<Vec<f64>>());
         let values = (0..block.weight.len()).flat_map(at).collect();
         QuadratureValues { points: block.x.clone(), weights: block.weight.clone(), values }
-    })?;
+    });
     let mut all = QuadratureValues::default();
     for QuadratureValues { points, weights, values } in found {
         all.points.extend(points);
@@ -140,18 +143,14 @@ pub fn values_at(
     places: &[LocatedPoint],
 ) -> Result<Vec<Vec<f64>>, ElementError> {
     let (nodal, place) = read_by((integral, roots), on, u);
-    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
+    let second = reads_second((integral, roots));
     let one = |at: &LocatedPoint| {
-        let tables: Vec<_> = nodal
-            .iter()
-            .map(|(space, _): &NodalQuantity<'_>| tabulate(space.element(), &[at.xi]))
-            .collect();
-        let geometry = tabulate(geometry, &[at.xi]);
-        let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &tables);
+        let tables = PointTables::new(on, &[at.xi], &nodal, second)?;
+        let block = block(on, &[at.cell], &[1.0], &nodal, &tables);
         let values = evaluated(on, &block, &place, parameters, (integral, roots));
-        values.into_iter().map(|row| row[0]).collect()
+        Ok(values.into_iter().map(|row| row[0]).collect())
     };
-    Ok(places.iter().map(one).collect())
+    places.iter().map(one).collect()
 }
 
 /// Evaluates a field at some points: its components, and their derivatives, `[component][direction]`.
@@ -167,13 +166,13 @@ pub fn field_at(
 ) -> Result<Vec<(Vec<f64>, Vec<f64>)>, ElementError> {
     let space = &on.fields[field].space;
     let own: NodalQuantity<'_> = space.resolved(&u[on.dofs_of(field)]);
-    let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
     let nodal = [own];
     let one = |at: &LocatedPoint| {
-        let (table, geometry) = (tabulate(space.element(), &[at.xi]), tabulate(geometry, &[at.xi]));
-        let block = block(on, &[at.cell], &[1.0], &geometry, &nodal, &[table]);
+        let tables = PointTables::new(on, &[at.xi], &nodal, false)?;
+        let block = block(on, &[at.cell], &[1.0], &nodal, &tables);
         let [values, gradients] = [&block.quantities[0].value, &block.quantities[0].gradient];
-        (values.iter().map(|row| row[0]).collect(), gradients.iter().map(|row| row[0]).collect())
+        let first = |rows: &[Vec<f64>]| rows.iter().map(|row| row[0]).collect();
+        Ok((first(values), first(gradients)))
     };
-    Ok(places.iter().map(one).collect())
+    places.iter().map(one).collect()
 }

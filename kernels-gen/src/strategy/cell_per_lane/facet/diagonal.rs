@@ -8,10 +8,12 @@ use crate::lower::facet_line::{FacetLine, times};
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
+use fem_dsl::point::Part;
 
 impl Facet {
-    /// Returns the values and the derivatives of a line's nodes at its points, as tables `[point][node]`.
-    fn tables(&self, s: &mut Lowering<'_>, line: &FacetLine) -> [TableId; 2] {
+    /// Returns the values and the derivatives of a line's nodes at its points, as tables `[point][node]`; second ones if
+    /// they are needed.
+    fn tables(&self, s: &mut Lowering<'_>, line: &FacetLine) -> Vec<TableId> {
         let degree = line.n - 1;
         let flat = |matrix: &Matrix| {
             let rows = 0..matrix.rows;
@@ -19,10 +21,12 @@ impl Facet {
             Entries::Real(entries.collect())
         };
         let half = if line.is_larger { "half_" } else { "" };
-        [
-            s.b.table(&format!("{half}line{degree}_values"), flat(&line.values)),
-            s.b.table(&format!("{half}line{degree}_slopes"), flat(&line.derivatives)),
-        ]
+        let words = [("values", 0), ("slopes", 1), ("bends", 2)];
+        let count = if s.facts.blocks.has_second() { 3 } else { 2 };
+        let table = |s: &mut Lowering<'_>, (word, order): (&str, usize)| {
+            s.b.table(&format!("{half}line{degree}_{word}"), flat(line.of_order(order)))
+        };
+        words[..count].iter().map(|&of| table(s, of)).collect()
     }
 
     /// Adds r_b += Σ coefficients · φ_b φ_b at the point of a line's points.
@@ -36,7 +40,7 @@ impl Facet {
         let (n, dim) = (outcome.line.n, self.dim);
         let plane = self.plane(&outcome.line);
         let coefficients = s.coefficients(1);
-        let [values, slopes] = self.tables(s, &outcome.line);
+        let tables = self.tables(s, &outcome.line);
         let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
         let outer = if dim == 3 { n } else { 1 };
         repeat(s, "k", outer, false, |s, k| {
@@ -47,19 +51,26 @@ impl Facet {
                     s.b.load_table(table, entry(at[axis], node))
                 };
                 // φ and its derivatives along the facet, without the factor of ξ₀.
-                let along: Vec<[ValueId; 2]> =
-                    (0..dim - 1).map(|axis| [of(s, values, axis), of(s, slopes, axis)]).collect();
-                let product = |s: &mut Lowering<'_>, derived: Option<usize>| {
-                    let of = |axis: usize| along[axis][usize::from(derived == Some(axis))];
+                let along: Vec<Vec<ValueId>> = (0..dim - 1)
+                    .map(|axis| tables.iter().map(|&table| of(s, table, axis)).collect())
+                    .collect();
+                let product = |s: &mut Lowering<'_>, part: Part| {
+                    let of = |axis: usize| along[axis][part.along(axis + 1)];
                     let mut product = of(0);
                     for axis in 1..dim - 1 {
                         product = s.b.mul(product, of(axis));
                     }
                     product
                 };
-                let value = product(s, None);
+                let value = product(s, Part::Value);
                 let tangential: Vec<ValueId> =
-                    (0..dim - 1).map(|axis| product(s, Some(axis))).collect();
+                    (1..dim).map(|axis| product(s, Part::Derivative(axis))).collect();
+                let second: Vec<(Part, ValueId)> = if tables.len() > 2 {
+                    let parts = Part::of_order(2, dim).into_iter();
+                    parts.map(|part| (part, product(s, part))).collect()
+                } else {
+                    Vec::new()
+                };
                 for i in 0..n {
                     let slope = s.b.constant(outcome.line.slopes[i]);
                     let normal = s.b.mul(slope, value);
@@ -69,13 +80,18 @@ impl Facet {
                         gradient.push(times(&mut s.b, end, t));
                     }
                     let value = times(&mut s.b, end, value);
+                    let across = [end, outcome.line.slopes[i], outcome.line.bends[i]];
+                    let second: Vec<ValueId> = second
+                        .iter()
+                        .map(|&(part, along)| times(&mut s.b, across[part.along(0)], along))
+                        .collect();
                     for &(row, _, block) in blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
                         let read = |number: usize| s.b.load(coefficients, Index::from(number));
                         let pulled = blocks.reread(block, read);
                         let start = (row - rows.start) * n * plane + i;
                         let place = (&k.times(n * n) + &j.times(n)).plus(start);
                         let sum = s.b.load(nodal, place.clone());
-                        let sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
+                        let sum = squared(&mut s.b, &pulled, (value, &gradient, &second), sum);
                         s.b.store(nodal, place, sum);
                     }
                 }
@@ -110,7 +126,7 @@ impl Facet {
                     let place = &(&k.times(n * n) + &j.times(n)) + i;
                     let place = place.plus((row - rows.start + rows.len()) * length);
                     let zero = s.b.constant(0.0);
-                    let own = squared(&mut s.b, &pulled, (value, &gradient), zero);
+                    let own = squared(&mut s.b, &pulled, (value, &gradient, &[]), zero);
                     let sum = s.b.load(nodal, place.clone());
                     let sum = s.b.fma(node.hangs, own, sum);
                     s.b.store(nodal, place, sum);

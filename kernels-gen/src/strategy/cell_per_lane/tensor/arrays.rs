@@ -1,12 +1,12 @@
 //! Data of the sum factorisation: the arrays of each quantity, and the 1D factors.
 
 use super::super::simplex::EvaluatedQuantity;
-use crate::element::LinePoints;
+use crate::element::{Lagrange, LinePoints};
 use crate::kir::{Entries, LocalId, TableId};
 use crate::lower::factors::{Factors, factors};
 use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::lowering::Lowering;
-use crate::lower::tables::{TableReader, Tables};
+use crate::lower::tables::Tables;
 use crate::plan::{Plan, Target};
 use std::ops::Range;
 
@@ -41,7 +41,7 @@ pub(in crate::strategy::cell_per_lane) struct Tensor {
     pub(super) unroll_row: bool,
     /// Factors and arrays of each quantity.
     pub(super) inputs: Vec<(Factors, Arrays)>,
-    /// For each quantity with n > q, its dense evaluation.
+    /// For each quantity with n > q or second derivatives, its dense evaluation.
     pub(super) dense: Vec<Option<EvaluatedQuantity>>,
     /// The results of the task, field by field.
     pub(super) results: Vec<ElementVector>,
@@ -54,7 +54,7 @@ pub(in crate::strategy::cell_per_lane) struct ElementVector {
     pub(in crate::strategy::cell_per_lane) rows: Range<usize>,
     pub(in crate::strategy::cell_per_lane) factors: Factors,
     pub(in crate::strategy::cell_per_lane) arrays: Arrays,
-    /// Its dense test functions if n > q.
+    /// Its dense test functions if n > q or second derivatives are tested.
     pub(super) dense: Option<Tables>,
 }
 
@@ -84,11 +84,13 @@ impl Tensor {
         let q = line.count();
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.facts.elements.rule.weights()));
-        let dense = s.facts.quantities.iter().any(|quantity| quantity.element.degree() + 1 > q)
-            || s.facts
-                .results()
-                .iter()
-                .any(|&field| s.facts.elements.fields[field].degree() + 1 > q);
+        let is_dense = |element: Lagrange, second: bool| element.degree() + 1 > q || second;
+        let quantities = s.facts.quantities.iter();
+        let dense = quantities.map(|of| is_dense(of.element, of.second)).any(|dense| dense)
+            || s.facts.results().iter().any(|&field| {
+                let second = s.facts.rows_of(field).any(|row| s.facts.tests_second(row));
+                is_dense(s.facts.elements.fields[field], second)
+            });
         let small = q <= s.facts.unroll() || s.facts.integral.graph.nodes().len() * q <= 1500;
         let mut tensor = Self {
             dim,
@@ -103,11 +105,12 @@ impl Tensor {
             results: Vec::new(),
         };
         for quantity in &s.facts.quantities {
-            let factors = factors(line, quantity.element);
+            let mut factors = factors(line, quantity.element);
+            factors.dense |= quantity.second;
             let arrays = tensor.arrays(s, quantity, &factors);
             tensor
                 .dense
-                .push((factors.n > q).then(|| EvaluatedQuantity::new(s, quantity, arrays.nodal)));
+                .push(factors.dense.then(|| EvaluatedQuantity::new(s, quantity, arrays.nodal)));
             tensor.inputs.push((factors, arrays));
         }
         for (field, rows) in s.facts.written_rows() {
@@ -121,9 +124,11 @@ impl Tensor {
     fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
         let own = [QuantitySource::Direction(field), QuantitySource::State(field)];
         let shared = own.iter().find_map(|source| s.facts.quantity(*source));
-        let factors = factors(self.line, s.facts.elements.fields[field]);
+        let mut factors = factors(self.line, s.facts.elements.fields[field]);
+        let second = rows.clone().any(|row| s.facts.tests_second(row));
+        factors.dense |= second;
         // The inputs are still read at later points while a dense result accumulates.
-        let shared = shared.filter(|_| factors.n <= self.q);
+        let shared = shared.filter(|&index| !factors.dense && !self.inputs[index].0.dense);
         // In a column of an element matrix a field can have several results, one of which may reuse them.
         let alike = |index: &usize| s.facts.quantities[*index].components == rows.len();
         let taken = self.results.iter().any(|result| result.field == field);
@@ -135,13 +140,14 @@ impl Tensor {
             element: s.facts.elements.fields[field],
             value: true,
             gradient: rows.clone().any(|row| s.facts.tested(row).1),
+            second,
         };
         let mut arrays = match shared {
             Some(index) => self.inputs[index].1.clone(),
             None => self.arrays(s, &result, &factors),
         };
-        let dense = (factors.n > self.q)
-            .then(|| Tables::new(s, &result.name, result.element, TableReader::One));
+        let dense =
+            factors.dense.then(|| Tables::with_seconds(s, &result.name, result.element, second));
         if dense.is_none() && result.gradient && arrays.last.is_none() {
             self.derivative_arrays(s, &result, &mut arrays);
         }
@@ -160,7 +166,7 @@ impl Tensor {
         let (name, components) = (&quantity.name, quantity.components);
         let q_all = self.volume();
         let nodal_length = components * quantity.element.count();
-        if factors.n > self.q {
+        if factors.dense {
             // Dense tables only need the nodes.
             let nodal = s.b.local(&format!("{name}_nodal"), nodal_length);
             let (last, middle, row) = (None, None, None);

@@ -4,9 +4,11 @@
 //! J_ii = Σ_q  gg_ab ∂_a φ_i ∂_b φ_i + (gv_a + vg_a) φ_i ∂_a φ_i + vv φ_i φ_i
 //! ```
 //!
+//! and likewise for the pairs of parts in the list of a block with second derivatives.
+//!
 //! Hanging nodes are recomputed one by one, with the functions of their parents ([`crate::lower::hanging::zones`]).
 //!
-//! Each coefficient is integrated against products of squared 1D tables: B², B B' or B'².
+//! Each coefficient is integrated against products of two 1D tables: B², B B', B'², B B'' and so on.
 
 use super::{ElementVector, Tensor};
 use crate::element::LinePoints;
@@ -16,41 +18,44 @@ use crate::lower::ends::squared;
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::stored::Block;
+use crate::lower::stored::{Block, Blocks};
+use fem_dsl::point::Part;
 
-/// One coefficient: its index among the values of a point, its multiplicity, and the differentiated directions of the
-/// two factors.
+/// One coefficient: its index among the values of a point, its multiplicity, and the parts of the two factors.
 struct Term {
     number: usize,
     factor: f64,
-    derived: (Option<usize>, Option<usize>),
+    parts: (Part, Part),
 }
 
-fn terms(block: &Block, first: usize, dim: usize) -> Vec<Term> {
+fn terms(blocks: &Blocks, (block, first): &(Block, usize), dim: usize) -> Vec<Term> {
     let mut terms = Vec::new();
-    let mut number = first;
-    let mut push = |factor: f64, derived| {
-        terms.push(Term { number, factor, derived });
+    let mut number = *first;
+    let mut push = |factor: f64, parts| {
+        terms.push(Term { number, factor, parts });
         number += 1;
     };
+    for ((test, trial), factor) in blocks.multiplicities(block) {
+        push(factor, (test, trial));
+    }
     if !block.gg.is_empty() {
         let symmetric = block.symmetric();
         for a in 0..dim {
             for b in if symmetric { a } else { 0 }..dim {
                 let factor = if symmetric && a != b { 2.0 } else { 1.0 };
-                push(factor, (Some(a), Some(b)));
+                push(factor, (Part::Derivative(a), Part::Derivative(b)));
             }
         }
     }
     for part in [&block.gv, &block.vg] {
         if !part.is_empty() {
             for a in 0..dim {
-                push(1.0, (Some(a), None));
+                push(1.0, (Part::Derivative(a), Part::Value));
             }
         }
     }
     if block.vv.is_some() {
-        push(1.0, (None, None));
+        push(1.0, (Part::Value, Part::Value));
     }
     terms
 }
@@ -65,8 +70,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
         for (component, row) in result.rows.clone().enumerate() {
             let pair = blocks.pairs.iter().find(|(test, _, _)| *test == row);
             let terms = pair.map_or_else(Vec::new, |&(_, _, block)| {
-                let (block, first) = &blocks.blocks[block];
-                terms(block, *first, tensor.dim)
+                terms(blocks, &blocks.blocks[block], tensor.dim)
             });
             let to = component * nodes;
             if terms.is_empty() {
@@ -119,7 +123,7 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
                                     s.b.load(coefficients, point.plus(number * tensor.q_all()))
                                 };
                                 let pulled = blocks.reread(block, read);
-                                sum = squared(&mut s.b, &pulled, (value, &gradient), sum);
+                                sum = squared(&mut s.b, &pulled, (value, &gradient, &[]), sum);
                             }
                             let own = s.b.load(nodes.array, at.clone());
                             let sum = s.b.fma(node.hangs, sum, own);
@@ -132,11 +136,10 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
     }
 }
 
-/// Returns the 1D table of a direction: φ², φ φ' or φ'², as n × q.
+/// Returns the 1D table of a direction, as n × q: a product of φ, φ' or φ''.
 fn table(tensor: &Tensor, nodes: LinePoints, term: &Term, direction: usize) -> Matrix {
-    let factors = [term.derived.0, term.derived.1];
-    let derived = factors.iter().filter(|&&derived| derived == Some(direction)).count();
-    crate::lower::ends::table(nodes, tensor.line, derived)
+    let orders = [term.parts.0, term.parts.1].map(|part| part.along(direction));
+    crate::lower::ends::table_of(nodes, tensor.line, orders)
 }
 
 fn integrate(

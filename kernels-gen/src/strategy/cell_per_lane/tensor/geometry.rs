@@ -4,7 +4,9 @@ use super::{Point, Tensor};
 use crate::abi::Role;
 use crate::kir::Index;
 use crate::kir::build::Builder;
-use crate::lower::geometry::{CellGeometry, curved, position, reference_point, stored_geometry};
+use crate::lower::geometry::{
+    CellGeometry, curved, position, reference_point, stored_geometry, with_second,
+};
 use crate::lower::jacobian::{
     MultilinearLayer, MultilinearRow, PointGeometry, multilinear_layer, multilinear_point,
 };
@@ -78,7 +80,9 @@ impl Tensor {
             }
             (_, None) => {
                 let x = position(s);
-                curved(s, weight, |s, i, part| self.evaluate(s, x, i, part, at))
+                let mut part = |s: &mut Lowering<'_>, i, part| self.evaluate(s, x, i, part, at);
+                let curved = curved(s, weight, &mut part);
+                with_second(s, curved, part)
             }
         }
     }

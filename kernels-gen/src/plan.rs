@@ -642,6 +642,16 @@ pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(us
     (0..form.rows()).flat_map(of_row).collect()
 }
 
+/// Returns the same for an integral over pairs of cells, whose rows are those of the inside, then those of the outside.
+pub fn tested_on_pairs(
+    form: &PointForm,
+    elements: &Elements,
+    integral: usize,
+) -> Vec<(usize, Part)> {
+    let (form, elements) = traces::with_traces(form, elements, integral);
+    tested(&form, &elements, integral)
+}
+
 /// Returns whether any graph node that `integral` needs for its views reads such an input.
 pub fn reads(integral: &Integral, select: impl Fn(Input) -> bool) -> bool {
     integral.graph.nodes().iter().any(|node| matches!(node, Node::Input(input) if select(*input)))

@@ -522,7 +522,7 @@ impl Plan {
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };
-        has_kernel(self, form, integral)?;
+        has_kernel(self, integral)?;
         if !integral.region.is_of_cells() {
             self.check_facets(form, integral)?;
         }

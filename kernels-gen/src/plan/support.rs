@@ -1,28 +1,16 @@
 //! Integrals over facets between cells: what their kernels do not do yet.
 
 use super::{Plan, PlanError, Task};
-use fem_dsl::point::{Integral, PointForm, Slot};
+use fem_dsl::point::Integral;
 
 /// Checks that the kernel of a plan for pairs of cells can be generated.
-pub(super) fn has_kernel(
-    plan: &Plan,
-    form: &PointForm,
-    integral: &Integral,
-) -> Result<(), PlanError> {
+pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
     let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
     if !integral.region.is_interior() {
         return match plan.larger {
             None => Ok(()),
             Some(_) => unsupported("only pairs of cells have a larger one"),
         };
-    }
-    let has = |slot: &Slot| form.fields[slot.field].space.is_continuous();
-    let mut rows = integral.residual.iter().chain(&integral.action).map(|(slot, _)| slot);
-    let mut columns = integral.jacobian.iter().map(|entry| &entry.trial);
-    if plan.hanging && (rows.any(has) || columns.any(has)) {
-        return unsupported(
-            "terms between cells (`on interior`) of continuous fields need a mesh without hanging nodes",
-        );
     }
     match plan.task {
         Task::Residual

@@ -1,6 +1,6 @@
 //! A random form on a small mesh, with the data of its operator and of the reference.
 
-use fem_dsl::point::{Integral, Location, PointForm, Slot};
+use fem_dsl::point::{Location, PointForm, Slot};
 use fem_dsl::problem::Argument;
 use fem_dsl::source::Source;
 use fem_dsl::testing::{Regions, random_interior, random_regions};
@@ -123,10 +123,9 @@ impl Case {
         let may_be_periodic = regions.smooth && !is_curved;
         let which = if may_be_periodic { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
-        // Every fourth; most of those with terms between cells, which have to be of discontinuous fields alone.
-        let may_hang = mesh.cell().is_tensor() && !form.integrals.iter().any(|of| joins(&form, of));
+        // Every fourth; most of those with terms between cells.
         let hangs = mix(seed, 20) % 4 < if is_between { 3 } else { 1 };
-        if may_hang && hangs {
+        if mesh.cell().is_tensor() && hangs {
             mesh = adapted(mesh, seed);
         }
         let spaces = form.fields.iter().map(|field| field.space);
@@ -184,6 +183,13 @@ impl Case {
     /// Returns whether some pair of cells has a larger one.
     pub(crate) fn hangs(&self) -> bool {
         cell_pairs(&self.on.mesh).iter().any(|pair| pair.larger.is_some())
+    }
+
+    /// Returns whether an integral between cells has terms of continuous fields.
+    pub(crate) fn joins_continuous(&self) -> bool {
+        let is_continuous = |slot: &Slot| self.form.fields[slot.field].space.is_continuous();
+        let mut between = self.form.integrals.iter().filter(|of| of.region.is_interior());
+        between.any(|integral| integral.residual.iter().any(|(slot, _)| is_continuous(slot)))
     }
 
     fn name(&self) -> String {
@@ -554,14 +560,6 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
         }
     }
     all
-}
-
-/// Returns whether an integral between cells has terms of continuous fields.
-fn joins(form: &PointForm, integral: &Integral) -> bool {
-    let is_continuous = |slot: &Slot| form.fields[slot.field].space.is_continuous();
-    let rows = integral.residual.iter().map(|(slot, _)| slot);
-    let columns = integral.jacobian.iter().map(|entry| &entry.trial);
-    integral.region.is_interior() && rows.chain(columns).any(is_continuous)
 }
 
 /// Returns meshes of all cells, periodic and curved ones, and with hanging nodes.

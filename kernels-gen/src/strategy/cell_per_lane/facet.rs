@@ -51,10 +51,7 @@ impl Line {
         let (nodes, n) = (nodes_of(element), element.degree() + 1);
         let table = match is_larger {
             false => LineTable::new(nodes, points),
-            true => {
-                let half: Vec<f64> = points.points().iter().map(|x| x / 2.0).collect();
-                LineTable::at(nodes, &half)
-            }
+            true => LineTable::at(nodes, &half(points)),
         };
         let start = LineTable::at(nodes, &[0.0]);
         Self {
@@ -75,6 +72,11 @@ impl Line {
     }
 }
 
+/// Returns the points of the lower half of a line.
+fn half(points: LinePoints) -> Vec<f64> {
+    points.points().iter().map(|x| x / 2.0).collect()
+}
+
 /// Values at the points of a facet, component by component.
 struct FacetValues {
     value: Option<LocalId>,
@@ -87,6 +89,7 @@ struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
+    side: Side,
     line: Line,
     parts: FacetValues,
     /// The diagonal, node by node.
@@ -238,7 +241,7 @@ impl Facet {
         let slope =
             quantity.gradient.then(|| s.b.local(&format!("{name}_slope"), components * plane));
         let resolved = s.facts.hangs(quantity.source, quantity.element).then(|| {
-            let nodes = self.nodes(s, name, &line, components);
+            let nodes = self.nodes(s, name, &line, (components, s.facts.side_of(quantity.source)));
             s.b.repeat("a", nodes.length, false, |b, a| {
                 for c in 0..components {
                     let value = value(b, &a, c);
@@ -269,11 +272,17 @@ impl Facet {
     }
 
     /// Allocates a private array of the nodes of a cell, which may hang.
-    fn nodes(&self, s: &mut Lowering<'_>, name: &str, line: &Line, components: usize) -> Nodes {
+    fn nodes(
+        &self,
+        s: &mut Lowering<'_>,
+        name: &str,
+        line: &Line,
+        (components, side): (usize, Side),
+    ) -> Nodes {
         let (n, length) = (line.n, line.n * self.plane(line));
         let array = s.b.local(&format!("{name}_nodes"), components * length);
         let strides = [1, n, n * n];
-        Nodes { array, line: line.nodes, components, dim: self.dim, strides, length }
+        Nodes { array, line: line.nodes, components, dim: self.dim, strides, length, side }
     }
 
     fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> FacetValues {
@@ -395,7 +404,7 @@ impl Facet {
             let sums = if s.facts.result_hangs(field) { 2 } else { 1 };
             let diagonal = s.b.local(&name, sums * components * nodes);
             s.b.clear(diagonal, 0, sums * components * nodes);
-            return ElementVector { field, rows, line, parts, diagonal: Some(diagonal) };
+            return ElementVector { field, rows, side, line, parts, diagonal: Some(diagonal) };
         }
         let of_rows: Vec<(bool, bool)> = rows.clone().map(|row| s.facts.tested(row)).collect();
         let any = |part: fn(&(bool, bool)) -> bool| of_rows.iter().any(part);
@@ -416,7 +425,7 @@ impl Facet {
             parts.gradient =
                 names[..self.dim].iter().map(|w| room(s, w, all(|own| own.1))).collect();
         }
-        ElementVector { field, rows, line, parts, diagonal: None }
+        ElementVector { field, rows, side, line, parts, diagonal: None }
     }
 
     /// Evaluates the point function at one point.
@@ -486,7 +495,7 @@ impl Facet {
         stores: bool,
         put: &mut dyn FnMut(&mut Builder, &Index, usize, ValueId),
     ) {
-        let ElementVector { field, rows, line, parts, diagonal } = outcome;
+        let ElementVector { field, rows, side, line, parts, diagonal } = outcome;
         let (components, plane, n) = (rows.len(), self.plane(line), line.n);
         let (mut face, mut slope) = (None, None);
         if diagonal.is_none() && self.is_at_points(s, line) {
@@ -535,7 +544,7 @@ impl Facet {
         }
         let resolved = (hangs && diagonal.is_none()).then(|| {
             let name = s.facts.of_field("r", *field);
-            self.nodes(s, &name, line, components)
+            self.nodes(s, &name, line, (components, *side))
         });
         s.comment_on("scatter", *field);
         // Without gradients only nodes with a value on the facet have contributions.

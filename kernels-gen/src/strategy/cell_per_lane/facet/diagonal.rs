@@ -1,6 +1,6 @@
 //! Diagonal of an integral over facets of tensor cells, node by node.
 
-use super::{ElementVector, Facet, Line, times};
+use super::{ElementVector, Facet, Line, half, times};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::Matrix;
 use crate::lower::ends::squared;
@@ -90,9 +90,12 @@ impl Facet {
         nodal: LocalId,
         at: [&Index; 2],
     ) {
-        let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s));
+        let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s, outcome.side));
         let nodes = outcome.line.nodes;
-        let along = Basis::new(s, nodes, &self.points.points(), "points");
+        let along = match outcome.line.is_larger {
+            false => Basis::new(s, nodes, &self.points.points(), "points"),
+            true => Basis::new(s, nodes, &half(self.points), "half_points"),
+        };
         let across = Basis::new(s, nodes, &[0.0], "facet");
         let coefficients = s.coefficients(1);
         let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
@@ -125,7 +128,7 @@ impl Facet {
         outcome: &ElementVector,
         array: LocalId,
     ) {
-        let (n, words) = (outcome.line.n, HangingFlags::new(s));
+        let (n, words) = (outcome.line.n, HangingFlags::new(s, outcome.side));
         let (components, length) =
             (s.facts.components(outcome.field), n * self.plane(&outcome.line));
         for zone in zones(self.dim, n) {

@@ -17,6 +17,7 @@ use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::stored::Block;
+use fem_dsl::point::Side;
 
 /// One coefficient: its index among the values of a point, its multiplicity, and the differentiated directions of the
 /// two factors.
@@ -87,7 +88,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
 fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coefficients: LocalId) {
     s.comment_on("hanging nodes of", result.field);
     let (dim, q) = (tensor.dim, tensor.q);
-    let words = HangingFlags::new(s);
+    let words = HangingFlags::new(s, Side::Inside);
     let basis = Basis::new(s, result.factors.nodes, &tensor.line.points(), "points");
     let nodes = tensor.nodes(&result.factors, result.arrays.nodal, result.rows.len());
     let blocks = &s.facts.blocks;

@@ -199,16 +199,3 @@ fn devices_agree_for_every_scatter() {
         }
     }
 }
-
-#[test]
-fn errors_are_not_estimated_yet() {
-    let (form, _) = sipg(2);
-    let text = format!(
-        "form f {{ {form} }} problem case solves f {{ mesh = box(dim: 2, cells: 2); degree = 1; adapt(steps: 2); }}"
-    );
-    let form = Form::parse(&text, "f").expect("a form");
-    let Err(error) = form.problem("case").expect("a problem").run() else {
-        panic!("no estimate is known");
-    };
-    assert!(error.to_string().contains("leave `adapt` out"), "{error}");
-}

@@ -276,6 +276,14 @@ fn interior_penalty_reproduces_layers_of_different_coefficients() {
 }
 
 #[test]
+fn layers_are_resolved_without_oscillations() {
+    let solved = run("continuous_penalty.wf", &[]);
+    // Without diffusion u = min(x, 2 y) / 2.
+    let [lowest, highest] = ["lowest", "highest"].map(|name| number(&solved[0]["reports"], name));
+    assert!(lowest > -1e-3 && (0.49..0.53).contains(&highest), "{lowest} {highest}");
+}
+
+#[test]
 fn a_bump_comes_around_as_it_left() {
     let solved = run("rotation.wf", &[]);
     // Its norm is 0.125.

@@ -20,7 +20,7 @@ mod second;
 use crate::format::{format, same_pieces};
 use crate::source::Source;
 use expressions::Generator;
-pub use interior::random_interior;
+pub use interior::{random_interior, random_interior_at_points};
 pub use random::Random;
 pub use regions::{Regions, random_regions};
 pub use second::random_second;

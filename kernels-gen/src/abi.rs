@@ -21,8 +21,8 @@
 //! | [`Role::FirstAxis`] | `u32 [batch][lane]` |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` for [`Indices::Dofs`], entries as in [`Indices`]; `u32::MAX` in empty slots |
 //! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
-//! | [`Role::Hanging`] | `u32 [batch][lane]`: [`hanging::word`] |
-//! | [`Role::Hang`] | `u32 [batch]`: [`hanging::of_batch`] |
+//! | [`Role::Hanging`] | `u32 [batch][side][lane]`: [`hanging::word`]; of cells there is one side |
+//! | [`Role::Hang`] | `u32 [batch][side]`: [`hanging::of_batch`] |
 //! | [`Role::Active`] | `u32 [batch]`: lanes that write |
 //! | [`Role::Geometry`] | `[batch][value][lane]`, values by [`crate::plan::Geometry`]; of pairs of cells `[batch][side][value][lane]` |
 //! | [`Role::Diameter`] | `[batch][lane]`; of pairs of cells `[batch][side][lane]` |

@@ -523,7 +523,7 @@ impl Plan {
         let Some(integral) = form.integrals.get(self.integral) else {
             return unsupported("the form has no such integral");
         };
-        has_kernel(self, form, integral)?;
+        has_kernel(self, integral)?;
         if has_second(integral) {
             second_derivatives(self, form, integral, elements)?;
         }
@@ -647,6 +647,16 @@ pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(us
         value.into_iter().chain(axes.map(Part::Derivative)).map(move |part| (row, part))
     };
     (0..form.rows()).flat_map(of_row).collect()
+}
+
+/// Returns the same for an integral over pairs of cells, whose rows are those of the inside, then those of the outside.
+pub fn tested_on_pairs(
+    form: &PointForm,
+    elements: &Elements,
+    integral: usize,
+) -> Vec<(usize, Part)> {
+    let (form, elements) = traces::with_traces(form, elements, integral);
+    tested(&form, &elements, integral)
 }
 
 /// Returns whether any graph node that `integral` needs for its views reads such an input.

@@ -9,7 +9,7 @@
 //! η_K² = s_K a h_K² ‖f0 − div σ‖²_K + Σ_F s_F b h_F ‖[σ · n]‖²_F        a = 1 / 2p (p + 1) (2p + 1),  b = 1 / 8 (2p + 1)
 //! ```
 //!
-//! with a halved for odd p (R. Verfürth, "A Posteriori Error Estimation Techniques for Finite Element Methods", Oxford
+//! with a halved for odd p, and with the rows of interior blocks in the facet terms ([`between`]) (R. Verfürth, "A Posteriori Error Estimation Techniques for Finite Element Methods", Oxford
 //! 2013; jumps alone: D. W. Kelly, J. P. Gago, O. C. Zienkiewicz and I. Babuška, Int. J. for Numerical Methods in
 //! Engineering 19 (1983)). With the constants a and b, η is exact for smooth solutions on cubes ([`scale`]). The
 //! contribution of an interior facet is split equally between its cells. The weights s convert it to the energy ‖u‖² =
@@ -27,6 +27,7 @@
 //! With several processes, each estimates on its subdomain; facets between subdomains exchange data ([`interface`]).
 
 pub mod adapt;
+mod between;
 mod boundary;
 mod cells;
 mod interface;
@@ -43,18 +44,19 @@ use crate::kernels::compile::{
     CompileError, Execution, Target, compile, compile_for_device, facts,
 };
 use crate::mesh::Facet;
-use crate::mesh::pairs::{FacetConnectivity, FacetPair, FacetSide};
+use crate::mesh::pairs::{FacetConnectivity, FacetPair};
 use crate::mesh::views::FacetViews;
 use crate::operator::functional::fine_rule;
 use crate::operator::{BuildError, Operator};
 use crate::solve::OperatorError;
-use crate::space::discretisation::{AuxValues, Discretisation};
+use crate::space::discretisation::{AuxValues, Discretisation, WithFieldsError};
 use crate::support::parallel::*;
+use between::{Frames, PairSources};
 use boundary::{EssentialConditions, FacetSources, leave_free};
 use cells::{CellContributions, PointReduction};
 use fem_dsl::measures::estimator_form;
 use fem_dsl::point::{Part, PointForm};
-use interface::{InterfaceFacet, InterfaceFacets, RemoteSide, RemoteSides};
+use interface::{InterfaceFacet, InterfaceFacets, RemoteSide, RemoteSides, SideSizes};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::{Elements, PlanError, Task};
 use points::PointOperations;
@@ -89,6 +91,9 @@ pub enum EstimateError {
     /// Kernels that cannot be run.
     #[error(transparent)]
     Operator(#[from] OperatorError),
+    /// Fields or facets that cannot be numbered.
+    #[error(transparent)]
+    Fields(#[from] WithFieldsError),
     /// A device failure.
     #[error(transparent)]
     Device(#[from] DeviceError),
@@ -190,11 +195,24 @@ impl Estimator {
         let rule = if has_flux || at_points { elements.rule } else { fine_rule(on) };
         let elements = Elements::new(&read.form, elements.cell, elements.degree, rule)?;
         let wanted = RequiredValues::new(form, &read, &elements);
-        let operator = operator(&read.form, &elements, on, params, target, device)?;
+        let has_pairs = wanted.of_pairs.iter().any(Option::is_some);
+        let all = match has_pairs {
+            // The numbers of traces count the additional field.
+            true => {
+                let further = elements.spaces().into_iter().skip(on.fields.len());
+                let further: Vec<_> = further.map(|(element, _)| (element, 1)).collect();
+                Arc::new(on.with_fields(&read.form, &further)?)
+            }
+            false => Arc::clone(on),
+        };
+        let operator = operator(&read.form, &elements, &all, params, target, device)?;
         let views = FacetViews::new(on.mesh.cell());
-        let (faces, points) =
-            (FacetConnectivity::new(&on.mesh, &views), PointOperations::new(rule, &views));
-        let sizes = [wanted.fields.len(), points.on_facet, wanted.traced * points.on_facet];
+        let points = PointOperations::new(rule, &views);
+        let mut faces = FacetConnectivity::new(&on.mesh, &views);
+        faces.rotate_boundary(views);
+        let trace = wanted.traced * points.on_facet;
+        let sizes =
+            SideSizes { fields: wanted.fields.len(), points: points.on_facet, trace, has_pairs };
         let across = InterfaceFacets::new(&on.mesh, &faces, sizes);
         let on = Arc::clone(on);
         Ok(Self { on, elements, wanted, operator, views, faces, across, points })
@@ -238,7 +256,8 @@ impl Estimator {
     /// Estimates the error with residuals scaled by `factor`.
     fn scaled(&self, u: &[f64], factor: f64) -> Result<ErrorEstimate, EstimateError> {
         let mut state = self.operator.vector();
-        state.set(u);
+        let further = vec![0.0; state.len() - u.len()];
+        state.set(&[u, &further].concat());
         let rule = self.elements.rule;
         let reduction = PointReduction::new(&self.wanted, &self.points, &self.faces, rule);
         let mut cells = reduction.begin(self.on.mesh.n_cells());
@@ -257,7 +276,8 @@ impl Estimator {
         })?;
         let surface = FacetGeometry::new(&self.on.mesh, rule, &self.views)?;
         let mut of_facets = Vec::new();
-        for integral in 0..self.on.facets.len() {
+        let is_of_pairs = |integral: &usize| self.on.pairs_of(*integral).is_some();
+        for integral in (0..self.on.facets.len()).filter(|integral| !is_of_pairs(integral)) {
             let mut numbers = self.operator.fluxes_on_facets(&state, asked, integral)?;
             if !numbers.is_empty() {
                 self.wanted.scale(factor, self.points.on_facet, &mut numbers);
@@ -265,20 +285,23 @@ impl Estimator {
             }
         }
         let sources = FacetSources::new(&self.on, &self.wanted, &surface.weights, of_facets);
-        let scales = ResidualWeights::new(&self.wanted, &cells, &sources, &self.on.mesh);
-        self.gather(&cells, &surface, &sources, &scales)
+        let frames = Frames::new(&self.faces, self.views, rule, self.on.mesh.n_cells());
+        let (wanted, weights) = ((&self.wanted, factor), &surface.weights[..]);
+        let pairs = PairSources::new(&self.operator, &self.on, &state, wanted, (&frames, weights))?;
+        let scales = ResidualWeights::new(&self.wanted, &cells, &sources, &pairs, &self.on.mesh);
+        self.gather((&cells, &pairs), &surface, &sources, &scales)
     }
 
     /// Sums the contributions of cells and facets.
     fn gather(
         &self,
-        cells: &CellContributions,
+        (cells, pairs): (&CellContributions, &PairSources),
         surface: &FacetGeometry<'_>,
         sources: &FacetSources<'_>,
         scales: &ResidualWeights,
     ) -> Result<ErrorEstimate, EstimateError> {
         let n = self.on.mesh.n_cells();
-        let beyond = self.across.beyond(&self.faces, cells, surface, scales);
+        let beyond = self.across.beyond(&self.faces, (cells, pairs), surface, scales);
         let (mut squares, mut sums) = (vec![0.0; n], Vec::new());
         let mut error = None;
         for (field, of) in self.wanted.fields.iter().enumerate() {
@@ -288,7 +311,7 @@ impl Estimator {
                 scales.of(cell, field) * size
             };
             let inside: Vec<f64> = (0..n).into_par_iter().with_min_len(1024).map(inside).listed();
-            let jumps = self.jumps(field, (cells, &beyond), surface, sources, scales)?;
+            let jumps = self.jumps(field, (cells, pairs, &beyond), surface, sources, scales)?;
             for (cell, (inside, jump)) in inside.iter().zip(&jumps).enumerate() {
                 let value = inside + jump;
                 if !value.is_finite() && error.is_none() {
@@ -324,7 +347,7 @@ impl Estimator {
     fn jumps(
         &self,
         field: usize,
-        (cells, beyond): (&CellContributions, &RemoteSides<'_>),
+        (cells, pairs, beyond): (&CellContributions, &PairSources, &RemoteSides<'_>),
         surface: &FacetGeometry<'_>,
         sources: &FacetSources<'_>,
         scales: &ResidualWeights,
@@ -335,33 +358,24 @@ impl Estimator {
             return Ok(all);
         }
         let on_pair = |pair: &FacetPair| {
-            let both = pair.sides.map(|side| side.cell as usize);
-            let [a, b] = both.map(|cell| scales.of(cell, field));
-            if of.continuous {
-                let half = 0.5 * a.min(b) * self.jump(field, pair, cells, surface);
-                return [half, half];
-            }
-            // Discontinuous: each cell has its own boundary.
-            let [first, second] = pair.sides.map(|side| self.alone(field, side, cells, surface));
-            [a * first, b * second]
+            let [first, second] =
+                pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
+            let traces = [first, second].map(|(cell, local)| cells.trace(cell, local));
+            let residuals = self.residuals(field, traces, pair.child, pairs.of(pair.sides[0]));
+            let square =
+                |residual: &[f64]| self.square(field, first, self.view(first), surface, residual);
+            let both = [first, second].map(|(cell, _)| scales.of(cell, field));
+            self.shares(field, both, &residuals, square)
         };
-        let pairs: Vec<[f64; 2]> =
-            self.faces.pairs.par_iter().with_min_len(256).map(on_pair).listed();
-        for (pair, values) in self.faces.pairs.iter().zip(&pairs) {
+        let pairs_of = self.faces.pairs.par_iter().with_min_len(256);
+        let values: Vec<[f64; 2]> = pairs_of.map(on_pair).listed();
+        for (pair, values) in self.faces.pairs.iter().zip(&values) {
             for (side, value) in pair.sides.iter().zip(values) {
                 all[side.cell as usize] += value;
             }
         }
         let on_met = |met: &InterfaceFacet| {
-            let (cell, other) = (met.own.cell as usize, beyond.of(met));
-            let own = scales.of(cell, field);
-            match of.continuous {
-                true => {
-                    0.5 * own.min(other.scales[field])
-                        * self.across(field, met, cells, surface, other)
-                }
-                false => own * self.alone(field, met.own, cells, surface),
-            }
+            self.across(field, met, (cells, pairs), surface, scales, beyond.of(met))
         };
         let met: Vec<f64> = self.across.met.par_iter().with_min_len(256).map(on_met).listed();
         for (met, value) in self.across.met.iter().zip(&met) {
@@ -387,70 +401,79 @@ impl Estimator {
         &numbers[of.first_trace * points..][..of.components.len() * points]
     }
 
-    /// Computes b h_F ∫ [σ · n]² ds between two cells.
-    fn jump(
+    /// Returns the residuals of two cells on the facet of the first, which may be a child of the second one's, from their
+    /// outward fluxes and the rows of interior blocks.
+    fn residuals(
         &self,
         field: usize,
-        pair: &FacetPair,
-        cells: &CellContributions,
-        surface: &FacetGeometry<'_>,
-    ) -> f64 {
-        let [first, second] = pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
-        let own = self.own(field, cells.trace(first.0, first.1)).to_vec();
-        let other = self.own(field, cells.trace(second.0, second.1));
-        let sum = self.sum_of(own, other, pair.child);
-        self.square(field, first, self.view(first), surface, &sum)
+        [first, second]: [&[f64]; 2],
+        child: Option<u8>,
+        rows: Option<[&[f64]; 2]>,
+    ) -> [Vec<f64>; 2] {
+        let (points, dim) = (self.points.on_facet, self.points.dim());
+        let mut residuals = [first, second].map(|trace| self.own(field, trace).to_vec());
+        if let Some(child) = child {
+            // A parameter of the child's facet is half of the parent's.
+            let share = 0.5f64.powi(dim as i32 - 1);
+            for own in residuals[1].chunks_exact_mut(points) {
+                let mut part = own.to_vec();
+                self.points.of_child(child, &mut part);
+                own.iter_mut().zip(&part).for_each(|(own, part)| *own = share * part);
+            }
+        }
+        for (residual, rows) in residuals.iter_mut().zip(rows.into_iter().flatten()) {
+            let rows = self.own(field, rows);
+            residual.iter_mut().zip(rows).for_each(|(residual, row)| *residual += row);
+        }
+        residuals
     }
 
-    /// Computes b h_F ∫ [σ · n]² ds between a cell of this subdomain and one of another. The facet is that of the
+    /// Returns the shares of two cells in the facet term, from b h_F ∫ r² ds of a residual and the cells' scales.
+    fn shares(
+        &self,
+        field: usize,
+        [a, b]: [f64; 2],
+        [first, second]: &[Vec<f64>; 2],
+        square: impl Fn(&[f64]) -> f64,
+    ) -> [f64; 2] {
+        if self.wanted.fields[field].continuous {
+            let sum: Vec<f64> = first.iter().zip(second).map(|(a, b)| a + b).collect();
+            let half = 0.5 * a.min(b) * square(&sum);
+            return [half, half];
+        }
+        // Discontinuous: each cell has its own test functions.
+        [a * scale::ALONE * square(first), b * scale::ALONE * square(second)]
+    }
+
+    /// Computes the share of a cell of this subdomain in the term of a facet to one of another. The facet is that of the
     /// child, if there is one.
     fn across(
         &self,
         field: usize,
         met: &InterfaceFacet,
-        cells: &CellContributions,
+        (cells, pairs): (&CellContributions, &PairSources),
         surface: &FacetGeometry<'_>,
+        scales: &ResidualWeights,
         other: RemoteSide<'_>,
     ) -> f64 {
         let place = (met.own.cell as usize, usize::from(met.own.local));
-        let own = self.own(field, cells.trace(place.0, place.1));
-        let theirs = self.own(field, other.trace);
+        let own = cells.trace(place.0, place.1);
+        let both = [scales.of(place.0, field), other.scales[field]];
+        // One of the processes has the rows.
+        let of_pair = pairs.of(met.own);
+        let rows = of_pair.or_else(|| other.rows.map(|[own, opposite]| [opposite, own]));
         if met.is_parent {
-            let sum = self.sum_of(theirs.to_vec(), own, met.child);
-            return self.square_of(field, surface, other.diameter, &sum, |q| other.areas[q]);
+            let rows = rows.map(|[own, opposite]| [opposite, own]);
+            let residuals = self.residuals(field, [other.trace, own], met.child, rows);
+            let square = |residual: &[f64]| {
+                self.square_of(field, surface, other.diameter, residual, |q| other.areas[q])
+            };
+            return self.shares(field, [both[1], both[0]], &residuals, square)[1];
         }
-        let sum = self.sum_of(own.to_vec(), theirs, met.child);
-        self.square(field, place, self.view(place), surface, &sum)
-    }
-
-    /// Sums the outward fluxes of two cells through the facet of the first, which may be a child of the second one's
-    /// facet.
-    fn sum_of(&self, mut sum: Vec<f64>, other: &[f64], child: Option<u8>) -> Vec<f64> {
-        let (points, dim) = (self.points.on_facet, self.points.dim());
-        let components = sum.chunks_exact_mut(points).zip(other.chunks_exact(points));
-        components.for_each(|(sum, other)| match child {
-            None => sum.iter_mut().zip(other).for_each(|(sum, other)| *sum += other),
-            Some(child) => {
-                // A parameter of the child's facet is half of the parent's.
-                let (mut part, share) = (other.to_vec(), 0.5f64.powi(dim as i32 - 1));
-                self.points.of_child(child, &mut part);
-                sum.iter_mut().zip(&part).for_each(|(sum, other)| *sum += share * other);
-            }
-        });
-        sum
-    }
-
-    /// Computes the facet term of a cell without a neighbour.
-    fn alone(
-        &self,
-        field: usize,
-        side: FacetSide,
-        cells: &CellContributions,
-        surface: &FacetGeometry<'_>,
-    ) -> f64 {
-        let place = (side.cell as usize, usize::from(side.local));
-        let own = self.own(field, cells.trace(place.0, place.1));
-        scale::ALONE * self.square(field, place, self.view(place), surface, own)
+        let residuals = self.residuals(field, [own, other.trace], met.child, rows);
+        let square =
+            |residual: &[f64]| self.square(field, place, self.view(place), surface, residual);
+        self.shares(field, both, &residuals, square)[0]
     }
 
     /// Computes the facet term on the boundary, with essential conditions and facet integrals.

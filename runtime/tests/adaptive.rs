@@ -92,6 +92,47 @@ fn triangles_follow_a_corner_too() {
     falls(&text, 6, 1.0);
 }
 
+/// Interior penalty around a corner: errors in cells, and jumps, fall as for smooth solutions.
+#[test]
+fn discontinuous_fields_follow_a_corner_too() {
+    let exact = "dot(x, x)^(1 / 3) * cos(2 / 3 * atan2(x[0] - x[1], -x[0] - x[1]))";
+    for (cell, degree, fraction, most, last) in [
+        ("quad", 1, 0.5, 8000, 4),
+        ("quad", 2, 0.5, 9000, 5),
+        ("quad", 3, 0.75, 50_000, 4),
+        ("tri", 2, 0.5, 9000, 5),
+    ] {
+        let text = format!(
+            "form sipg {{ field u: scalar in L2(k); f1[u] = grad(u); \
+             on interior {{ energy = avg(penalty(u)) * jump(u)^2 - dot(avg(grad(u)), n) * jump(u); }} \
+             on boundary \"boundary\" {{ let g = {exact}; energy = penalty(u) * (u - g)^2 - dot(grad(u), n) * (u - g); }} }} \
+             problem p solves sipg {{ mesh = lshape(dim: 2, refine: 1, cell: {cell}); degree = {degree}; \
+             exact u = {exact}; solver = cg(rtol: 1e-9); \
+             adapt(steps: 60, fraction: {fraction}, max_dofs: {most}); }}"
+        );
+        falls(&text, last, degree as f64 / 2.0);
+    }
+}
+
+/// Upwind fluxes: the layer in which the solution changes is refined.
+#[test]
+fn transport_is_refined_along_its_layer() {
+    let (solution, steps) = run("form upwind { field u: scalar in L2(k); let b = [2, 1]; f1[u] = -u * b; f0[u] = 0; \
+         on interior { f0[jump(u)] = dot(b, n) * avg(u) + abs(dot(b, n)) / 2 * jump(u); } \
+         on boundary \"x0\", \"y0\" { f0[u] = dot(b, n) * (if x[1] > 0.3 { 1 } else { 0 }); } \
+         on boundary \"x1\", \"y1\" { f0[u] = dot(b, n) * u; } } \
+         problem p solves upwind { mesh = box(dim: 2, cells: 8); degree = 1; adapt(steps: 6, fraction: 0.7); }")
+        .expect("a solution");
+    let mesh = &solution.context.on.mesh;
+    let off = |cell: usize| (mesh.centre(cell)[1] - 0.3 - mesh.centre(cell)[0] / 2.0).abs();
+    let (mut near, mut far) = (0, 0);
+    for cell in (0..mesh.n_cells()).filter(|&cell| mesh.diameter(cell) < 0.5f64.sqrt() / 16.0) {
+        *(if off(cell) < 0.15 { &mut near } else { &mut far }) += 1;
+    }
+    assert!(near > 100 && far < near / 20, "{near} {far}");
+    assert!(steps.last().is_some_and(|step| step.dofs < 4 * 64 * 64 / 2), "{steps:?}");
+}
+
 #[test]
 fn around_a_corner_of_space_errors_fall_as_for_smooth_solutions() {
     let text = "form poisson { field u: scalar; f0[u] = 3 / 4 * dot(x, x)^(-3 / 4); f1[u] = grad(u); } \

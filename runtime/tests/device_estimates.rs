@@ -2,6 +2,7 @@
 #![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
+use super::multigrid::adapted;
 use devices::devices;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::program::compile;
@@ -19,25 +20,43 @@ use std::path::Path;
 const FORM: &str = "form f { field u: vector in H1(k); field p: scalar in H1(k - 1); aux a: scalar on cells; param nu = 0.7;
         f1[u] = nu * (1 + a) * grad(u) - p * I; f0[u] = a * u; f0[p] = -div(u);
         on boundary \"x1\" { f0[u] = 2 * u + n; } }
+    form d { field u: scalar in L2(k); aux a: scalar on cells; f1[u] = (1 + a) * grad(u); f0[u] = u - 1;
+        on interior { energy = (1 + avg(a)) * avg(penalty(u)) * jump(u)^2 - dot(avg((1 + a) * grad(u)), n) * jump(u); }
+        on boundary \"x1\" { f0[u] = penalty(u) * u; } }
     form s { field u: scalar; param c = 2; f1[u] = c * (1 + u^2) * grad(u); f0[u] = -x[0] * h; }";
 
 #[test]
 fn devices_and_the_host_estimate_alike() {
     let cases = [
-        ("s", "box(dim: 3, cells: 3, deform: 0.1)", 2, "dirichlet u = 0"),
-        ("s", "box(dim: 3, cells: 2, cell: tet)", 2, "dirichlet u = 0"),
-        ("f", "box(dim: 2, cells: 4, cell: tri)", 2, "aux a = x[0]; dirichlet u = [0, 0]"),
-        ("f", "box(dim: 2, cells: 4, deform: 0.1)", 3, "aux a = x[0]; dirichlet u = [0, 0]"),
+        ("s", "box(dim: 3, cells: 3, deform: 0.1)", 2, "dirichlet u = 0 on \"x0\";"),
+        ("s", "box(dim: 3, cells: 2, cell: tet)", 2, "dirichlet u = 0 on \"x0\";"),
+        (
+            "f",
+            "box(dim: 2, cells: 4, cell: tri)",
+            2,
+            "aux a = x[0]; dirichlet u = [0, 0] on \"x0\";",
+        ),
+        (
+            "f",
+            "box(dim: 2, cells: 4, deform: 0.1)",
+            3,
+            "aux a = x[0]; dirichlet u = [0, 0] on \"x0\";",
+        ),
+        ("d", "box(dim: 2, cells: 4, deform: 0.1)", 3, "aux a = x[0];"),
+        ("d", "box(dim: 3, cells: 2, cell: tet)", 2, "aux a = x[0];"),
     ];
     for device in devices() {
         for (form, mesh, degree, more) in cases {
             let text = format!(
-                "{FORM} problem p solves {form} {{ mesh = {mesh}; degree = {degree}; {more} on \"x0\"; }}"
+                "{FORM} problem p solves {form} {{ mesh = {mesh}; degree = {degree}; {more} }}"
             );
             let (program, found) = compile(&Source::new("test", text.as_str()));
             let program = program.unwrap_or_else(|| panic!("{found:?}"));
             let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
-            let mesh = load(&source, Path::new("")).expect("a mesh");
+            let mut mesh = load(&source, Path::new("")).expect("a mesh");
+            if form == "d" && mesh.cell().is_tensor() {
+                mesh = adapted(mesh);
+            }
             let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("one");
             let Context { problem, on, elements, parameters, .. } =
                 Context::new(problem, mesh, Platform::native()).expect("one");

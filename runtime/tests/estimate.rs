@@ -1,5 +1,7 @@
 //! Error estimates: against known errors, on exact solutions, on the boundary, for all cell types.
 
+#[path = "estimate/between.rs"]
+mod between;
 #[path = "estimate/exact.rs"]
 mod exact;
 #[path = "estimate/smooth.rs"]

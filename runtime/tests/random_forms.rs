@@ -24,6 +24,9 @@ const FORMS: u64 = 100;
 /// Number of forms of each of the two tests with integrals between cells.
 const BETWEEN: u64 = 30;
 
+/// Number of forms with integrals between cells by groups of threads.
+const SHARED: u64 = 12;
+
 /// Number of forms with second derivatives.
 const SECOND: u64 = 24;
 
@@ -46,6 +49,7 @@ struct Seen {
     turned: u64,
     /// Forms on meshes on which cells of different size meet.
     hanging: u64,
+    shared: u64,
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -92,6 +96,7 @@ fn half_between_cells(part: u64) {
         seen.jumping += u64::from(!case.elements.are_continuous());
         seen.turned += u64::from(case.is_turned());
         seen.hanging += u64::from(case.hangs());
+        seen.shared += u64::from(case.hangs() && case.joins_continuous());
         let (mut operator, by_threads) = case.operator();
         seen.threads += u64::from(by_threads);
         case.compare(&mut operator);
@@ -100,14 +105,38 @@ fn half_between_cells(part: u64) {
         }
         seen.tangents += u64::from(case.taylor(&mut operator));
     }
-    let Seen { forms, several, jumping, threads, tangents, turned, hanging, .. } = seen;
+    let Seen { forms, several, jumping, threads, tangents, turned, hanging, shared, .. } = seen;
     println!(
         "{forms} forms: {several} with several fields, {jumping} with discontinuous ones, {turned} on turned cells, \
-         {hanging} on cells of different size, {threads} by groups of threads"
+         {hanging} on cells of different size, of which {shared} with terms of continuous fields, {threads} by groups \
+         of threads"
     );
     // A fifth in single precision.
     assert!(4 * several > forms && 2 * jumping > forms && 3 * tangents > 2 * forms);
-    assert!(2 * turned > forms && 15 * hanging > forms, "{turned} {hanging}");
+    assert!(2 * turned > forms && 5 * hanging > forms, "{turned} {hanging}");
+    assert!(20 * shared > forms, "{shared}");
+}
+
+/// Forms with integrals between cells by groups of threads that share a pair.
+#[test]
+fn groups_of_threads_agree_between_cells() {
+    let first = number("WF_SEED").unwrap_or(0);
+    let count = (SHARED + number("WF_FORMS").unwrap_or(0)) as usize;
+    let mut seen = Seen::default();
+    for seed in (first..).filter(|&seed| case::is_tensor(seed)).take(count) {
+        let case = Case::at_points(seed);
+        seen.forms += 1;
+        seen.turned += u64::from(case.is_turned());
+        seen.hanging += u64::from(case.hangs());
+        let (mut operator, by_threads) = case.operator();
+        seen.threads += u64::from(by_threads);
+        case.compare(&mut operator);
+    }
+    let Seen { forms, threads, turned, hanging, .. } = seen;
+    println!(
+        "{forms} forms: {turned} on turned cells, {hanging} on cells of different size, {threads} by groups of threads"
+    );
+    assert!(2 * threads > forms && 2 * turned > forms && 4 * hanging > forms);
 }
 
 /// Forms with second derivatives, on cells of all kinds.
@@ -161,6 +190,12 @@ fn devices_agree_between_cells() {
         let seeds = (first..).filter(|&seed| !is_slow || case::is_planar(seed));
         for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
             let case = Case::second(seed);
+            case.compare(&mut case.on_device(&device, scatter));
+        }
+        let seeds = (first..).filter(|&seed| case::is_tensor(seed));
+        let seeds = seeds.filter(|&seed| !is_slow || case::is_planar(seed));
+        for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
+            let case = Case::at_points(seed);
             case.compare(&mut case.on_device(&device, scatter));
         }
     }

@@ -40,6 +40,7 @@ const GALLERY: [ShownExample; 32] = [
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("interior_penalty", &["form interior_penalty", "problem chequerboard"], ""),
+    shown("continuous_penalty", &["form continuous_penalty", "problem layers"], ""),
     shown("contact", &["form contact", "problem spot"], ""),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),

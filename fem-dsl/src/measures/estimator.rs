@@ -11,6 +11,8 @@
 //! tr G / n                                         its mean coefficient, n derivatives
 //! |∇u|²
 //! ```
+//!
+//! Boundary integrals with a penalty (`hn`) have no share of the energy.
 
 use super::{further, unused};
 use crate::point::{
@@ -32,7 +34,8 @@ pub struct EstimatorForm {
 /// The components for a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EstimatorComponents {
-    /// True if an integral over cells tests gradients of the field, so that its equation has a flux.
+    /// True if an integral over cells tests gradients of the field, so that its equation has a flux; if none does for
+    /// any field, true for the fields with terms between cells.
     pub has_flux: bool,
     /// Shares of the energy: of gradients, of gradients with values, of values.
     pub energy: [usize; 3],
@@ -48,12 +51,19 @@ pub struct EstimatorComponents {
 pub fn estimator_form(form: &PointForm) -> EstimatorForm {
     let mut made = form.clone();
     made.name = format!("{}_estimate", form.name);
-    let of_cells = || form.integrals.iter().filter(|integral| integral.region.is_of_cells());
     let tests_gradient = |field: usize| {
         let tested = |(slot, _): &(Slot, NodeId)| slot.field == field && slot.part != Part::Value;
-        of_cells().any(|integral| integral.residual.iter().any(tested))
+        let mut of_cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
+        of_cells.any(|integral| integral.residual.iter().any(tested))
     };
-    let flows: Vec<bool> = (0..form.fields.len()).map(tests_gradient).collect();
+    let has_facets = |field: usize| {
+        let mut of_pairs = form.integrals.iter().filter(|integral| integral.region.is_interior());
+        of_pairs.any(|integral| integral.residual.iter().any(|(slot, _)| slot.field == field))
+    };
+    let mut flows: Vec<bool> = (0..form.fields.len()).map(tests_gradient).collect();
+    if !flows.contains(&true) {
+        flows = (0..form.fields.len()).map(has_facets).collect();
+    }
     let has_any = flows.contains(&true);
     let one = form.rows();
     let mut next = one + 1;
@@ -95,11 +105,16 @@ fn extend(
         let unit = tested.graph.intern(Node::Constant(Number::new(1.0)));
         tested.add(one, unit);
     }
+    // Penalties on the boundary grow with refinement: they are no part of the energy of a solution.
+    let penalises =
+        |node: &Node| matches!(node, Node::Input(Input::Extent(_) | Input::PenaltyFactor(_)));
+    let on_boundary = !of_cells && !own.region.is_interior();
+    let counts = !(on_boundary && tested.graph.nodes().iter().any(penalises));
     for (field, shares) in fields.iter().enumerate() {
         let mut traced = 0;
         for entry in own.jacobian.iter() {
             let (test, trial) = (entry.test, entry.trial);
-            if (test.field, trial.field) != (field, field) {
+            if (test.field, trial.field) != (field, field) || !counts {
                 continue;
             }
             let derived = [test, trial].into_iter().filter(|slot| slot.part != Part::Value);

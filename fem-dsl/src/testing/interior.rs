@@ -23,6 +23,16 @@ const SPACES: [&str; 6] = ["L2(k)", "L2(k)", "L2(k - 1)", "L2(0)", "H1(k)", "H1(
 /// assert_eq!(text, fem_dsl::testing::random_interior(3, 2));
 /// ```
 pub fn random_interior(seed: u64, dim: usize) -> String {
+    interior(seed, dim, false)
+}
+
+/// Returns the text of such a form whose fields and nodal data are all in L2(k), so that their nodes are quadrature
+/// points.
+pub fn random_interior_at_points(seed: u64, dim: usize) -> String {
+    interior(seed, dim, true)
+}
+
+fn interior(seed: u64, dim: usize, at_points: bool) -> String {
     let mut random = Random(seed ^ 0x2545_f491_4f6c_dd1d);
     let count = [1, 1, 2, 3][random.below(4)];
     let shapes = [
@@ -36,12 +46,16 @@ pub fn random_interior(seed: u64, dim: usize) -> String {
         .iter()
         .map(|(name, _)| (*name, shapes[random.below(shapes.len())]))
         .collect();
-    let spaces: Vec<&'static str> =
+    let mut spaces: Vec<&'static str> =
         (0..count).map(|_| SPACES[random.below(SPACES.len())]).collect();
+    if at_points {
+        spaces.fill(SPACES[0]);
+    }
     let options = Options { dim, depth: 1, ..Options::default() };
     let generator =
         Generator { random, options, fields, main: 0, uses_u: true, points: false, normal: false };
-    let mut writer = Writer { text: format!("form interior_{seed} {{\n"), generator, spaces };
+    let text = format!("form interior_{seed} {{\n");
+    let mut writer = Writer { text, generator, spaces, at_points };
     writer.declare();
     let facets = ["", "", " \"inner\""][Random(seed).below(3)];
     writer.line(1, &format!("on interior{facets} {{"));
@@ -60,6 +74,8 @@ struct Writer {
     text: String,
     generator: Generator,
     spaces: Vec<&'static str>,
+    /// True if nodes are quadrature points.
+    at_points: bool,
 }
 
 impl Writer {
@@ -73,9 +89,13 @@ impl Writer {
         for ((name, shape), space) in fields.iter().zip(self.spaces.clone()) {
             self.line(1, &format!("field {name}: {} in {space};", shape.text()));
         }
-        let place = self.generator.pick(&["", " on nodes in H1(1)", " on nodes in L2(k)"]);
+        let mut place = self.generator.pick(&["", " on nodes in H1(1)", " on nodes in L2(k)"]);
+        let mut other = " on nodes";
+        if self.at_points {
+            (place, other) = (" on nodes in L2(k)", " on nodes in L2(k)");
+        }
         self.line(1, &format!("aux a: scalar{place};"));
-        self.line(1, "aux b: vector on nodes;");
+        self.line(1, &format!("aux b: vector{other};"));
         self.line(1, "aux c: scalar on cells;");
         let number = self.generator.number();
         self.line(1, &format!("param p = {number};"));

@@ -18,6 +18,8 @@
 //! ([`Role::Hang`](super::Role::Hang)) is the union over its cells, with two differences: bit d is set if lines along
 //! axis d hang in some upper child along it, and bit 27 + d if they do in some lower child.
 
+use crate::element::Cell;
+
 /// Returns the bit of an upper child along an axis.
 pub fn upper(axis: usize) -> u32 {
     axis as u32
@@ -96,6 +98,25 @@ pub fn turned(word: u32, facet: usize, dim: usize) -> u32 {
     let (mut number, mut faces_there, mut edges_there) = (0, [false; 3], [false; 3]);
     for (there, here) in std::iter::once(axis).chain(others(axis, dim)).enumerate() {
         let flipped = if here == axis { far } else { 0 };
+        number |= ((child >> here & 1) ^ flipped) << there;
+        (faces_there[there], edges_there[there]) = (faces[here], edges[here]);
+    }
+    self::word(number, faces_there, edges_there, dim)
+}
+
+/// Returns the word of a rotated cell whose facet ξ₀ = 0 has its coordinates in an orientation ([`Cell::oriented`]).
+pub fn oriented(word: u32, cell: Cell, orientation: u8) -> u32 {
+    if word == 0 || orientation == 0 {
+        return word;
+    }
+    let (dim, (child, faces, edges)) = (cell.dim(), parts(word, cell.dim()));
+    let (mut number, mut faces_there, mut edges_there) = (child & 1, faces, edges);
+    let origin = cell.oriented(orientation, [0.0; 2]);
+    for there in 1..dim {
+        let tip =
+            cell.oriented(orientation, [0, 1].map(|a| if a + 1 == there { 1.0 } else { 0.0 }));
+        let here = if tip[0] == origin[0] { 2 } else { 1 };
+        let flipped = usize::from(origin[here - 1] == 1.0);
         number |= ((child >> here & 1) ^ flipped) << there;
         (faces_there[there], edges_there[there]) = (faces[here], edges[here]);
     }
@@ -182,6 +203,33 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn orientations_rotate_words_and_their_inverses_rotate_them_back() {
+        for cell in [Cell::Quadrilateral, Cell::Hexahedron] {
+            let (dim, all) = (cell.dim(), cell.facet_orientations() as u8);
+            let at = [0.25, 0.125];
+            let is_inverse = |own: u8, other: u8| {
+                let [s, t] = cell.oriented(own, cell.oriented(other, at));
+                (s, t) == (at[0], if dim == 3 { at[1] } else { 0.0 })
+            };
+            for child in 0..1 << dim {
+                let [faces, edges] = [[false, true, false], [true, false, false]];
+                let word = word(child, faces, edges, dim);
+                for own in 0..all {
+                    let back = (0..all).find(|&other| is_inverse(own, other)).expect("an inverse");
+                    assert_eq!(oriented(oriented(word, cell, own), cell, back), word);
+                }
+            }
+        }
+        // Exchanged axes: the face across y of an upper child along z is then the one across z of an upper child along y.
+        let own = word(4, [false, true, false], [false; 3], 3);
+        let other = word(2, [false, false, true], [false; 3], 3);
+        assert_eq!(oriented(own, Cell::Hexahedron, 1), other);
+        // Reversed: the lower child becomes the upper one.
+        let [low, high] = [0, 2].map(|child| word(child, [true, false, false], [false; 3], 2));
+        assert_eq!(oriented(low, Cell::Quadrilateral, 1), high);
     }
 
     #[test]

@@ -56,10 +56,11 @@ impl Lowering<'_> {
             }
         }
         if self.facts.anything_hangs() {
-            self.argument(Role::Hanging, "hanging", Element::U32, lanes, false);
+            let sides = self.facts.sides();
+            self.argument(Role::Hanging, "hanging", Element::U32, sides * lanes, false);
             // Threads that share a cell read its own word.
             if self.facts.plan.strategy == Strategy::CellPerLane {
-                self.argument(Role::Hang, "hang", Element::U32, 1, false);
+                self.argument(Role::Hang, "hang", Element::U32, sides, false);
             }
         }
         if matches!(self.facts.plan.task, Task::StoredProduct | Task::MatrixProduct) {

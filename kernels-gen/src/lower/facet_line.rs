@@ -30,10 +30,7 @@ impl FacetLine {
         let (nodes, n) = (nodes_of(element), element.degree() + 1);
         let table = match is_larger {
             false => LineTable::new(nodes, points),
-            true => {
-                let half: Vec<f64> = points.points().iter().map(|x| x / 2.0).collect();
-                LineTable::at(nodes, &half)
-            }
+            true => LineTable::at(nodes, &half(points)),
         };
         let start = LineTable::at(nodes, &[0.0]);
         Self {
@@ -59,6 +56,11 @@ impl FacetLine {
         let beyond = self.ends[1..].iter().any(|&end| end != 0.0);
         if beyond { self.n } else { 1 }
     }
+}
+
+/// Returns the points of the lower half of a line.
+pub(crate) fn half(points: LinePoints) -> Vec<f64> {
+    points.points().iter().map(|x| x / 2.0).collect()
 }
 
 /// Computes Σ_i factor_i · value_i over the available values; zero factors are skipped.

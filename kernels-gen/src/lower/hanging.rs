@@ -21,6 +21,7 @@ use crate::kir::{
 };
 use crate::lower::contract::Matrix;
 use crate::plan::Task;
+use fem_dsl::point::Side;
 
 /// Largest number of rows of unrolled matrices.
 const WRITTEN_OUT: usize = 4;
@@ -65,26 +66,36 @@ pub(crate) struct Nodes {
     pub(crate) strides: [usize; 3],
     /// The extent of one component.
     pub(crate) length: usize,
+    /// The side of the cell, of two at a facet.
+    pub(crate) side: Side,
 }
 
-/// The hanging-node words of the current batch.
+/// The hanging-node words of the cells of the current batch, on a side.
 #[derive(Clone, Copy)]
 pub(crate) struct HangingFlags {
     masks: ArgumentId,
+    sides: usize,
+    side: Side,
     /// The word of the whole batch.
     pub(crate) all: VarId,
 }
 
 impl HangingFlags {
-    pub(crate) fn new(s: &mut Lowering<'_>) -> Self {
+    pub(crate) fn new(s: &mut Lowering<'_>, side: Side) -> Self {
         let (masks, all) = (s.arguments[&Role::Hanging], s.arguments[&Role::Hang]);
-        let batch = Index::from(s.b.batch());
-        Self { masks, all: s.b.integer("hang", Integer::Element(all, batch)) }
+        let sides = s.facts.sides();
+        let words = Self::words(&s.b, sides, side);
+        Self { masks, sides, side, all: s.b.integer("hang", Integer::Element(all, words)) }
+    }
+
+    /// Returns the place of the words of the current batch.
+    fn words(b: &Builder, sides: usize, side: Side) -> Index {
+        Index::from(b.batch()).times(sides).plus(side as usize)
     }
 
     /// Returns a bit of the lane's cell, as 1 or 0.
     pub(crate) fn flag(self, b: &mut Builder, bit: u32) -> ValueId {
-        b.flag(self.masks, b.batch().into(), bit)
+        b.flag(self.masks, Self::words(b, self.sides, self.side), bit)
     }
 
     /// Returns 1 for the upper (or lower) child along an axis, else 0.
@@ -141,7 +152,7 @@ impl Nodes {
 
     /// Interpolates the parent's values to the hanging nodes, or with `back` adds their results to the parent's.
     pub(crate) fn resolve(&self, s: &mut Lowering<'_>, back: bool) {
-        let words = HangingFlags::new(s);
+        let words = HangingFlags::new(s, self.side);
         let tables = [false, true].map(|up| self.table(&mut s.b, up, back));
         let unroll = self.length <= s.facts.unroll();
         for (axis, up) in (0..self.dim).flat_map(|axis| [(axis, false), (axis, true)]) {

@@ -8,6 +8,7 @@
 //! All processes use a common frame for a facet, so that traces of both sides are at the same points. Each process
 //! assigns half of a jump to its own cells.
 
+use super::between::PairSources;
 use super::cells::CellContributions;
 use super::scale::ResidualWeights;
 use super::surface::{FacetGeometry, length};
@@ -40,8 +41,20 @@ pub(super) struct InterfaceFacets {
     group: Option<Arc<dyn ProcessGroup>>,
     neighbours: Vec<NeighbourSides>,
     pub(super) met: Vec<InterfaceFacet>,
-    /// Numbers of fields, points per facet, and values per trace.
-    sizes: [usize; 3],
+    sizes: SideSizes,
+}
+
+/// Sizes of the data of a side.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct SideSizes {
+    /// Number of fields.
+    pub(super) fields: usize,
+    /// Points per facet.
+    pub(super) points: usize,
+    /// Values per trace.
+    pub(super) trace: usize,
+    /// True if the form has interior blocks: their rows on both sides follow the trace.
+    pub(super) has_pairs: bool,
 }
 
 /// A neighbour, the sides sent to it, and the number of sides received.
@@ -54,7 +67,7 @@ struct NeighbourSides {
 
 impl InterfaceFacets {
     /// Matches the facets of a subdomain; does nothing without one. Collective.
-    pub(super) fn new(mesh: &Mesh, faces: &FacetConnectivity, sizes: [usize; 3]) -> Self {
+    pub(super) fn new(mesh: &Mesh, faces: &FacetConnectivity, sizes: SideSizes) -> Self {
         let Some(cut) = mesh.cut() else { return Self::default() };
         let (group, dim) = (Arc::clone(cut.group()), mesh.dim());
         let slots = 1 << (dim - 1);
@@ -101,20 +114,22 @@ impl InterfaceFacets {
 
     /// Returns the number of values per side.
     fn each(&self) -> usize {
-        let [fields, points, trace] = self.sizes;
-        fields + 1 + points + trace
+        let SideSizes { fields, points, trace, has_pairs } = self.sizes;
+        // The rows come with a flag.
+        fields + 1 + points + trace + if has_pairs { 1 + 2 * trace } else { 0 }
     }
 
     /// Exchanges the data of all sides. Collective.
     pub(super) fn beyond(
         &self,
         faces: &FacetConnectivity,
-        cells: &CellContributions,
+        (cells, pairs): (&CellContributions, &PairSources),
         surface: &FacetGeometry<'_>,
         scales: &ResidualWeights,
     ) -> RemoteSides<'_> {
-        let (each, [fields, points, _]) = (self.each(), self.sizes);
-        let entries = |&FacetSide { cell, local }: &FacetSide| {
+        let (each, SideSizes { fields, points, .. }) = (self.each(), self.sizes);
+        let entries = |&side: &FacetSide| {
+            let FacetSide { cell, local } = side;
             let (cell, local) = (cell as usize, usize::from(local));
             let view = faces.view(cell, local);
             let mut all = Vec::with_capacity(each);
@@ -122,6 +137,11 @@ impl InterfaceFacets {
             all.push(surface.diameter(cell, local));
             all.extend((0..points).map(|q| length(&surface.area(cell, local, view, q))));
             all.extend_from_slice(cells.trace(cell, local));
+            if let Some([own, opposite]) = pairs.of(side) {
+                all.push(1.0);
+                all.extend(own.iter().chain(opposite));
+            }
+            all.resize(each, 0.0);
             all
         };
         let parcel = |own: &NeighbourSides| {
@@ -170,15 +190,20 @@ pub(super) struct RemoteSide<'a> {
     pub(super) areas: &'a [f64],
     /// `[component][point]`
     pub(super) trace: &'a [f64],
+    /// Rows of interior blocks on this side and on the one opposite, if its process has them.
+    pub(super) rows: Option<[&'a [f64]; 2]>,
 }
 
 impl RemoteSides<'_> {
     /// Returns the other side.
     pub(super) fn of(&self, met: &InterfaceFacet) -> RemoteSide<'_> {
-        let (each, [fields, points, _]) = (self.across.each(), self.across.sizes);
+        let each = self.across.each();
+        let SideSizes { fields, points, trace, .. } = self.across.sizes;
         let own = &self.numbers[met.neighbour][met.number * each..][..each];
         let (scales, rest) = own.split_at(fields);
-        let (areas, trace) = rest[1..].split_at(points);
-        RemoteSide { scales, diameter: rest[0], areas, trace }
+        let (areas, all) = rest[1..].split_at(points);
+        let rows = all.get(trace).filter(|flag| **flag > 0.0);
+        let rows = rows.map(|_| [&all[trace + 1..][..trace], &all[2 * trace + 1..][..trace]]);
+        RemoteSide { scales, diameter: rest[0], areas, trace: &all[..trace], rows }
     }
 }

@@ -2,8 +2,9 @@
 
 use crate::operator::FluxSelection;
 use fem_dsl::measures::{EstimatorComponents, EstimatorForm};
+use fem_dsl::point::Side;
 use fem_dsl::point::{Part, PointForm};
-use kernels_gen::plan::{Elements, tested};
+use kernels_gen::plan::{Elements, tested, tested_on_pairs};
 
 /// All values needed at a point.
 #[derive(Clone, Debug)]
@@ -16,6 +17,19 @@ pub(super) struct RequiredValues {
     pub(super) fields: Vec<FieldValues>,
     /// Number of components of the fields with a flux.
     pub(super) traced: usize,
+    /// Values of each integral over pairs of cells.
+    pub(super) of_pairs: Vec<Option<PairIntegrands>>,
+}
+
+/// Values needed of an integral over pairs of cells.
+#[derive(Clone, Debug)]
+pub(super) struct PairIntegrands {
+    /// Number of values per point.
+    pub(super) numbers: usize,
+    /// Integrands tested against values of a trace: index, side, component among those of the fields with a flux.
+    pub(super) rows: Vec<(usize, Side, usize)>,
+    /// Shares of the energy: index, field, share.
+    pub(super) energies: Vec<(usize, usize, usize)>,
 }
 
 /// Values needed for a field.
@@ -44,10 +58,39 @@ pub(super) struct ComponentIntegrands {
     pub(super) gradient: Option<Vec<usize>>,
 }
 
+impl PairIntegrands {
+    fn new(
+        form: &PointForm,
+        of: &EstimatorForm,
+        fields: &[FieldValues],
+        (elements, integral): (&Elements, usize),
+    ) -> Self {
+        let all = tested_on_pairs(&of.form, elements, integral);
+        let place = |row: usize| all.binary_search(&(row, Part::Value)).ok();
+        let (mut rows, mut energies) = (Vec::new(), Vec::new());
+        for (number, field) in fields.iter().enumerate() {
+            for (side, first) in [(Side::Inside, 0), (Side::Outside, of.form.rows())] {
+                let components = if field.has_flux { field.components.len() } else { 0 };
+                rows.extend((0..components).filter_map(|component| {
+                    let place = place(first + form.row(number, component))?;
+                    Some((place, side, field.first_trace + component))
+                }));
+            }
+            let shares = of.fields[number].energy.iter().enumerate();
+            energies.extend(shares.filter_map(|(share, &row)| Some((place(row)?, number, share))));
+        }
+        Self { numbers: all.len(), rows, energies }
+    }
+}
+
 impl RequiredValues {
     /// Selects the values for a form with its estimate, on its elements.
     pub(super) fn new(form: &PointForm, of: &EstimatorForm, elements: &Elements) -> Self {
-        let tested = |integral: usize| tested(&of.form, elements, integral);
+        let is_interior = |integral: usize| of.form.integrals[integral].region.is_interior();
+        let tested = |integral: usize| match is_interior(integral) {
+            true => Vec::new(),
+            false => tested(&of.form, elements, integral),
+        };
         let integrals = 0..of.form.integrals.len();
         let mut all: Vec<(usize, Part)> = integrals.clone().flat_map(tested).collect();
         all.sort_unstable();
@@ -83,9 +126,14 @@ impl RequiredValues {
                 tangent: tangent.clone().filter_map(value).collect(),
             }
         });
-        let fields = fields.collect();
+        let fields: Vec<FieldValues> = fields.collect();
         let one = once.unwrap_or(0);
-        Self { asked, one, fields, traced }
+        let of_pairs = (0..of.form.integrals.len()).map(|integral| {
+            is_interior(integral)
+                .then(|| PairIntegrands::new(form, of, &fields, (elements, integral)))
+        });
+        let of_pairs = of_pairs.collect();
+        Self { asked, one, fields, traced, of_pairs }
     }
 
     /// Multiplies values, `[part][value][point]`, so that all squares and energies belong to residuals scaled by

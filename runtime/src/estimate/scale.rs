@@ -1,5 +1,6 @@
 //! Weights that scale residuals to the energy, from coefficients and the energy of the state.
 
+use super::between::PairSources;
 use super::boundary::FacetSources;
 use super::cells::{CellContribution, CellContributions};
 use super::required::{FieldValues, RequiredValues};
@@ -22,6 +23,7 @@ impl ResidualWeights {
         wanted: &RequiredValues,
         cells: &CellContributions,
         sources: &FacetSources<'_>,
+        between: &PairSources,
         mesh: &Mesh,
     ) -> Self {
         let n = mesh.n_cells();
@@ -30,12 +32,10 @@ impl ResidualWeights {
         };
         let energies = wanted.fields.iter().enumerate().map(|(field, of)| {
             let share = |part: usize| {
-                let on_facets = of.energy[part].map_or(0.0, |number| {
-                    let mut sums = [sources.sum(number)];
-                    mesh.sum_in_all(&mut sums);
-                    sums[0]
-                });
-                total(field, &|share: &CellContribution| share.energy[part]) + on_facets
+                let on_boundary = of.energy[part].map_or(0.0, |number| sources.sum(number));
+                let mut on_facets = [on_boundary + between.energy(field, part)];
+                mesh.sum_in_all(&mut on_facets);
+                total(field, &|share: &CellContribution| share.energy[part]) + on_facets[0]
             };
             energy([share(0), share(1), share(2)])
         });

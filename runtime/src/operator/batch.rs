@@ -214,6 +214,11 @@ impl Batches {
         !self.locals.is_empty()
     }
 
+    /// Returns the orientation of a lane's facet.
+    pub(crate) fn orientation(&self, lane: usize) -> u8 {
+        self.orientations.get(lane).copied().unwrap_or(0)
+    }
+
     /// Returns the number of lanes of each batch that are not padding.
     pub fn active(&self) -> &[u32] {
         &self.active
@@ -307,7 +312,7 @@ impl Batches {
     /// Returns the index of a lane's node order among [`Batches::turns`], for batches of facets.
     fn turn(&self, lane: usize, element: Lagrange) -> Option<usize> {
         let local = usize::from(self.local(lane)?);
-        let orientation = self.orientations.get(lane).copied().map_or(0, usize::from);
+        let orientation = usize::from(self.orientation(lane));
         Some(orientation * element.cell().facets().len() + local)
     }
 

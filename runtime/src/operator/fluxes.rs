@@ -8,8 +8,10 @@ use super::blocks::{AssignedKernel, kept};
 use super::memory::MemoryArray;
 use super::{BuildError, CellClass, Operator};
 use crate::algebra::vector::Vector;
+use crate::mesh::pairs::CellPair;
 use crate::operator::batch::Batches;
 use crate::support::parallel::*;
+use fem_dsl::point::Side;
 use kernels_gen::abi::Role;
 use kernels_gen::plan::Target;
 use std::borrow::Cow;
@@ -152,6 +154,41 @@ impl Operator {
             stored.add(lane, asked, integral, numbers);
         }
         Ok(numbers)
+    }
+
+    /// Calls `each` with every pair of cells that `pairs` yields for an integral, and its integrands at the points of the
+    /// facet, `[value][point]`, for each of its tested values ([`kernels_gen::plan::tested_on_pairs`]). All pairs have
+    /// the same larger side.
+    ///
+    /// # Errors
+    ///
+    /// As for [`Operator::fluxes`].
+    pub fn fluxes_on_pairs(
+        &self,
+        state: &Vector,
+        (integral, numbers): (usize, usize),
+        larger: Option<Side>,
+        pairs: &[CellPair],
+        mut each: impl FnMut(&CellPair, &[f64]),
+    ) -> Result<(), BuildError> {
+        self.fits(state)?;
+        let class = larger
+            .map_or(CellClass::Facets(integral), |side| CellClass::HangingFacets(side, integral));
+        let mut works = self.blocks.fluxes().iter();
+        let Some(work) = works.find(|work| work.kernel.class == class) else { return Ok(()) };
+        let all: Vec<&CellPair> = pairs.iter().collect();
+        let batches = Batches::pairs_listed(work.abi.lanes, PART, &all);
+        let (batches, array) = self.stored(work, batches, state)?;
+        let stored = KernelOutput::new(work, numbers, self.engine.memory().read_reals(&array)?);
+        let places = vec![(0..numbers).collect()];
+        let asked = FluxSelection { numbers, places, once: None };
+        let mut own = vec![0.0; numbers * stored.points];
+        for (lane, pair) in lanes(&batches).zip(pairs) {
+            own.fill(0.0);
+            stored.add(lane, &asked, 0, &mut own);
+            each(pair, &own);
+        }
+        Ok(())
     }
 
     /// Runs a kernel on some batches and returns its output.

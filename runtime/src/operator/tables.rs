@@ -12,7 +12,7 @@ use crate::space::constraint::Constraints;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::parallel::*;
 use fem_dsl::point::Side;
-use kernels_gen::abi::hanging::{of_batch, turned};
+use kernels_gen::abi::hanging::{of_batch, oriented, turned};
 use kernels_gen::abi::{self, Indices, Owner, Role, Slots};
 use kernels_gen::plan::Geometry;
 use std::borrow::Cow;
@@ -257,9 +257,9 @@ pub(super) fn make(
             let terms = batches.terms(space, slots_of(field, slots)?, &number);
             HostTable::U32(IndexArray::plain(terms))
         }
-        TableKind::Hanging => HostTable::U32(IndexArray::plain(hanging(&on.mesh, batches))),
+        TableKind::Hanging => HostTable::U32(IndexArray::plain(hanging_words(&on.mesh, batches))),
         TableKind::Hang => {
-            let (words, dim) = (hanging(&on.mesh, batches), on.mesh.dim());
+            let (words, dim) = (hanging_words(&on.mesh, batches), on.mesh.dim());
             let of_batch = |words: &[u32]| of_batch(words.iter().copied(), dim);
             HostTable::U32(IndexArray::plain(words.chunks(batches.lanes()).map(of_batch).collect()))
         }
@@ -369,20 +369,22 @@ fn geometry_of(
     })
 }
 
+/// Joins the entries of each batch on both sides.
+fn joined<T: PlainNumber>(inside: &[T], outside: &[T], batches: usize) -> Buffer<T> {
+    let each = (inside.len() / batches.max(1)).max(1);
+    let pairs = inside.chunks(each).zip(outside.chunks(each));
+    pairs.flat_map(|(inside, outside)| inside.iter().chain(outside)).copied().collect()
+}
+
 /// Joins tables of both sides of pairs of cells batch by batch.
 fn both_sides(
     inside: Option<HostTable>,
     outside: Option<HostTable>,
     batches: usize,
 ) -> Option<HostTable> {
-    fn join<T: PlainNumber>(inside: &[T], outside: &[T], batches: usize) -> Buffer<T> {
-        let each = (inside.len() / batches.max(1)).max(1);
-        let pairs = inside.chunks(each).zip(outside.chunks(each));
-        pairs.flat_map(|(inside, outside)| inside.iter().chain(outside)).copied().collect()
-    }
     match (inside?, outside?) {
-        (HostTable::F64(a), HostTable::F64(b)) => Some(HostTable::F64(join(&a, &b, batches))),
-        (HostTable::F32(a), HostTable::F32(b)) => Some(HostTable::F32(join(&a, &b, batches))),
+        (HostTable::F64(a), HostTable::F64(b)) => Some(HostTable::F64(joined(&a, &b, batches))),
+        (HostTable::F32(a), HostTable::F32(b)) => Some(HostTable::F32(joined(&a, &b, batches))),
         _ => None,
     }
 }
@@ -467,9 +469,20 @@ fn hanging(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
     let lanes = batches.cells().iter().enumerate();
     let word = |(lane, &cell): (usize, &u32)| {
         let own = words.get(cell as usize).copied().unwrap_or(0);
-        batches.local(lane).map_or(own, |local| turned(own, usize::from(local), mesh.dim()))
+        let Some(local) = batches.local(lane) else { return own };
+        let rotated = turned(own, usize::from(local), mesh.dim());
+        oriented(rotated, mesh.cell(), batches.orientation(lane))
     };
     lanes.map(word).collect()
+}
+
+/// Returns the same for the cells of all lanes, `[batch][side][lane]`.
+fn hanging_words(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
+    let inside = hanging(mesh, batches);
+    match batches.outside() {
+        Some(outside) => joined(&inside, &hanging(mesh, outside), batches.len()),
+        None => inside,
+    }
 }
 
 /// Returns the coordinates of the nodes of a space of degree 1, in the layout of its degrees of freedom.

@@ -1,6 +1,8 @@
 //! Error estimates on mesh parts: the indicator of a cell does not depend on the distribution.
 
-use super::{FORM, context, numbers, places, problem, random_forest, scattered, target, text};
+use super::{
+    FORM, context, numbers, pairs, places, problem, random_forest, scattered, target, text, turned,
+};
 use fem_dsl::problem::Problem;
 use runtime::estimate::{ErrorEstimate, EstimateError, Estimator};
 use runtime::mesh::Mesh;
@@ -88,6 +90,27 @@ fn estimates_of_parts_of_simplices_are_those_of_the_whole() {
     ]) {
         let (problem, mesh) = problem(&text(mesh, degree, ["x1", "y0"], ""));
         compare(&problem, mesh, 3, seed);
+    }
+}
+
+#[test]
+fn estimates_of_parts_with_terms_between_cells_are_those_of_the_whole() {
+    for (seed, (mesh, degree, more)) in (0..).zip([
+        ("box(dim: 2, cells: 3, deform: 0.1)", 2, ""),
+        ("box(dim: 2, cells: 3)", 2, "periodic \"y0\" = \"y1\";"),
+        ("box(dim: 3, cells: 2)", 1, ""),
+        ("box(dim: 2, cells: 3, cell: tri)", 2, ""),
+        ("box(dim: 3, cells: 2, cell: tet)", 2, ""),
+    ]) {
+        // Data that are not periodic would have the values of either cell.
+        let text = pairs::text(mesh, degree, more).replace("a = 1 + x[0] * x[1]", "a = 1 + x[0]");
+        let (problem, mesh) = problem(&text);
+        let mesh = match (mesh.cell().is_tensor(), mesh.dim()) {
+            (true, 3) => random_forest(turned(&mesh), seed),
+            (true, _) => random_forest(periodic(&problem, mesh), seed),
+            (false, _) => mesh,
+        };
+        compare(&problem, mesh, 2 + seed as usize % 3, seed);
     }
 }
 

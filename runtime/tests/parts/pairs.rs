@@ -34,6 +34,14 @@ const FORM: &str = "form between {
         MORE
     }";
 
+/// Returns the problem of a mesh.
+pub(super) fn text(mesh: &str, degree: usize, more: &str) -> String {
+    let flat = mesh.contains("dim: 2");
+    let sides = if flat { "\"x0\", \"x1\"" } else { "\"x1\", \"y0\"" };
+    let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
+    text.replace("SIDES", sides).replace("MORE", more)
+}
+
 /// Compares parts of a mesh that `make` changes with the whole.
 #[track_caller]
 fn compare(mesh: &str, degree: usize, more: &str, make: impl Fn(Mesh) -> Mesh, sizes: &[usize]) {
@@ -50,11 +58,7 @@ fn compare_on(
     make: impl Fn(Mesh) -> Mesh,
     sizes: &[usize],
 ) {
-    let flat = mesh.contains("dim: 2");
-    let sides = if flat { "\"x0\", \"x1\"" } else { "\"x1\", \"y0\"" };
-    let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
-    let text = text.replace("SIDES", sides).replace("MORE", more);
-    let (problem, mesh) = problem(&text);
+    let (problem, mesh) = problem(&text(mesh, degree, more));
     let even = |whole: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| Arc::clone(whole).part(group);
     let even: Cutting<'_> = &even;
     compare_parts(device, &problem, make(mesh), sizes, even, None);

@@ -1,9 +1,11 @@
 //! A random form on a small mesh, with the data of its operator and of the reference.
 
-use fem_dsl::point::{Integral, Location, PointForm, Region, Slot};
+use fem_dsl::point::{Location, PointForm, Region, Slot};
 use fem_dsl::problem::{Argument, Quadrature};
 use fem_dsl::source::Source;
-use fem_dsl::testing::{Regions, random_interior, random_regions, random_second};
+use fem_dsl::testing::{
+    Regions, random_interior, random_interior_at_points, random_regions, random_second,
+};
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{
     elements, generate as print, generate_for_threads as print_for_threads,
@@ -66,6 +68,11 @@ fn kind(seed: u64) -> (usize, (&'static str, [f64; 3])) {
     (if matches!(cell, "quad" | "tri") { 2 } else { 3 }, (cell, counts))
 }
 
+/// Returns whether the cells of a case are quadrilaterals or hexahedra.
+pub(crate) fn is_tensor(seed: u64) -> bool {
+    matches!(kind(seed).1.0, "quad" | "hex")
+}
+
 /// Returns whether the cells of a case are in the plane.
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 pub(crate) fn is_planar(seed: u64) -> bool {
@@ -77,6 +84,8 @@ pub(crate) struct Case {
     seed: u64,
     regions: Regions,
     is_between: bool,
+    /// True if nodes are quadrature points.
+    at_points: bool,
     precision: Precision,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
@@ -101,6 +110,14 @@ impl Case {
         let (dim, _) = kind(seed);
         let text = random_interior(seed, dim);
         Self::of(seed, "interior", Regions { text, smooth: true, energy: false })
+    }
+
+    /// Creates a form with integrals between cells whose nodes are quadrature points, on a device by groups of threads.
+    pub(crate) fn at_points(seed: u64) -> Self {
+        let (dim, _) = kind(seed);
+        let text = random_interior_at_points(seed, dim);
+        let case = Self::of(seed, "interior", Regions { text, smooth: true, energy: false });
+        Self { strategy: Some(Strategy::ThreadPerLine { cells: 1 }), at_points: true, ..case }
     }
 
     /// Creates a form with second derivatives.
@@ -134,10 +151,10 @@ impl Case {
         let may_be_periodic = regions.smooth && !is_curved;
         let which = if may_be_periodic { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
-        // Every fourth; most of those with terms between cells, which have to be of discontinuous fields alone.
+        // Every fourth; most of those with terms between cells. Second derivatives of continuous fields need nodes that
+        // do not hang.
         let continuous = form.fields.iter().any(|field| field.space.is_continuous());
-        let joins = form.integrals.iter().any(|of| joins(&form, of)) || second && continuous;
-        let may_hang = mesh.cell().is_tensor() && !joins;
+        let may_hang = mesh.cell().is_tensor() && !(second && continuous);
         let hangs = mix(seed, 20) % 4 < if is_between { 3 } else { 1 };
         if may_hang && hangs {
             mesh = adapted(mesh, seed);
@@ -170,7 +187,6 @@ impl Case {
         let params = [0.625].into_iter().chain(own).collect();
         let strategy = match mix(seed, 3) % 6 {
             0 => Some(Strategy::ThreadPerLine { cells: 1 }),
-            3 if is_between => Some(Strategy::ThreadPerLine { cells: 1 }),
             1 => Some(Strategy::ThreadPerDof),
             2 => Some(Strategy::ThreadTransposition { blocks: 1, batches: 1 }),
             _ => None,
@@ -182,6 +198,7 @@ impl Case {
             seed,
             regions,
             is_between,
+            at_points: false,
             precision,
             form,
             elements,
@@ -206,6 +223,13 @@ impl Case {
     /// Returns whether some pair of cells has a larger one.
     pub(crate) fn hangs(&self) -> bool {
         cell_pairs(&self.on.mesh).iter().any(|pair| pair.larger.is_some())
+    }
+
+    /// Returns whether an integral between cells has terms of continuous fields.
+    pub(crate) fn joins_continuous(&self) -> bool {
+        let is_continuous = |slot: &Slot| self.form.fields[slot.field].space.is_continuous();
+        let mut between = self.form.integrals.iter().filter(|of| of.region.is_interior());
+        between.any(|integral| integral.residual.iter().any(|(slot, _)| is_continuous(slot)))
     }
 
     fn name(&self) -> String {
@@ -264,8 +288,7 @@ impl Case {
     /// Returns an operator with a device's kernels.
     #[cfg(any(feature = "cuda", feature = "opencl"))]
     pub(crate) fn on_device(&self, device: &Arc<dyn Device>, scatter: Scatter) -> Operator {
-        let lines = mix(self.seed, 11).is_multiple_of(2);
-        let strategy = lines.then_some(Strategy::ThreadPerLine { cells: 1 });
+        let strategy = self.strategy.filter(|_| self.at_points);
         let wishes = PlanOverrides { scatter: Some(scatter), strategy, ..PlanOverrides::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let (facts, device) = (facts(&self.on), Arc::clone(device));
@@ -582,14 +605,6 @@ fn rotations(cell: Cell) -> Vec<Vec<usize>> {
         }
     }
     all
-}
-
-/// Returns whether an integral between cells has terms of continuous fields.
-fn joins(form: &PointForm, integral: &Integral) -> bool {
-    let is_continuous = |slot: &Slot| form.fields[slot.field].space.is_continuous();
-    let rows = integral.residual.iter().map(|(slot, _)| slot);
-    let columns = integral.jacobian.iter().map(|entry| &entry.trial);
-    integral.region.is_interior() && rows.chain(columns).any(is_continuous)
 }
 
 /// Returns meshes of all cells, periodic and curved ones, and with hanging nodes.

@@ -47,6 +47,7 @@ struct ElementVector {
     field: usize,
     /// Its components among those of all fields.
     rows: Range<usize>,
+    side: Side,
     line: FacetLine,
     parts: FacetValues,
     /// The diagonal, node by node.
@@ -200,7 +201,7 @@ impl Facet {
             quantity.gradient.then(|| s.b.local(&format!("{name}_slope"), components * plane));
         let bend = quantity.second.then(|| s.b.local(&format!("{name}_bend"), components * plane));
         let resolved = s.facts.hangs(quantity.source, quantity.element).then(|| {
-            let nodes = self.nodes(s, name, &line, components);
+            let nodes = self.nodes(s, name, &line, (components, s.facts.side_of(quantity.source)));
             s.b.repeat("a", nodes.length, false, |b, a| {
                 for c in 0..components {
                     let value = value(b, &a, c);
@@ -240,12 +241,12 @@ impl Facet {
         s: &mut Lowering<'_>,
         name: &str,
         line: &FacetLine,
-        components: usize,
+        (components, side): (usize, Side),
     ) -> Nodes {
         let (n, length) = (line.n, line.n * self.plane(line));
         let array = s.b.local(&format!("{name}_nodes"), components * length);
         let strides = [1, n, n * n];
-        Nodes { array, line: line.nodes, components, dim: self.dim, strides, length }
+        Nodes { array, line: line.nodes, components, dim: self.dim, strides, length, side }
     }
 
     fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> FacetValues {
@@ -376,7 +377,7 @@ impl Facet {
             let sums = if s.facts.result_hangs(field) { 2 } else { 1 };
             let diagonal = s.b.local(&name, sums * components * nodes);
             s.b.clear(diagonal, 0, sums * components * nodes);
-            return ElementVector { field, rows, line, parts, diagonal: Some(diagonal) };
+            return ElementVector { field, rows, side, line, parts, diagonal: Some(diagonal) };
         }
         let of_rows: Vec<(bool, bool)> = rows.clone().map(|row| s.facts.tested(row)).collect();
         let any = |part: fn(&(bool, bool)) -> bool| of_rows.iter().any(part);
@@ -401,7 +402,7 @@ impl Facet {
             let parts_of = axis_pairs(self.dim).into_iter();
             parts.second = parts_of.map(|(a, b)| room(s, &format!("r_d{a}{b}"), false)).collect();
         }
-        ElementVector { field, rows, line, parts, diagonal: None }
+        ElementVector { field, rows, side, line, parts, diagonal: None }
     }
 
     /// Evaluates the point function at one point.
@@ -477,7 +478,7 @@ impl Facet {
         stores: bool,
         put: &mut dyn FnMut(&mut Builder, &Index, usize, ValueId),
     ) {
-        let ElementVector { field, rows, line, parts, diagonal } = outcome;
+        let ElementVector { field, rows, side, line, parts, diagonal } = outcome;
         let (components, plane, n) = (rows.len(), self.plane(line), line.n);
         let (mut face, mut slope, mut bend) = (None, None, None);
         if diagonal.is_none() && self.is_at_points(s, line) {
@@ -542,7 +543,7 @@ impl Facet {
         }
         let resolved = (hangs && diagonal.is_none()).then(|| {
             let name = s.facts.of_field("r", *field);
-            self.nodes(s, &name, line, components)
+            self.nodes(s, &name, line, (components, *side))
         });
         s.comment_on("scatter", *field);
         // Without gradients only nodes with a value on the facet have contributions.

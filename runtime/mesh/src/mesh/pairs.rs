@@ -163,6 +163,13 @@ impl FacetConnectivity {
         self.views[cell * self.locals + local]
     }
 
+    /// Gives the facets of the boundary the view of the rotated cell, as integrals over them have.
+    pub fn rotate_boundary(&mut self, views: FacetViews) {
+        for &Facet { cell, local } in &self.boundary {
+            self.views[cell as usize * self.locals + usize::from(local)] = views.turned();
+        }
+    }
+
     /// Orients both cells of a pair, the first of which is the inside.
     pub fn oriented(&self, views: FacetViews, pair: &FacetPair) -> CellPair {
         let frame = |side: FacetSide| self.view(side.cell as usize, usize::from(side.local));

@@ -91,6 +91,30 @@ impl FacetViews {
         all.find(is_it).expect("an orientation should relate two views of a facet")
     }
 
+    /// Returns the orientation in which a rotated cell has the coordinates of a view of one of its facets.
+    pub fn rotated(self, local: usize, view: u8) -> u8 {
+        let (whole, sample) = (self.turned(), self.sample());
+        let wanted = self.in_cell(local, view, sample);
+        let mut all = 0..self.cell.facet_orientations() as u8;
+        let is_it = |&o: &u8| self.in_cell(local, whole, self.cell.oriented(o, sample)) == wanted;
+        all.find(is_it).expect("an orientation should lead to each view")
+    }
+
+    /// Returns the inverse of an orientation.
+    pub fn inverse(self, orientation: u8) -> u8 {
+        let mut all = 0..self.cell.facet_orientations() as u8;
+        all.find(|&o| self.composed(o, orientation) == 0).expect("orientations should form a group")
+    }
+
+    /// Returns the orientation that is `first` followed by `then`.
+    pub fn composed(self, first: u8, then: u8) -> u8 {
+        let sample = self.sample();
+        let wanted = self.cell.oriented(then, self.cell.oriented(first, sample));
+        let mut all = 0..self.cell.facet_orientations() as u8;
+        let is_it = |&o: &u8| self.cell.oriented(o, sample) == wanted;
+        all.find(is_it).expect("orientations should form a group")
+    }
+
     /// Converts a half of a facet's frame (bits) to the axes of a rotated tensor cell with this view of the frame.
     pub fn half(self, view: u8, child: u8) -> u8 {
         let part = |bits: u8, at: [f64; 2]| {

@@ -131,7 +131,12 @@ impl Case {
             let FacetSide { cell, local } = pair.sides[0];
             let diameter = surface.diameter(cell as usize, usize::from(local));
             let weight = scale::jump(&own.wanted.fields[0], diameter, self.on.mesh.dim());
-            let found = own.jump(0, pair, &cells, &surface) / weight;
+            let traces =
+                pair.sides.map(|side| cells.trace(side.cell as usize, usize::from(side.local)));
+            let [first, second] = own.residuals(0, traces, pair.child, None);
+            let sum: Vec<f64> = first.iter().zip(&second).map(|(a, b)| a + b).collect();
+            let place = (cell as usize, usize::from(local));
+            let found = own.square(0, place, own.view(place), &surface, &sum) / weight;
             // Values at the points pass through about ten sums before they are squared.
             let want = BoundedValue::with_scale(want, 100.0 * size);
             assert_close!(found, want, f64::EPSILON, "{name}: {pair:?}");

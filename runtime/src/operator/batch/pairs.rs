@@ -69,6 +69,11 @@ impl Batches {
         Self::of_groups(lanes, [[(&pairs[..], WRITES[0])]].into_iter())
     }
 
+    /// Creates batches of the pairs in the given order, `each` to a part.
+    pub(crate) fn pairs_listed(lanes: usize, each: usize, pairs: &[&CellPair]) -> Self {
+        Self::of_groups(lanes, pairs.chunks(lanes * each.max(1)).map(|own| [(own, WRITES[0])]))
+    }
+
     /// Creates parts without shared degrees of freedom between their pairs, whose batches write both cells.
     pub fn pairs_coloured(mesh: &Mesh, lanes: usize, pairs: &[&CellPair]) -> Self {
         let connectivity = mesh.connectivity();

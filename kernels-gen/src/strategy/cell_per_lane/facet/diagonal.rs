@@ -4,7 +4,7 @@ use super::{ElementVector, Facet};
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::Matrix;
 use crate::lower::ends::squared;
-use crate::lower::facet_line::{FacetLine, times};
+use crate::lower::facet_line::{FacetLine, half, times};
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
@@ -107,9 +107,12 @@ impl Facet {
         nodal: LocalId,
         at: [&Index; 2],
     ) {
-        let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s));
+        let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s, outcome.side));
         let nodes = outcome.line.nodes;
-        let along = Basis::new(s, nodes, &self.points.points(), "points");
+        let along = match outcome.line.is_larger {
+            false => Basis::new(s, nodes, &self.points.points(), "points"),
+            true => Basis::new(s, nodes, &half(self.points), "half_points"),
+        };
         let across = Basis::new(s, nodes, &[0.0], "facet");
         let coefficients = s.coefficients(1);
         let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
@@ -142,7 +145,7 @@ impl Facet {
         outcome: &ElementVector,
         array: LocalId,
     ) {
-        let (n, words) = (outcome.line.n, HangingFlags::new(s));
+        let (n, words) = (outcome.line.n, HangingFlags::new(s, outcome.side));
         let (components, length) =
             (s.facts.components(outcome.field), n * self.plane(&outcome.line));
         for zone in zones(self.dim, n) {

@@ -19,7 +19,7 @@ use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::stored::{Block, Blocks};
-use fem_dsl::point::Part;
+use fem_dsl::point::{Part, Side};
 
 /// One coefficient: its index among the values of a point, its multiplicity, and the parts of the two factors.
 struct Term {
@@ -91,7 +91,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
 fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coefficients: LocalId) {
     s.comment_on("hanging nodes of", result.field);
     let (dim, q) = (tensor.dim, tensor.q);
-    let words = HangingFlags::new(s);
+    let words = HangingFlags::new(s, Side::Inside);
     let basis = Basis::new(s, result.factors.nodes, &tensor.line.points(), "points");
     let nodes = tensor.nodes(&result.factors, result.arrays.nodal, result.rows.len());
     let blocks = &s.facts.blocks;

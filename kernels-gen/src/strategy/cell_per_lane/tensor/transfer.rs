@@ -8,6 +8,7 @@ use crate::lower::factors::Factors;
 use crate::lower::hanging::Nodes;
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::restrict::NodalLocation;
+use fem_dsl::point::Side;
 
 impl Tensor {
     fn places(&self, factors: &Factors) -> NodePositions {
@@ -50,7 +51,8 @@ impl Tensor {
     ) -> Nodes {
         let NodePositions { dim, n, plane } = self.places(factors);
         let strides = if dim == 3 { [1, n, plane] } else { [1, plane, 0] };
-        Nodes { array, line: factors.nodes, components, dim, strides, length: n * plane }
+        let (length, side) = (n * plane, Side::Inside);
+        Nodes { array, line: factors.nodes, components, dim, strides, length, side }
     }
 
     /// Interpolates hanging nodes.

@@ -8,6 +8,7 @@
 
 mod approximation;
 mod bicgstab;
+mod block_jacobi;
 mod blocks;
 mod cg;
 mod condensation;
@@ -38,6 +39,7 @@ pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };
 pub use bicgstab::bicgstab;
+pub use block_jacobi::BlockJacobi;
 pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};
 pub use cg::cg;
 pub use direct::DirectSolver;

@@ -171,3 +171,40 @@ fn iterations_with_multigrid_do_not_depend_on_the_mesh() {
         }
     }
 }
+
+/// Block Jacobi: transport by upwind fluxes, and interior penalty on stretched cells.
+#[test]
+fn blocks_of_cells_precondition_better_than_the_diagonal() {
+    let upwind = "field u: scalar in L2(k); let b = [2, 1]; f1[u] = -u * b; f0[u] = 0.1 * u - 1; \
+         on interior { f0[jump(u)] = dot(b, n) * avg(u) + abs(dot(b, n)) / 2 * jump(u); } \
+         on boundary \"x1\", \"y1\" { f0[u] = dot(b, n) * u; }";
+    let penalty = interior_penalty(2, "x[0]");
+    let square = || boxed(2, 8, 0.1);
+    let stretched = || {
+        let cells = Argument::Numbers(vec![4.0, 64.0]);
+        let arguments = [("dim", Argument::Number(2.0)), ("cells", cells)];
+        generate("box", &arguments.map(|(name, value)| (name.to_owned(), value)).into())
+            .expect("a mesh")
+    };
+    let hanging = || adapted(boxed(2, 4, 0.1));
+    let cases: [(&str, &str, &dyn Fn() -> Mesh, usize, f64); 4] = [
+        ("gmres", upwind, &square, 2, 0.5),
+        ("gmres", upwind, &hanging, 3, 0.5),
+        ("cg", &penalty, &stretched, 2, 0.8),
+        ("cg", &penalty, &hanging, 3, 0.9),
+    ];
+    for (method, form, mesh, degree, share) in cases {
+        let run = |preconditioner: &str| {
+            let problem = format!(
+                "degree = {degree}; solver = {method}(rtol: 1e-10, preconditioner: {preconditioner});"
+            );
+            let solution = solved_on(form, mesh(), &problem, None);
+            (solution.linear_iterations, solution.u.clone())
+        };
+        let ((blocks, u), (points, v)) = (run("block_jacobi"), run("jacobi"));
+        println!("{method}, degree {degree}: {blocks} and {points}");
+        assert!((blocks as f64) < share * points as f64, "{method}: {blocks} and {points}");
+        let largest = v.iter().fold(0.0f64, |most, v| most.max(v.abs()));
+        assert!(u.iter().zip(&v).all(|(u, v)| (u - v).abs() < 1e-7 * largest), "{method}");
+    }
+}

@@ -60,6 +60,8 @@ pub enum PreconditionerSettings {
     None,
     /// The diagonal.
     Jacobi,
+    /// The blocks of the cells, for discontinuous fields.
+    BlockJacobi,
     /// A multigrid hierarchy; of several fields, one a field.
     Multigrid(MultigridSettings),
     /// Settings by field; fields left out get the default of their kind.
@@ -72,6 +74,7 @@ impl PreconditionerSettings {
         ("multigrid", LEVELS),
         ("algebraic", LEVELS),
         ("block", KeywordSettings::EachField(&BLOCK)),
+        ("block_jacobi", PLAIN),
         ("jacobi", PLAIN),
         ("none", PLAIN),
     ]);
@@ -81,6 +84,7 @@ impl PreconditionerSettings {
         match self {
             Self::None => "none",
             Self::Jacobi => "jacobi",
+            Self::BlockJacobi => "block_jacobi",
             Self::Multigrid(settings) if settings.is_algebraic => "algebraic",
             Self::Multigrid(_) => "multigrid",
             Self::Block(_) => "block",
@@ -97,6 +101,7 @@ impl PreconditionerSettings {
         match value.word() {
             Some("none") => Self::None,
             Some("jacobi") => Self::Jacobi,
+            Some("block_jacobi") => Self::BlockJacobi,
             Some("block") => {
                 let fields = match value {
                     Argument::Call { arguments, .. } => arguments.iter().collect(),
@@ -151,7 +156,7 @@ impl fmt::Display for PreconditionerSettings {
                     BlockSettings::Mass => made.with(field, Some("mass")),
                 })
                 .fmt(f),
-            Self::None | Self::Jacobi => f.write_str(self.word()),
+            Self::None | Self::Jacobi | Self::BlockJacobi => f.write_str(self.word()),
         }
     }
 }

@@ -68,6 +68,7 @@ pub(super) fn local(form: &PointForm, on: &Discretisation) -> Option<LocalDofs> 
         of_cell: kind_of.len(),
         clusters,
         products,
+        colours: Vec::new(),
         is_read: is_read(form, &fields),
         symmetric: is_symmetric_without(form, &fields),
     })

@@ -272,6 +272,9 @@ pub(super) fn plan_linear(
             let default = MultigridSettings::default();
             (PreconditionerSettings::Multigrid(default), Requirement::Preferred)
         }
+        None if takes_block_jacobi(properties, method) => {
+            (PreconditionerSettings::BlockJacobi, Requirement::Preferred)
+        }
         _ => (PreconditionerSettings::Jacobi, Requirement::Preferred),
     };
     let preconditioner = PreconditionerPlan { settings, requirement };
@@ -290,6 +293,17 @@ fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bo
         && properties.is_symmetric
         && cost::factorisation_unasked(properties) != DirectFallback::First
         && cost::multigrid_pays(properties)
+}
+
+/// Returns whether block Jacobi preconditions by default: for transport by discontinuous fields. A nonlinear form would
+/// need the blocks again at each state.
+fn takes_block_jacobi(properties: &ProblemProperties, method: Option<Method>) -> bool {
+    matches!(method, None | Some(Method::Gmres | Method::Fgmres | Method::Bicgstab))
+        && properties.has_cell_blocks
+        && properties.is_linear
+        && !properties.is_symmetric
+        && !properties.is_saddle
+        && !properties.resources.has_device
 }
 
 /// The reason of a choice that the problem leaves open.

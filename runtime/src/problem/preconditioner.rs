@@ -2,6 +2,7 @@
 //!
 //! The diagonal and its absence are part of the linear solver, which falls back to them.
 
+mod block_jacobi;
 mod multigrid;
 
 use super::RunError;
@@ -30,6 +31,7 @@ pub(super) trait PreconditionerBuilder {
 pub(super) fn builder(settings: &PreconditionerSettings) -> Option<Box<dyn PreconditionerBuilder>> {
     Some(match settings {
         PreconditionerSettings::None | PreconditionerSettings::Jacobi => return None,
+        PreconditionerSettings::BlockJacobi => Box::new(block_jacobi::CellBlocks),
         PreconditionerSettings::Multigrid(_) | PreconditionerSettings::Block(_) => {
             Box::new(HierarchySettings::of(settings)?)
         }

@@ -22,6 +22,9 @@ pub struct LocalDofs {
     /// Sets of local indices whose columns one product with the Jacobian yields: no row of a cell is coupled with two
     /// of a set.
     pub products: Vec<Vec<usize>>,
+    /// Sets of cells that are not coupled with each other, each with its own products and as many on all processes;
+    /// empty if no cells are coupled.
+    pub colours: Vec<Vec<u32>>,
     /// True if other equations contain them: B is not 0.
     pub is_read: bool,
     /// True if S is symmetric.
@@ -51,16 +54,23 @@ impl LocalDofs {
         let (starts, firsts) = (starts_of(&squares), starts_of(&sizes));
         let stride: usize = squares.iter().sum();
         let mut blocks = vec![0.0; cells * stride];
-        for set in &self.products {
+        let all = [(0..cells as u32).collect()];
+        let colours = if self.colours.is_empty() { &all[..] } else { &self.colours };
+        for (set, colour) in
+            self.products.iter().flat_map(|set| colours.iter().map(move |of| (set, of)))
+        {
             let mut ones = vec![0.0; like.len()];
-            for cell in self.dofs.chunks_exact(self.of_cell) {
-                set.iter().for_each(|&place| ones[cell[place] as usize] = 1.0);
+            for &cell in colour {
+                let dofs = &self.dofs[cell as usize * self.of_cell..][..self.of_cell];
+                set.iter().for_each(|&place| ones[dofs[place] as usize] = 1.0);
             }
             x.set(&ones);
+            x.synchronise();
             jacobian.apply(&x, &mut y)?;
             let y = self.gather(&y.to_vec());
-            let each = blocks.chunks_exact_mut(stride.max(1)).zip(y.chunks_exact(self.of_cell));
-            for (block, y) in each {
+            for &cell in colour {
+                let block = &mut blocks[cell as usize * stride..][..stride];
+                let y = &y[cell as usize * self.of_cell..][..self.of_cell];
                 for &place in set {
                     let (number, column) = home[place];
                     let (start, size) = (starts[number], sizes[number]);

@@ -1,9 +1,12 @@
 //! Facets between cells over the cut: one process integrates each, with the other's cell as unknowns.
 
-use super::{Cutting, compare_parts, problem, turned, with_hanging_nodes};
+use super::{Cutting, compare_parts, problem, target, turned, with_hanging_nodes};
 use runtime::device::Device;
 use runtime::mesh::Mesh;
+use runtime::problem::{ReportValue, run};
 use runtime::processes::ProcessGroup;
+use runtime::processes::threads::each;
+use runtime::solve::Continue;
 use std::sync::Arc;
 
 /// A form with data of each kind, sizes of both cells, gradients and a function of two states.
@@ -91,5 +94,43 @@ fn devices_integrate_facets_on_the_cut() {
         compare_on(device, "box(dim: 2, cells: 3, deform: 0.1)", 2, "", with_hanging_nodes, &[3]);
         let mesh = "box(dim: 3, cells: 2, cell: tet)";
         compare_on(device, mesh, 1, "", |mesh| mesh, &[2]);
+    }
+}
+
+/// Block Jacobi has the same blocks on parts: GMRES takes as many iterations.
+#[test]
+fn blocks_of_cells_are_those_of_one_process() {
+    for (mesh, make) in [
+        ("box(dim: 2, cells: 6, deform: 0.1)", (|mesh| mesh) as fn(Mesh) -> Mesh),
+        ("box(dim: 2, cells: 3)", with_hanging_nodes),
+        ("box(dim: 3, cells: 2, cell: tet)", |mesh| mesh),
+    ] {
+        let dim = if mesh.contains("dim: 2") { 2 } else { 3 };
+        let (b, sides) = if dim == 2 { ("[2, 1]", "") } else { ("[2, 1, 0.5]", ", \"z1\"") };
+        let text = format!(
+            "form f {{ field u: scalar in L2(k); let b = {b}; f1[u] = -u * b; f0[u] = 0.1 * u - 1;
+             on interior {{ f0[jump(u)] = dot(b, n) * avg(u) + abs(dot(b, n)) / 2 * jump(u); }}
+             on boundary \"x1\", \"y1\"{sides} {{ f0[u] = dot(b, n) * u; }} }}
+             problem p solves f {{ mesh = {mesh}; degree = 2;
+             solver = gmres(rtol: 1e-10, preconditioner: block_jacobi); report amount = integral(u); }}"
+        );
+        let (problem, mesh) = problem(&text);
+        let whole = Arc::new(make(mesh));
+        let solved = |mesh: Arc<Mesh>| {
+            let solution = run(&problem, mesh, &target().into(), &mut |_| Continue::Yes);
+            let solution = solution.expect("a solution");
+            let ReportValue::Value(_, amount) = &solution.reports[0].value else {
+                panic!("a number")
+            };
+            (solution.linear_iterations, amount[0])
+        };
+        let (iterations, amount) = solved(Arc::clone(&whole));
+        for size in 2..=4 {
+            let parts = each(size, |group| solved(Arc::clone(&whole).part(&group)));
+            for (own, found) in parts {
+                assert!(own.abs_diff(iterations) <= 1, "{own}, not {iterations}");
+                assert!((found - amount).abs() < 1e-9 * amount, "{found}, not {amount}");
+            }
+        }
     }
 }

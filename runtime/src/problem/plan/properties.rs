@@ -95,6 +95,8 @@ pub struct ProblemProperties {
     pub is_symmetric: bool,
     /// True if some field has no term with itself.
     pub is_saddle: bool,
+    /// True if all fields are discontinuous and coupled between cells.
+    pub has_cell_blocks: bool,
     /// True if the form switches with the solution, as at a contact.
     pub has_switches: bool,
     /// Terms of the widest affine constraint.
@@ -153,6 +155,8 @@ impl ProblemProperties {
             is_linear: form.integrals.iter().all(|integral| integral.linear),
             is_symmetric: is_symmetric_without(form, &eliminated(form)),
             is_saddle: is_saddle(form),
+            has_cell_blocks: form.fields.iter().all(|field| !field.space.is_continuous())
+                && form.integrals.iter().any(|integral| integral.region.is_interior()),
             has_switches: !switches(form).is_empty(),
             widest: 0,
             resources,

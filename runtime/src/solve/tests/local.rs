@@ -50,6 +50,7 @@ impl NonlinearSystem for Condensable {
             of_cell: 1,
             clusters: vec![vec![0]],
             products: vec![vec![0]],
+            colours: Vec::new(),
             is_read: true,
             symmetric: true,
         }))

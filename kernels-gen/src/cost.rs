@@ -479,6 +479,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
             | Role::Places
             | Role::Map(..)
             | Role::Lines(..)
+            | Role::Turns(_)
             | Role::Slots(..)
             | Role::Terms(_)
             | Role::Hanging

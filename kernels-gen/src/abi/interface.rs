@@ -58,6 +58,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
         Indices::Nodes => "nodes",
         Indices::Tiles => "nodes of tiles",
         Indices::Runs => "first degrees of freedom of the entities",
+        Indices::Cells => "first degrees of freedom",
         Indices::Dofs => "degrees of freedom",
     };
     match role {
@@ -80,6 +81,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
         Role::Lines(owner, indices, axis) => {
             format!("{} of {}, axis {axis} slowest", unit(indices), of(owner))
         }
+        Role::Turns(number) => format!("entries of {} in the rotated cell", field(number)),
         Role::Slots(number, indices) => {
             format!("{} of {} in the slots of a batch", unit(indices), field(number))
         }

@@ -104,6 +104,11 @@ impl Builder {
         self.released.extend(self.taken.drain(mark..));
     }
 
+    /// Releases the private array allocated first since `mark`.
+    pub fn release_one(&mut self, mark: usize) {
+        self.released.push(self.taken.remove(mark));
+    }
+
     /// Declares a constant table; an equal one is shared.
     pub fn table(&mut self, name: &str, entries: Entries) -> TableId {
         if let Some((id, _)) =
@@ -271,7 +276,10 @@ impl Builder {
             Binary::Div => match (self.known(a), self.known(b)) {
                 (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
                 (_, Some(1.0)) => a,
-                _ => self.define(Op::Binary(Binary::Div, a, b)),
+                _ => match self.reciprocal_of(b) {
+                    Some(b) => self.mul(a, b),
+                    None => self.define(Op::Binary(Binary::Div, a, b)),
+                },
             },
             Binary::Pow | Binary::Atan2 | Binary::Min | Binary::Max => {
                 self.define(Op::Binary(function, a, b))
@@ -287,12 +295,23 @@ impl Builder {
         }
     }
 
+    /// Returns the number of which a value is the reciprocal.
+    fn reciprocal_of(&self, value: ValueId) -> Option<ValueId> {
+        match self.kernel.values[value].op {
+            Op::Reciprocal(of) => Some(of),
+            _ => None,
+        }
+    }
+
     /// Returns `a / b`, or `a` times the reciprocal of `b`, whichever suits the target.
     pub fn quotient(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
             (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
             (_, Some(1.0)) => a,
-            _ => self.define(Op::Quotient(a, b)),
+            _ => match self.reciprocal_of(b) {
+                Some(b) => self.mul(a, b),
+                None => self.define(Op::Quotient(a, b)),
+            },
         }
     }
 

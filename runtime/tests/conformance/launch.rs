@@ -343,7 +343,7 @@ impl Launcher<'_> {
             Role::Starts | Role::Places | Role::Fine | Role::Targets => {
                 panic!("no kernel of a cell reads {role:?}")
             }
-            Role::CellMatrix | Role::Matrix | Role::Entries => {
+            Role::CellMatrix | Role::Matrix | Role::Entries | Role::Turns(_) => {
                 panic!("operators make {role:?}: see `random_forms`")
             }
             Role::AuxNodes(i) => s.aux_values[i].clone(),
@@ -557,6 +557,7 @@ impl Launcher<'_> {
                     numbering.starts.iter().map(|&start| start * components as u32).collect();
                 batched(&starts)
             }
+            Indices::Cells => panic!("operators number whole cells: see `between`"),
             Indices::Dofs => {
                 let all = numbering.nodes.iter();
                 let dofs: Vec<u32> =

@@ -17,7 +17,8 @@
 //! | [`Role::Fine`] | a whole vector of a finer space |
 //! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: DoF of that space at the point; `u32::MAX` for none |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries by [`Indices`] |
-//! | [`Role::Lines`], [`Role::Rows`] | the same with the nodes of a cell in another order |
+//! | [`Role::Turns`] | `u32 [batch][node · components + component]`: the entry of a cell's DoF in arrays `[component][node]` of the rotated cell, equal for all lanes |
+//! | [`Role::Lines`], [`Role::Rows`] | the same as [`Role::Map`] with the nodes of a cell in another order |
 //! | [`Role::FirstAxis`] | `u32 [batch][lane]` |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` for [`Indices::Dofs`], entries as in [`Indices`]; `u32::MAX` in empty slots |
 //! | [`Role::Terms`] | `u32 [batch][node][lane]`: `term · stride + slot`, with [`Slots::stride`] |
@@ -50,6 +51,9 @@ pub enum Indices {
     /// One index for each of the 3^dim entities of a tensor cell, in lexicographic order: the position of its first
     /// DoF. The DoFs of an entity are contiguous, nodes lexicographic, components interleaved.
     Runs,
+    /// One index per cell: the position of its first DoF. DoFs are contiguous, nodes lexicographic, components
+    /// interleaved. For discontinuous fields alone; other fields have [`Indices::Nodes`].
+    Cells,
     /// One index per DoF, `[node · components + c]`; `u32::MAX` marks a constrained DoF, which reads 0 and is not
     /// written.
     Dofs,
@@ -143,6 +147,8 @@ pub enum Role {
     Rows(Owner, Indices),
     /// The axis of the rotated cell on a side that is the first axis of the cell itself.
     FirstAxis(Side),
+    /// For kernels of pairs with [`Indices::Cells`], the entries of a trace's DoFs in the rotated cell.
+    Turns(usize),
     /// The degrees of freedom of a field that a batch's slots represent: [`Slots`].
     Slots(usize, Indices),
     /// For each node of a cell, its slot in a field and the cell's term of that slot: [`Slots`].
@@ -177,6 +183,7 @@ impl Role {
                 | Self::Lines(..)
                 | Self::Rows(..)
                 | Self::FirstAxis(_)
+                | Self::Turns(_)
                 | Self::Slots(..)
                 | Self::Terms(_)
                 | Self::Hanging

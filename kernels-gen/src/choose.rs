@@ -103,8 +103,10 @@ pub fn choose(
     precision: Precision,
     overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
+    let indices = own_indices(form, elements, facts);
     let plans = region_by_region(form, tasks, |form, tasks, of_facets| {
-        of_region(form, elements, facts, (tasks, of_facets), (isa, precision), overrides)
+        let tasks = (tasks, of_facets);
+        of_region(form, elements, (facts, indices), tasks, (isa, precision), overrides)
     })?;
     for plan in &plans {
         check(form, elements, plan)?;
@@ -135,18 +137,28 @@ fn region_by_region(
     Ok(plans)
 }
 
+/// Returns the addressing of DoFs: whole cells with terms between discontinuous fields, runs of entities where all
+/// fields are continuous.
+fn own_indices(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Indices {
+    let between = form.integrals.iter().any(|integral| integral.region.is_interior());
+    let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
+    match () {
+        () if runs => Indices::Runs,
+        () if between && elements.cell.is_tensor() && !elements.are_continuous() => Indices::Cells,
+        () => Indices::Nodes,
+    }
+}
+
 /// Returns the plans of the form's single cell integral and of its facet integrals.
 fn of_region(
     form: &PointForm,
     elements: &Elements,
-    facts: &MeshFacts,
+    (facts, indices): (&MeshFacts, Indices),
     (tasks, of_facets): (&[Task], &[Task]),
     (isa, precision): (Isa, Precision),
     overrides: &PlanOverrides,
 ) -> Result<Vec<Plan>, PlanError> {
     let own = own_geometry(form, elements, facts);
-    let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
-    let indices = if runs { Indices::Runs } else { Indices::Nodes };
     let block = ZEN4.block.at(&Sizes::new(form, elements));
     let base = |task: Task| Plan {
         lanes: overrides.lanes.unwrap_or(isa.widest(precision)),
@@ -202,6 +214,7 @@ fn of_region(
     plans.extend(hanging.into_iter().flatten());
     plans.extend(over_facets(form, facts, of_facets, |task| Plan {
         lanes: base(task).lanes,
+        indices: base(task).indices,
         scatter: base(task).scatter,
         ..Plan::new(Target::Vectors, task, 1, precision, own)
     }));
@@ -233,11 +246,14 @@ fn over_facets(
                 }
                 Task::Linearise | Task::Metric | Task::Prolong | Task::Restrict => false,
             };
-            let indices = Indices::Nodes;
+            let base = base(task);
+            let cells = integral.region.is_interior() && base.indices == Indices::Cells;
+            let indices = if cells { Indices::Cells } else { Indices::Nodes };
             let geometry = Geometry::Nodes(facts.order);
             if wanted {
                 let hanging = facts.hanging;
-                let plan = Plan { integral: number, indices, geometry, hanging, ..base(task) };
+                let affine = facts.affine && integral.region.is_interior();
+                let plan = Plan { integral: number, indices, geometry, hanging, affine, ..base };
                 let larger = larger(&integral.region).iter().filter(|_| hanging);
                 plans.extend(larger.map(|&side| Plan { larger: Some(side), ..plan.clone() }));
                 plans.push(plan);

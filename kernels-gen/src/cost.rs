@@ -481,6 +481,7 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
             | Role::Lines(..)
             | Role::Rows(..)
             | Role::FirstAxis(_)
+            | Role::Turns(_)
             | Role::Slots(..)
             | Role::Terms(_)
             | Role::Hanging

@@ -383,6 +383,15 @@ pub struct IndirectIndex {
     pub masked: bool,
 }
 
+/// The positions of a run's entries in a private array.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Positions {
+    /// A table.
+    Table(TableId),
+    /// An array of integers from this element on.
+    Row(ArgumentId, Index),
+}
+
 /// A run of `length` consecutive elements for each lane, from `map[at · lanes + lane] · scale` on, and the entries of a
 /// private array that they belong to: element j to `local[positions[first + j]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -395,12 +404,14 @@ pub struct Run {
     pub scale: usize,
     /// The private array.
     pub local: LocalId,
-    /// A table of positions.
-    pub positions: TableId,
-    /// The run's first entry in the table.
+    /// The positions.
+    pub positions: Positions,
+    /// The run's first entry among them.
     pub first: usize,
     /// The length of the run.
     pub length: usize,
+    /// True if nothing is moved where the starts are `u32::MAX`: then all lanes have it, or none.
+    pub masked: bool,
 }
 
 /// The cache level of a prefetch.
@@ -621,7 +632,9 @@ impl Kernel {
                 }
             }
             Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => {
-                read[run.positions] |= runs;
+                if let Positions::Table(table) = run.positions {
+                    read[table] |= runs;
+                }
             }
             _ => {}
         };

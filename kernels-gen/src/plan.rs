@@ -476,6 +476,8 @@ pub struct Plan {
     /// True if a batch of pairs may write to one of its cells alone, as in the chunks of a host: results then have index
     /// arrays of their own.
     pub one_sided: bool,
+    /// True if cells of an integral between cells are known to be affine: their map is constant on a facet.
+    pub affine: bool,
 }
 
 impl Plan {
@@ -513,6 +515,7 @@ impl Plan {
             unroll: 0,
             block: 1,
             one_sided: target == Target::Vectors,
+            affine: false,
         }
     }
 
@@ -555,7 +558,7 @@ impl Plan {
             _ => {}
         }
         if self.task.is_of_matrices() {
-            if self.indices == Indices::Runs && self.task != Task::Matrix {
+            if matches!(self.indices, Indices::Runs | Indices::Cells) && self.task != Task::Matrix {
                 return unsupported("an element matrix takes unknowns one by one");
             }
             if self.strategy != Strategy::CellPerLane {
@@ -572,6 +575,9 @@ impl Plan {
             return unsupported(
                 "that vectors are in tiles is said apart from how unknowns are addressed",
             );
+        }
+        if self.indices == Indices::Cells && !(tensor && self.target == Target::Vectors) {
+            return unsupported("whole cells are read by vectors of tensor cells");
         }
         if self.tiles && self.indices == Indices::Runs {
             return unsupported("runs of unknowns do not lie in tiles");
@@ -613,7 +619,8 @@ impl Plan {
         if self.scatter == Scatter::Block {
             return unsupported("facets add to their nodes one by one");
         }
-        if self.indices == Indices::Runs {
+        let turned = self.indices == Indices::Cells && !integral.region.is_interior();
+        if self.indices == Indices::Runs || turned {
             return unsupported("facets turn their cells, whose unknowns do not come in runs then");
         }
         let at_points = |input: Input| match input {

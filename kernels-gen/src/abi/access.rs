@@ -6,7 +6,8 @@
 
 use super::{Argument, IndirectAccess, Role};
 use crate::kir::{
-    ArgumentId, Condition, Index, IndirectIndex, Integer, Kernel, Op, Run, Statement, VarId,
+    ArgumentId, Condition, Index, IndirectIndex, Integer, Kernel, Op, Positions, Run, Statement,
+    VarId,
 };
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeMap;
@@ -155,13 +156,19 @@ impl<'k> Finder<'k> {
     /// Records `length` elements of `array` from `map[at] · scale` on.
     fn run(&mut self, array: ArgumentId, run: &Run) -> Result<(), String> {
         let lanes = self.kernel.lanes;
-        let &Run { map, scale, length, .. } = run;
+        let &Run { map, scale, length, masked, .. } = run;
+        if let Positions::Row(positions, start) = &run.positions {
+            self.rows(*positions, start, 1, run.first + length)?;
+            // Entries are compared with the extent at a launch.
+            let fits = self.extent(*positions) <= self.kernel.locals[run.local].length;
+            self.require(fits, *positions, || run.local.to_string())?;
+        }
         // Rows of four reals that begin at multiples of four are read whole.
         let length = if scale == 4 { length.next_multiple_of(4) } else { length };
         self.rows(map, &run.at, lanes, lanes)?;
         let (entries, _) = self.range(&run.at);
         let part = (entries.start as usize * lanes, entries.end as usize * lanes);
-        self.touch((map.index(), array.index(), scale, false, Some(part)), length as i64 - 1);
+        self.touch((map.index(), array.index(), scale, masked, Some(part)), length as i64 - 1);
         Ok(())
     }
 

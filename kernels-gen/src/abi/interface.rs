@@ -58,6 +58,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
         Indices::Nodes => "nodes",
         Indices::Tiles => "nodes of tiles",
         Indices::Runs => "first degrees of freedom of the entities",
+        Indices::Cells => "first degrees of freedom",
         Indices::Dofs => "degrees of freedom",
     };
     match role {
@@ -84,6 +85,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
             format!("{} of {}, the cell's own first axis fastest", unit(indices), of(owner))
         }
         Role::FirstAxis(_) => "axis that is the cell's own first one".to_owned(),
+        Role::Turns(number) => format!("entries of {} in the rotated cell", field(number)),
         Role::Slots(number, indices) => {
             format!("{} of {} in the slots of a batch", unit(indices), field(number))
         }

@@ -13,8 +13,6 @@ pub struct Builder {
     kernel: Kernel,
     blocks: Vec<Vec<Statement>>,
     constants: BTreeMap<u64, ValueId>,
-    /// Known reciprocals of values.
-    reciprocals: BTreeMap<ValueId, ValueId>,
     /// Cells of a batch distributed over threads, and the current cell.
     cells: Option<(usize, Index)>,
     /// Private arrays in order of allocation, without the released ones.
@@ -54,7 +52,6 @@ impl Builder {
             },
             blocks: vec![Vec::new()],
             constants: BTreeMap::new(),
-            reciprocals: BTreeMap::new(),
             cells: None,
             taken: Vec::new(),
             released: Vec::new(),
@@ -105,6 +102,11 @@ impl Builder {
     /// Releases all private arrays allocated since `mark`; the next ones of the same name and length reuse them.
     pub fn release(&mut self, mark: usize) {
         self.released.extend(self.taken.drain(mark..));
+    }
+
+    /// Releases the private array allocated first since `mark`.
+    pub fn release_one(&mut self, mark: usize) {
+        self.released.push(self.taken.remove(mark));
     }
 
     /// Declares a constant table; an equal one is shared.
@@ -274,8 +276,8 @@ impl Builder {
             Binary::Div => match (self.known(a), self.known(b)) {
                 (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
                 (_, Some(1.0)) => a,
-                _ => match self.reciprocals.get(&b) {
-                    Some(&reciprocal) => self.mul(a, reciprocal),
+                _ => match self.reciprocal_of(b) {
+                    Some(b) => self.mul(a, b),
                     None => self.define(Op::Binary(Binary::Div, a, b)),
                 },
             },
@@ -283,11 +285,6 @@ impl Builder {
                 self.define(Op::Binary(function, a, b))
             }
         }
-    }
-
-    /// Replaces divisions by a value by products with its reciprocal, which is known.
-    pub fn divide_by(&mut self, value: ValueId, reciprocal: ValueId) {
-        self.reciprocals.insert(value, reciprocal);
     }
 
     /// Returns `1 / a`.
@@ -298,12 +295,23 @@ impl Builder {
         }
     }
 
+    /// Returns the number of which a value is the reciprocal.
+    fn reciprocal_of(&self, value: ValueId) -> Option<ValueId> {
+        match self.kernel.values[value].op {
+            Op::Reciprocal(of) => Some(of),
+            _ => None,
+        }
+    }
+
     /// Returns `a / b`, or `a` times the reciprocal of `b`, whichever suits the target.
     pub fn quotient(&mut self, a: ValueId, b: ValueId) -> ValueId {
         match (self.known(a), self.known(b)) {
             (Some(x), Some(y)) if (x / y).is_finite() => self.constant(x / y),
             (_, Some(1.0)) => a,
-            _ => self.define(Op::Quotient(a, b)),
+            _ => match self.reciprocal_of(b) {
+                Some(b) => self.mul(a, b),
+                None => self.define(Op::Quotient(a, b)),
+            },
         }
     }
 

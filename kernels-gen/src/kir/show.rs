@@ -4,8 +4,8 @@
 //! bit. [`Kernel::fingerprint`] is the same text with digests of tables; the hash of a kernel is its hash.
 
 use super::{
-    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Label, Op, Rule, Run, Statement,
-    Table, Thread, ValueId, VarId, Write,
+    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Label, Op, Positions, Rule, Run,
+    Statement, Table, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeSet;
@@ -275,8 +275,13 @@ impl Printer<'_> {
 
     /// The elements of a run, and the entries that they belong to.
     fn run(&self, run: &Run) -> (String, String) {
-        let Run { map, at, scale, local, positions, first, length } = run;
-        let elements = format!("{map}[{}, lane] * {scale}..", self.index(at));
+        let Run { map, at, scale, local, positions, first, length, masked } = run;
+        let mask = if *masked { " masked" } else { "" };
+        let elements = format!("{map}[{}, lane] * {scale}..{mask}", self.index(at));
+        let positions = match positions {
+            Positions::Table(table) => table.to_string(),
+            Positions::Row(array, start) => format!("{array}[{}]", self.index(start)),
+        };
         (elements, format!("{local}[{positions}[{first}..+{length}]]"))
     }
 

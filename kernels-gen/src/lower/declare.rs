@@ -208,10 +208,19 @@ impl Lowering<'_> {
 
     /// Declares the DoFs of a trace to which a batch of pairs adds.
     fn declare_written(&mut self, trace: usize) {
-        let numbers = self.facts.elements.fields[trace].count() * self.facts.components(trace);
         let name = format!("{}_written", self.facts.form.fields[trace].name);
-        let role = Role::Map(Owner::Result(trace), Indices::Dofs);
+        let (indices, numbers) = match self.facts.indices_of(QuantitySource::Direction(trace)) {
+            Indices::Cells => (Indices::Cells, 1),
+            _ => {
+                let nodes = self.facts.elements.fields[trace].count();
+                (Indices::Dofs, nodes * self.facts.components(trace))
+            }
+        };
+        let role = Role::Map(Owner::Result(trace), indices);
         self.argument(role, &name, Element::U32, numbers * self.facts.plan.lanes, false);
+        if indices == Indices::Cells {
+            self.declare_turns(trace);
+        }
     }
 
     fn declare_map(&mut self, source: QuantitySource) {
@@ -239,11 +248,24 @@ impl Lowering<'_> {
             Indices::Nodes => ("nodes", nodes),
             Indices::Tiles => ("tiles", nodes),
             Indices::Runs => ("runs", 3usize.pow(self.facts.form.dim as u32)),
+            Indices::Cells => ("cells", 1),
             Indices::Dofs => ("dofs", nodes * components),
         };
         let name = format!("{base}_{word}");
         let entries = entries * self.facts.plan.lanes;
         self.argument(self.facts.map_of(source), &name, Element::U32, entries, false);
+        if let (Indices::Cells, Owner::Field(field)) = (indices, owner) {
+            self.declare_turns(field);
+        }
+    }
+
+    /// Declares the places of a trace's DoFs in the rotated cell, for kernels that address cells.
+    fn declare_turns(&mut self, trace: usize) {
+        if self.facts.of_pairs() {
+            let name = format!("{}_turns", self.facts.form.fields[trace].name);
+            let numbers = self.facts.elements.fields[trace].count() * self.facts.components(trace);
+            self.argument(Role::Turns(trace), &name, Element::U32, numbers, false);
+        }
     }
 
     /// Declares the maps from a field's slots to DoFs and from the cells' nodes to slots.

@@ -444,6 +444,11 @@ impl<'a> KernelFacts<'a> {
         match (source, self.plan.indices) {
             (QuantitySource::Aux(_), _) => Indices::Nodes,
             (QuantitySource::State(_), Indices::Dofs) | (_, Indices::Nodes) => self.by_node(),
+            (QuantitySource::State(field) | QuantitySource::Direction(field), Indices::Cells)
+                if self.elements.fields[field].is_continuous() =>
+            {
+                self.by_node()
+            }
             (_, indices) => indices,
         }
     }

@@ -6,7 +6,7 @@
 use super::facts::{QuantitySource, geometry_element};
 use super::lowering::{AffineMap, Lowering};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
-use crate::kir::{ArgumentId, Binary, Entries, Index, Run, Statement, Unary, ValueId};
+use crate::kir::{ArgumentId, Binary, Entries, Index, Positions, Run, Statement, Unary, ValueId};
 use crate::lower::jacobian::{
     PointGeometry, SecondMap, cofactors, inverse, multilinear_layer, multilinear_point,
     multilinear_row, second_map,
@@ -177,7 +177,8 @@ pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
             continue;
         };
         let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
-        let run = Run { map, at, scale, local, positions, first, length };
+        let positions = Positions::Table(positions);
+        let run = Run { map, at, scale, local, positions, first, length, masked: false };
         s.b.statement(Statement::GatherRun { source, run });
     }
     s.corners = Some(local);
@@ -373,6 +374,10 @@ fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     let k: Vec<Vec<ValueId>> =
         at.k.iter().map(|row| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect()).collect();
     let (reads_normal, reads_extent) = (s.facts.reads_normal(), s.facts.reads_extent());
+    if s.facts.sides() > 1 {
+        let (normal, inside) = of_pair(s, (det, reciprocal), (&first, length));
+        return PointGeometry { k, det: None, weight, normal, extents: [inside, None], ..at };
+    }
     let extent = (reads_normal || reads_extent).then(|| {
         let size = s.b.unary(Unary::Abs, det);
         s.b.binary(Binary::Div, size, length)
@@ -386,6 +391,29 @@ fn on_facet(s: &mut Lowering<'_>, at: PointGeometry) -> PointGeometry {
     };
     let extents = [extent.filter(|_| reads_extent), None];
     PointGeometry { k, det: None, weight, normal, extents, ..at }
+}
+
+/// Computes the normal of a pair's inside and its extent from the facet, with one division each: divisions take as long
+/// as the rest of a point. `first` is cof₀, of this length.
+fn of_pair(
+    s: &mut Lowering<'_>,
+    (det, reciprocal): (ValueId, ValueId),
+    (first, length): (&[ValueId], ValueId),
+) -> (Vec<ValueId>, Option<ValueId>) {
+    let mut normal = Vec::new();
+    if s.facts.reads_normal() {
+        let sign = s.b.unary(Unary::Sign, det);
+        let scale = s.b.reciprocal(length);
+        let scale = s.b.mul(sign, scale);
+        let scale = s.b.unary(Unary::Neg, scale);
+        normal = first.iter().map(|&cofactor| s.b.mul(cofactor, scale)).collect();
+    }
+    let extent = s.facts.inputs.contains(&Input::Extent(Side::Inside)).then(|| {
+        let size = s.b.unary(Unary::Abs, reciprocal);
+        let slope = s.b.mul(size, length);
+        s.b.reciprocal(slope)
+    });
+    (normal, extent)
 }
 
 /// Returns the quantity of the map of a curved cell on a side, if it is evaluated.

@@ -258,6 +258,7 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
         Indices::Nodes => "nodes",
         Indices::Tiles => "tiles",
         Indices::Runs => "runs",
+        Indices::Cells => "cells",
         Indices::Dofs => "dofs",
     };
     let stored = match plan.linearisation {

@@ -40,9 +40,13 @@ impl NodalLocation {
     pub(crate) fn result(s: &Lowering<'_>, field: usize) -> Self {
         let (components, own) = (s.facts.components(field), QuantitySource::Direction(field));
         let result = Role::Result(s.facts.field_of(field));
-        let added = || match s.arguments.get(&Role::Map(Owner::Result(field), Indices::Dofs)) {
-            Some(&map) => (map, Indices::Dofs),
-            None => map_of(s, own),
+        let written = |indices: Indices| {
+            let map = s.arguments.get(&Role::Map(Owner::Result(field), indices));
+            map.map(|&map| (map, indices))
+        };
+        let added = || {
+            let of_pairs = written(Indices::Dofs).or_else(|| written(Indices::Cells));
+            of_pairs.unwrap_or_else(|| map_of(s, own))
         };
         let (role, map, write) = match s.facts.plan.scatter {
             Scatter::Atomic => (result, Some(added()), Write::LaneSerial),
@@ -143,6 +147,14 @@ impl NodalLocation {
         let values = values.map(|(c, ends)| (self.place(indices, c).1, ends)).collect();
         let (target, scale) = (self.array, self.place(indices, 0).0);
         b.statement(Statement::ScatterEdge { target, map, at, scale, values });
+    }
+
+    /// Returns the vector and the starts of its cells, if it is addressed by cells.
+    pub(crate) fn cells(self) -> Option<(ArgumentId, ArgumentId)> {
+        match self.map {
+            Some((map, Indices::Cells)) => Some((self.array, map)),
+            _ => None,
+        }
     }
 
     /// Returns the vector and the starts of its runs, if it is addressed in runs.

@@ -280,7 +280,7 @@ pub(crate) fn check(facts: &KernelFacts<'_>) -> Result<(), PlanError> {
     if !by_cells {
         return unsupported(format!("a batch of {} has no slots for its nodes", plan.strategy));
     }
-    if plan.indices == Indices::Runs {
+    if matches!(plan.indices, Indices::Runs | Indices::Cells) {
         return unsupported("slots are of nodes or unknowns, not of runs".to_owned());
     }
     let mut fields = elements.fields.iter().zip(&plan.slots);

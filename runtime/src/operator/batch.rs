@@ -406,6 +406,18 @@ impl Batches {
         }))
     }
 
+    /// Returns the first degree of freedom of each cell, `[batch][lane]`; `None` if those of a cell are not contiguous.
+    pub fn starts(&self, space: &Space) -> Option<Buffer<u32>> {
+        let contiguous = |&cell: &u32| {
+            let nodes = space.cell_nodes(cell as usize);
+            nodes.windows(2).all(|pair| pair[0] + 1 == pair[1])
+        };
+        let first = |cell: usize, row: &mut [u32]| {
+            row[0] = space.cell_nodes(cell)[0] * space.components() as u32;
+        };
+        self.cells.iter().all(contiguous).then(|| self.table(1, first))
+    }
+
     /// Returns the degrees of freedom of each cell, `[batch][node · components + component][lane]`; constrained ones
     /// are [`CONSTRAINED`].
     pub fn dofs(&self, space: &Space, constraints: &Constraints) -> Buffer<u32> {

@@ -84,6 +84,7 @@ impl TableKey {
             | TableKind::Slots(_, Indices::Dofs)
             | TableKind::Targets
             | TableKind::Geometry(Geometry::Stored) => None,
+            TableKind::Turns(trace) => of_field(trace % on.fields.len().max(1)),
             TableKind::Map(Owner::Field(field), _)
             | TableKind::Lines(Owner::Field(field), ..)
             | TableKind::Slots(field, _)

@@ -108,6 +108,7 @@ pub(super) enum TableKind {
     Lines(Owner, Indices, usize),
     Rows(Owner, Indices),
     FirstAxis(Side),
+    Turns(usize),
     Slots(usize, Indices),
     Terms(usize),
     Targets,
@@ -145,6 +146,7 @@ impl TableKind {
             | Self::Lines(..)
             | Self::Rows(..)
             | Self::FirstAxis(_)
+            | Self::Turns(_)
             | Self::Slots(..)
             | Self::Terms(_)
             | Self::Targets
@@ -167,6 +169,7 @@ impl TableKind {
             Role::Lines(owner, indices, axis) => Some(Self::Lines(owner, indices, axis)),
             Role::Rows(owner, indices) => Some(Self::Rows(owner, indices)),
             Role::FirstAxis(side) => Some(Self::FirstAxis(side)),
+            Role::Turns(trace) => Some(Self::Turns(trace)),
             Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
             Role::Terms(field) => Some(Self::Terms(field)),
             Role::Targets => Some(Self::Targets),
@@ -214,6 +217,17 @@ pub(super) fn make(
     slots: &[Slots],
 ) -> Result<Option<HostTable>, BuildError> {
     Ok(Some(match key {
+        TableKind::Turns(trace) => {
+            let (owner, batches) = on_side(Owner::Field(trace), on, batches)?;
+            let (space, _) = space_of(owner, on)?;
+            HostTable::U32(IndexArray::plain(batches.places(space)))
+        }
+        TableKind::Map(Owner::Result(trace), Indices::Cells) => {
+            let (field, side) = of_side(trace, on.fields.len());
+            let (space, _) = space_of(Owner::Field(field), on)?;
+            let written = batches.written_cells(side, space).ok_or(BuildError::NoRuns)?;
+            HostTable::indices(written, extent, batches.lanes())
+        }
         TableKind::Map(Owner::Result(trace), _) => {
             let (field, side) = of_side(trace, on.fields.len());
             let (space, constraints) = space_of(Owner::Field(field), on)?;
@@ -532,6 +546,7 @@ fn map(
     let mut map = match (indices, constraints) {
         (Indices::Nodes | Indices::Tiles, _) => batches.nodes(space),
         (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns)?,
+        (Indices::Cells, _) => batches.starts(space).ok_or(BuildError::NoRuns)?,
         (Indices::Dofs, Some(constraints)) => batches.dofs(space, constraints),
         (Indices::Dofs, None) => return Err(BuildError::NoRuns),
     };
@@ -552,7 +567,7 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &VectorLayo
         Indices::Nodes | Indices::Tiles => &|node| own.index(node),
         Indices::Dofs => &|dof| own.place(dof),
         // Runs require the natural order.
-        Indices::Runs => return,
+        Indices::Runs | Indices::Cells => return,
     };
     map.par_chunks_mut(4096).each(|part| {
         let numbers = part.iter_mut().filter(|number| **number != CONSTRAINED);
@@ -585,7 +600,9 @@ fn slots(
     let mut table = match (indices, constraints) {
         (Indices::Nodes | Indices::Tiles, _) => batches.slot_nodes(space, slots, &number),
         (Indices::Dofs, Some(constraints)) => batches.slot_dofs(space, constraints, slots, &number),
-        (Indices::Runs, _) | (Indices::Dofs, None) => return Err(BuildError::NoRuns),
+        (Indices::Runs | Indices::Cells, _) | (Indices::Dofs, None) => {
+            return Err(BuildError::NoRuns);
+        }
     };
     renumber(&mut table, field, indices, layout);
     Ok(table)

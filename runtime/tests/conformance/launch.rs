@@ -346,6 +346,7 @@ impl Launcher<'_> {
             Role::CellMatrix
             | Role::Matrix
             | Role::Entries
+            | Role::Turns(_)
             | Role::Rows(..)
             | Role::FirstAxis(_) => {
                 panic!("operators make {role:?}: see `random_forms`")
@@ -561,6 +562,7 @@ impl Launcher<'_> {
                     numbering.starts.iter().map(|&start| start * components as u32).collect();
                 batched(&starts)
             }
+            Indices::Cells => panic!("operators number whole cells: see `between`"),
             Indices::Dofs => {
                 let all = numbering.nodes.iter();
                 let dofs: Vec<u32> =

@@ -6,7 +6,8 @@ use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{C, rename};
 use crate::kir::{
     ArgumentId, Binary, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId, Kernel,
-    LocalId, Op, Run, SharedId, Statement, TableId, Thread, Unary, ValueId, VarId, Write as Mode,
+    LocalId, Op, Positions, Run, SharedId, Statement, TableId, Thread, Unary, ValueId, VarId,
+    Write as Mode,
 };
 use crate::limits::{REGISTERS, WRITTEN_OUT};
 use std::fmt::Write;
@@ -262,9 +263,12 @@ fn scatter_edge(
 }
 
 fn gather_run(kernel: &Kernel, source: ArgumentId, run: &Run) -> Vec<String> {
-    let Run { map, at, scale, local, positions, first, length } = run;
+    let Run { map, at, scale, local, positions, first, length, .. } = run;
     let (source, map) = (argument(kernel, source), argument(kernel, *map));
-    let places = &kernel.tables[*positions].entries;
+    let Positions::Table(table) = positions else {
+        unreachable!("threads address no rotated cells by runs")
+    };
+    let places = &kernel.tables[*table].entries;
     let (local, at) = (local_name(kernel, *local), of_lane(kernel, at));
     let start = format!("    const size_t from = (size_t){map}[{at}] * {scale};");
     let mut lines = vec!["{".to_owned(), start];
@@ -284,9 +288,12 @@ fn gather_run(kernel: &Kernel, source: ArgumentId, run: &Run) -> Vec<String> {
 }
 
 fn scatter_run(kernel: &Kernel, target: ArgumentId, run: &Run, mode: Mode) -> Vec<String> {
-    let Run { map, at, scale, local, positions, first, length } = run;
+    let Run { map, at, scale, local, positions, first, length, .. } = run;
     let (target, map) = (argument(kernel, target), argument(kernel, *map));
-    let places = &kernel.tables[*positions].entries;
+    let Positions::Table(table) = positions else {
+        unreachable!("threads address no rotated cells by runs")
+    };
+    let places = &kernel.tables[*table].entries;
     let (local, at) = (local_name(kernel, *local), of_lane(kernel, at));
     let start = format!("    const size_t to = (size_t){map}[{at}] * {scale};");
     let mut lines = vec!["if (writes) {".to_owned(), start];

@@ -6,7 +6,7 @@ use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{RUST, rename};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, Kernel,
-    LocalId, Op, Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
+    LocalId, Op, Positions, Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
 };
 use std::fmt::Write;
 
@@ -168,9 +168,10 @@ fn line(kernel: &FoldedKernel, statement: &Statement) -> Option<String> {
             let (Run { scale, length, .. }, add) = (run, *write != Mode::Exclusive);
             let [map, local, places] = run_arrays(kernel, run);
             let target = argument(kernel, *target);
-            format!(
+            let call = format!(
                 "scatter_run::<{length}, {scale}, {add}>({target}, {map}, active_lanes, {local}, {places})"
-            )
+            );
+            if run.masked { format!("if *{map} != u32::MAX {{ {call} }}") } else { call }
         }
         Statement::Prefetch(from, at, cache) => {
             let level = match cache {
@@ -216,7 +217,13 @@ fn line(kernel: &FoldedKernel, statement: &Statement) -> Option<String> {
 fn run_arrays(kernel: &Kernel, run: &Run) -> [String; 3] {
     let Run { map, at, local, positions, first, .. } = run;
     let map = format!("{}.add({})", argument(kernel, *map), index(kernel, at, kernel.lanes));
-    let positions = format!("{}.as_ptr().add({first})", table_name(kernel, *positions));
+    let positions = match positions {
+        Positions::Table(table) => format!("{}.as_ptr().add({first})", table_name(kernel, *table)),
+        Positions::Row(array, start) => {
+            let start = index(kernel, &start.plus(*first), 1);
+            format!("{}.add({start})", argument(kernel, *array))
+        }
+    };
     [map, local_name(kernel, *local).to_owned(), positions]
 }
 

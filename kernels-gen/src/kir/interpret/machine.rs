@@ -6,7 +6,7 @@ use super::shared::SharedMemory;
 use super::{Array, Fault};
 use crate::kir::{
     ArgumentId, Condition, Entries, Index, IndirectIndex, Integer, IntegersId, Kernel, LocalId, Op,
-    Run, SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
+    Positions, Run, SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
@@ -403,17 +403,17 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Returns the first element of the run at an entry of the array of starts.
-    fn start(&self, run: &Run, entry: i64) -> Result<i64, Fault> {
-        Ok(i64::from(self.index(run.map, entry)?) * run.scale as i64)
+    fn start(&self, run: &Run, entry: i64) -> Result<Option<i64>, Fault> {
+        Ok(self.element(i64::from(self.index(run.map, entry)?), (run.scale, 0), run.masked))
     }
 
     fn gather_run(&mut self, source: ArgumentId, run: &Run) -> Result<(), Fault> {
         let first = self.at(&run.at) * self.lanes as i64;
         for lane in self.lanes_on() {
-            let start = self.start(run, first + lane as i64)?;
+            let Some(start) = self.start(run, first + lane as i64)? else { continue };
             for j in 0..run.length {
                 let number = self.read(source, start + j as i64)?;
-                let position = self.position(run.positions, run.first + j);
+                let position = self.position(&run.positions, run.first + j)?;
                 let entry = self.local_entry(run.local, position)?;
                 let private = &mut self.locals[run.local.index()];
                 private.values[entry * self.lanes + lane] = number;
@@ -427,7 +427,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         self.places.clear();
         let first = self.at(&run.at) * self.lanes as i64;
         for lane in self.lanes_on().filter(|&lane| lane < self.active) {
-            let start = self.start(run, first + lane as i64)?;
+            let Some(start) = self.start(run, first + lane as i64)? else { continue };
             let near = |&&other: &&i64| (other - start).unsigned_abs() < run.length as u64;
             if let (Write::Exclusive, Some(&other)) = (write, self.places.iter().find(near)) {
                 let index = start.max(other);
@@ -435,7 +435,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
             self.places.push(start);
             for j in 0..run.length {
-                let position = self.position(run.positions, run.first + j);
+                let position = self.position(&run.positions, run.first + j)?;
                 let entry = self.written_entry(run.local, position)?;
                 let number = self.locals[run.local.index()].values[entry * self.lanes + lane];
                 self.put(target, start + j as i64, number, write)?;
@@ -577,9 +577,15 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     }
 
     /// Returns a position of a run, which is within its table.
-    fn position(&self, table: TableId, entry: usize) -> i64 {
+    fn position(&self, positions: &Positions, entry: usize) -> Result<i64, Fault> {
+        let table = match positions {
+            Positions::Table(table) => *table,
+            Positions::Row(array, start) => {
+                return self.index(*array, self.at(start) + entry as i64).map(i64::from);
+            }
+        };
         match &self.kernel.tables[table].entries {
-            Entries::Position(entries) => i64::from(entries[entry]),
+            Entries::Position(entries) => Ok(i64::from(entries[entry])),
             Entries::Real(_) => unreachable!("a verified kernel's runs should list positions"),
         }
     }

@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    Binary, Cache, Comparison, Condition, Element, Entries, Index, Integer, LocalId, Op, Precision,
-    Run, Statement, Unary, Value, ValueId, Write,
+    Binary, Cache, Comparison, Condition, Element, Entries, Index, Integer, LocalId, Op, Positions,
+    Precision, Run, Statement, Unary, Value, ValueId, Write,
 };
 
 const LANES: usize = 4;
@@ -168,7 +168,16 @@ fn copy_runs(write: Write) -> Builder {
     let local = b.local("u", 4);
     let positions = b.table("positions", Entries::Position(vec![9, 3, 0, 1]));
     let at = Index::from(b.batch());
-    let run = |map| Run { map, at: at.clone(), scale: 1, local, positions, first: 1, length: 3 };
+    let run = |map| Run {
+        map,
+        at: at.clone(),
+        scale: 1,
+        local,
+        positions: Positions::Table(positions),
+        first: 1,
+        length: 3,
+        masked: false,
+    };
     b.statement(Statement::GatherRun { source: x, run: run(from) });
     b.statement(Statement::Prefetch(x, at.plus(1000), Cache::Second));
     b.comment("and back");
@@ -193,6 +202,34 @@ fn runs_move_consecutive_elements() {
     assert_eq!(race, Err(Fault::Race { array: "y".to_owned(), index: 9 }));
     let beyond = Fault::OutOfBounds { array: "y".to_owned(), index: 12, length: 12 };
     assert_eq!(go([0, 3, 6, 10], Write::LaneSerial), Err(beyond));
+}
+
+#[test]
+fn positions_of_runs_are_read_batch_by_batch_and_masked_runs_move_nothing() {
+    let mut b = builder(Precision::F64);
+    let x = b.argument("x", Element::Real, false);
+    let y = b.argument("y", Element::Real, true);
+    let [from, to, turns] =
+        ["from", "to", "turns"].map(|name| b.argument(name, Element::U32, false));
+    let local = b.local("u", 3);
+    let at = Index::from(b.batch());
+    let (scale, first, length, masked) = (1, 0, 3, true);
+    let table = Positions::Table(b.table("positions", Entries::Position(vec![0, 1, 2])));
+    let gathered =
+        Run { map: from, at: at.clone(), scale, local, positions: table, first, length, masked };
+    b.statement(Statement::GatherRun { source: x, run: gathered.clone() });
+    let positions = Positions::Row(turns, at.times(3));
+    let added = Run { map: to, positions, ..gathered };
+    b.statement(Statement::ScatterRun { target: y, run: added, write: Write::LaneSerial });
+    let x: Vec<f64> = (0..24).map(f64::from).collect();
+    let starts: Vec<u32> = (0..8).map(|cell| 3 * cell).collect();
+    let to = [&[u32::MAX; LANES], &starts[LANES..]].concat();
+    let mut y = vec![0.0; 24];
+    let (turns, reals) = ([0, 1, 2, 2, 0, 1], Array::from(&mut y[..]));
+    let arrays = &[Array::F64(&x), reals, Array::U32(&starts), Array::U32(&to), Array::U32(&turns)];
+    run(b, 0..2, arrays).expect("no fault");
+    assert_eq!(y[..12], [0.0; 12]);
+    assert_eq!(y[12..15], [14.0, 12.0, 13.0]);
 }
 
 fn local_use(write_first: bool) -> Result<(), Fault> {
@@ -230,7 +267,9 @@ fn private_entries_do_not_outlive_their_batch() {
     let batch = Index::from(b.batch());
     let value = b.load(local, Index::from(0));
     b.store_lanes(y, batch.clone(), value);
-    let run = Run { map: when, at: batch, scale: 1, local, positions, first: 0, length: 1 };
+    let positions = Positions::Table(positions);
+    let (first, length, masked) = (0, 1, false);
+    let run = Run { map: when, at: batch, scale: 1, local, positions, first, length, masked };
     b.statement(Statement::GatherRun { source: x, run });
     let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
     let mut y = [0.0; 2 * LANES];

@@ -4,8 +4,8 @@ use super::line::{Line, one_of};
 use super::{DEEPEST, ReadError, Reader};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId,
-    Label, LocalId, Op, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId, Var, VarId,
-    Write,
+    Label, LocalId, Op, Positions, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId,
+    Var, VarId, Write,
 };
 use fem_dsl::arena::Id;
 
@@ -180,16 +180,26 @@ impl Reader {
         found.ok_or_else(|| start.unexpected("an argument such as `arg0[`"))
     }
 
-    /// Reads `tableN[FIRST..+LENGTH]`, a part of a table of positions.
-    fn positions(&self, line: &mut Line<'_>) -> Result<(TableId, usize, usize), ReadError> {
-        let start = *line;
-        let table = self.array_id(line, self.kernel.tables.len())?;
-        let table = table.ok_or_else(|| start.unexpected("a table such as `table0[`"))?;
+    /// Reads `tableN[FIRST..+LENGTH]`, a part of a table of positions, or `argN[START][FIRST..+LENGTH]`.
+    fn positions(&mut self, line: &mut Line<'_>) -> Result<(Positions, usize, usize), ReadError> {
+        let positions = match self.maybe_argument(line)? {
+            Some(array) => {
+                let start = self.index(line)?;
+                line.expect("][")?;
+                Positions::Row(array, start)
+            }
+            None => {
+                let start = *line;
+                let table = self.array_id(line, self.kernel.tables.len())?;
+                let table = table.ok_or_else(|| start.unexpected("a table such as `table0[`"))?;
+                Positions::Table(table)
+            }
+        };
         let first = line.natural()?;
         line.expect("..+")?;
         let length = line.natural()?;
         line.expect("]")?;
-        Ok((table, first, length))
+        Ok((positions, first, length))
     }
 
     /// Reads an affine integer: `2*batch.0 + q.3 + 1`.
@@ -499,7 +509,7 @@ impl Reader {
             return self.store(argument, line);
         }
         if let Some(local) = self.array_id::<LocalId>(line, kernel.locals.len())? {
-            if line.clone().id("table", "[").is_some() {
+            if ["table", "arg"].iter().any(|array| line.clone().id(array, "[").is_some()) {
                 return self.gather_run(local, line);
             }
             let at = self.only_index(line)?;
@@ -559,14 +569,16 @@ impl Reader {
                 return self.edge((target, map), at, line);
             }
             let scale = lane_scale(line)?;
-            if line.eat("..]") {
+            if line.eat("..") {
+                let masked = line.eat(" masked");
+                line.expect("]")?;
                 let write = self.write(line)?;
                 let start = *line;
                 let local = self.array_id(line, self.kernel.locals.len())?;
                 let local = local.ok_or_else(|| start.unexpected("an array such as `local0[`"))?;
                 let (positions, first, length) = self.positions(line)?;
                 line.expect("]")?;
-                let run = Run { map, at, scale, local, positions, first, length };
+                let run = Run { map, at, scale, local, positions, first, length, masked };
                 return Ok(Statement::ScatterRun { target, run, write });
             }
             let offset = offset(line)?;
@@ -617,8 +629,10 @@ impl Reader {
         let source = self.argument_id(line)?;
         let map = self.argument_id(line)?;
         let (at, scale) = (self.index(line)?, lane_scale(line)?);
-        line.expect("..]")?;
-        let run = Run { map, at, scale, local, positions, first, length };
+        line.expect("..")?;
+        let masked = line.eat(" masked");
+        line.expect("]")?;
+        let run = Run { map, at, scale, local, positions, first, length, masked };
         Ok(Statement::GatherRun { source, run })
     }
 }

@@ -7,8 +7,8 @@ use crate::kir::build::Builder;
 use crate::kir::verify::{Phase, verify};
 use crate::kir::{
     ArgumentId, Cache, Condition, Element, Entries, Index, IndirectIndex, Integer, IntegersId,
-    Kernel, LocalId, Op, Precision, Rule, Run, Statement, TableId, Thread, Unary, Value, ValueId,
-    Var, VarId, Write,
+    Kernel, LocalId, Op, Positions, Precision, Rule, Run, Statement, TableId, Thread, Unary, Value,
+    ValueId, Var, VarId, Write,
 };
 use crate::plan::{Strategy, Task};
 use std::collections::BTreeSet;
@@ -59,10 +59,16 @@ fn other_statements(
     at: &Index,
     value: ValueId,
 ) -> Vec<Statement> {
-    let run = Run { map, at: at.clone(), scale: 3, local, positions, first: 1, length: 2 };
+    let positions = Positions::Table(positions);
+    let run =
+        Run { map, at: at.clone(), scale: 3, local, positions, first: 1, length: 2, masked: false };
+    let turned = Positions::Row(map, at.clone());
+    let turned = Run { positions: turned, masked: true, ..run.clone() };
     let to = IndirectIndex { map, at: at.clone(), scale: 1, offset: 0, masked: false };
     vec![
         Statement::GatherRun { source: x, run: run.clone() },
+        Statement::GatherRun { source: x, run: turned.clone() },
+        Statement::ScatterRun { target: y, run: turned, write: Write::LaneSerial },
         Statement::ScatterRun { target: y, run, write: Write::Alone },
         Statement::Scatter { target: y, to, value, write: Write::Inside(border) },
         Statement::StoreAt {

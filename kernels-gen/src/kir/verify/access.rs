@@ -2,8 +2,8 @@
 
 use super::{CheckedKernel, Phase, Verifier, require};
 use crate::kir::{
-    Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Run, SharedId,
-    Statement, Thread, VarId, Write,
+    Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Positions, Run,
+    SharedId, Statement, Thread, VarId, Write,
 };
 
 /// The kind of access to an argument.
@@ -197,7 +197,10 @@ impl<'k> Verifier<'k> {
         let Run { map, at, local, first, length, .. } = run;
         self.map(*map, at)?;
         let array = self.kernel.locals.get(*local).ok_or_else(|| format!("{local} is missing"))?;
-        let table = self.table(run.positions)?;
+        let table = match &run.positions {
+            Positions::Table(table) => self.table(*table)?,
+            Positions::Row(positions, start) => return self.elements(*positions, start),
+        };
         let Entries::Position(entries) = &table.entries else {
             return Err(format!("{} lists no positions", table.name));
         };

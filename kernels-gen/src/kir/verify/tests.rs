@@ -3,8 +3,8 @@
 use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
-    ArgumentId, Comparison, Element, Entries, IndirectIndex, IntegersId, Precision, Run, Unary,
-    Value, Var, Write,
+    ArgumentId, Comparison, Element, Entries, IndirectIndex, IntegersId, Positions, Precision, Run,
+    Unary, Value, Var, Write,
 };
 
 /// Loads, loops, a private array, a table, a gather and a scatter.
@@ -178,8 +178,8 @@ fn tables_and_runs_fit() {
     use Phase::Lowered;
     let run = |positions: usize, first, length| {
         let (map, at, local) = (ArgumentId::from_index(2), Index::from(0), LocalId::from_index(0));
-        let positions = TableId::from_index(positions);
-        let run = Run { map, at, scale: 1, local, positions, first, length };
+        let positions = Positions::Table(TableId::from_index(positions));
+        let run = Run { map, at, scale: 1, local, positions, first, length, masked: false };
         Statement::GatherRun { source: ArgumentId::from_index(0), run }
     };
     let mut kernel = sound();

@@ -15,8 +15,13 @@
 //! are values at the points, and D alone is applied. Simplices use the dense tables of `simplex`.
 
 mod diagonal;
+mod straight;
+mod transfer;
+
+use straight::{StraightMap, columns_at};
 
 use super::column::Column;
+use super::prefetch;
 use crate::element::{Lagrange, LinePoints};
 use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, ValueId};
@@ -65,31 +70,47 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let mut traces = Vec::new();
     for quantity in &s.facts.quantities {
         let line = facet.line(s, quantity.element, s.facts.side_of(quantity.source));
-        let (nodal, first) =
-            (NodalLocation::of(s, quantity), facet.first(s, &line, quantity.source));
+        let nodal = NodalLocation::of(s, quantity);
         s.b.comment(&format!("gather {}", quantity.name));
+        if nodal.cells().is_some() {
+            traces.push(facet.gather_cell(s, quantity, line, nodal));
+            continue;
+        }
+        let first = facet.first(s, &line, quantity.source);
         traces.push(
             facet.gather(s, quantity, line, &mut |b, node, c| nodal.gather(b, &(&first + node), c)),
         );
     }
+    if s.facts.sides() > 1 {
+        prefetch::cells(s);
+    }
     s.gathered();
-    let inputs: Vec<FacetValues> = traces
-        .into_iter()
-        .enumerate()
-        .map(|(index, trace)| facet.interpolate(s, index, trace))
-        .collect();
+    let (mut inputs, mut maps) = (Vec::new(), Vec::new());
+    for (index, trace) in traces.into_iter().enumerate() {
+        match StraightMap::new(s, index, &trace) {
+            Some(map) => {
+                inputs.push(FacetValues { value: None, gradient: Vec::new(), second: Vec::new() });
+                maps.push(map);
+            }
+            None => inputs.push(facet.interpolate(s, index, trace)),
+        }
+    }
     let outcomes = facet.outcomes(s);
     s.b.comment("points");
     if matches!(s.facts.plan.task, Task::Diagonal | Task::Matrix) {
         let all = s.facts.plan.task == Task::Matrix;
         s.coefficients(if all { s.facts.points() } else { 1 });
     }
-    facet.each_point(s, &inputs, &outcomes);
+    facet.each_point(s, (&inputs, &maps), &outcomes);
     s.b.stage(s.facts.plan.block);
     let stores = s.facts.plan.scatter == Scatter::Owner;
     for outcome in &outcomes {
-        let (nodal, first) =
-            (NodalLocation::result(s, outcome.field), facet.first_node(s, &outcome.line));
+        let nodal = NodalLocation::result(s, outcome.field);
+        if nodal.cells().is_some() {
+            facet.integrate_cell(s, outcome, nodal);
+            continue;
+        }
+        let first = facet.first_node(s, &outcome.line);
         facet.integrate(s, outcome, stores, &mut |b, node, c, value| {
             nodal.scatter(b, &(&first + node), c, value);
         });
@@ -114,7 +135,7 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
             facet.gather(s, &quantity, line(s), &mut |b, node, _| b.load(unit, node.clone()));
         let inputs = [facet.interpolate(s, 0, trace)];
         let outcomes = facet.outcomes(s);
-        facet.each_point(s, &inputs, &outcomes);
+        facet.each_point(s, (&inputs, &[]), &outcomes);
         for outcome in &outcomes {
             let first = outcome.rows.start;
             facet.integrate(s, outcome, column.stores, &mut |b, i, c, value| {
@@ -166,12 +187,20 @@ impl Facet {
     }
 
     /// Evaluates the point function at all points.
-    fn each_point(&self, s: &mut Lowering<'_>, inputs: &[FacetValues], outcomes: &[ElementVector]) {
+    fn each_point(
+        &self,
+        s: &mut Lowering<'_>,
+        (inputs, maps): (&[FacetValues], &[StraightMap]),
+        outcomes: &[ElementVector],
+    ) {
         let outer = if self.dim == 3 { self.q } else { 1 };
         repeat(s, "z", outer, false, |s, z| {
+            let layers: Vec<StraightMap> =
+                maps.iter().map(|map| map.layer(s, self.points, &z)).collect();
             repeat(s, "y", self.q, false, |s, y| {
                 let point = &z.times(self.q) + &y;
-                self.at(s, inputs, outcomes, &point, [&y, &z]);
+                let maps = layers.iter().map(|map| map.layer_point(s, self.points, &y)).collect();
+                self.at(s, (inputs, maps), outcomes, &point, [&y, &z]);
             });
         });
     }
@@ -409,12 +438,15 @@ impl Facet {
     fn at(
         &self,
         s: &mut Lowering<'_>,
-        inputs: &[FacetValues],
+        (inputs, maps): (&[FacetValues], Vec<StraightMap>),
         outcomes: &[ElementVector],
         point: &Index,
         line: [&Index; 2],
     ) {
         let value = |s: &mut Lowering<'_>, quantity: usize, c: usize, part: Part| {
+            if let Some(known) = columns_at(&maps, quantity, c, part) {
+                return known;
+            }
             let parts = &inputs[quantity];
             let local = match part {
                 Part::Value => parts.value.expect("a value should be evaluated where it is needed"),

@@ -5,8 +5,10 @@
 
 use crate::abi::{Argument, Indices, Owner, Role, coordinate_stride};
 use crate::kir::{Cache, Index, Statement};
+use crate::lower::geometry::position_of;
 use crate::lower::lowering::Lowering;
 use crate::plan::{Geometry, Target};
+use fem_dsl::point::Side;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -52,6 +54,7 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<TableLayout> {
         | Role::Axis(_)
         | Role::Starts
         | Role::Places
+        | Role::Turns(_)
         | Role::Slots(..)
         | Role::Terms(_)
         | Role::Hanging
@@ -84,9 +87,14 @@ pub(super) fn cells(s: &mut Lowering<'_>) {
             _ => 0,
         };
         let next = batch.plus(ahead);
-        let entries = argument.extent / s.facts.plan.lanes;
+        let mut entries = argument.extent / s.facts.plan.lanes;
         let step = entries_a_line(s, argument.role);
         let start = next.times(entries);
+        // The nodes of the inside come first.
+        let both = s.facts.sides() == 1 || position_of(s, Side::Outside).is_some();
+        if argument.role == Role::Geometry && !both {
+            entries /= 2;
+        }
         let id = s.arguments[&argument.role];
         let lines = entries.div_ceil(step).min(MOST);
         s.b.repeat("line", lines, lines <= 4, |b, line| {

@@ -183,6 +183,7 @@ pub(in crate::device) fn indices_fit(
     for (at, argument) in abi.arguments.iter().enumerate() {
         let (array, found) = match argument.role {
             Role::Active => ("the lanes of a batch", abi.lanes),
+            Role::Turns(_) => ("the entries of a cell", argument.extent.saturating_sub(1)),
             Role::Terms(field) => {
                 let slots = abi.slots.get(field).map_or(0, |slots| slots.stride() * slots.terms);
                 ("the terms of a batch", slots.saturating_sub(1))

@@ -52,10 +52,14 @@ impl Batches {
                 }
             }
         }
-        Self::of_groups(
-            lanes,
-            own.iter().map(|groups| groups.iter().map(Vec::as_slice).zip(WRITES)),
-        )
+        // All pairs of a batch are rotated alike.
+        own.iter_mut().flatten().for_each(|group| group.sort_by_key(|pair| rotations(pair)));
+        let groups = own.iter().map(|groups| {
+            let alike = |group| <[&CellPair]>::chunk_by(group, |a, b| rotations(a) == rotations(b));
+            let written = groups.iter().zip(WRITES);
+            written.flat_map(move |(group, writes)| alike(group).map(move |pairs| (pairs, writes)))
+        });
+        Self::of_groups(lanes, groups)
     }
 
     /// Creates one part with batches of all pairs, which write both cells. Of a strip of cells, pairs at the same facet
@@ -208,6 +212,35 @@ impl Batches {
         IndexRows { batches: self, entries: space.nodes_per_cell(), row: Box::new(row) }
     }
 
+    /// Returns the first degrees of freedom of the cells on a side, like [`Batches::starts`], for those batches that
+    /// write it; all others are [`CONSTRAINED`].
+    pub(crate) fn written_cells(&self, side: Side, space: &Space) -> Option<Buffer<u32>> {
+        let mut starts = self.on(side)?.starts(space)?;
+        for (batch, starts) in starts.chunks_mut(self.lanes).enumerate() {
+            if !self.writes_side(batch, side) {
+                starts.fill(CONSTRAINED);
+            }
+        }
+        Some(starts)
+    }
+
+    /// Returns the entries of a cell's degrees of freedom in arrays `[component][node]` of the rotated cell,
+    /// `[batch][node · components + component]`. All lanes of a batch are rotated alike.
+    pub(crate) fn places(&self, space: &Space) -> Buffer<u32> {
+        let (nodes, components) = (space.nodes_per_cell(), space.components());
+        let turns = self.turns(space.element());
+        let mut places = Buffer::zeroed(self.len() * nodes * components);
+        for (batch, row) in places.chunks_mut((nodes * components).max(1)).enumerate() {
+            let turn = self.turn(batch * self.lanes, space.element()).unwrap_or(0);
+            for (place, &node) in turns[turn].iter().enumerate() {
+                for component in 0..components {
+                    row[node * components + component] = (component * nodes + place) as u32;
+                }
+            }
+        }
+        places
+    }
+
     /// Returns whether a batch writes the cells on a side: batches of cells or facets always write theirs.
     pub(crate) fn writes_side(&self, batch: usize, side: Side) -> bool {
         self.writes.get(batch).is_none_or(|writes| writes >> side as u32 & 1 == 1)
@@ -217,6 +250,11 @@ impl Batches {
     pub fn writes(&self) -> &[u32] {
         &self.writes
     }
+}
+
+/// Returns what determines the rotations of both cells of a pair.
+fn rotations(pair: &CellPair) -> ([u8; 2], [u8; 2]) {
+    (pair.sides.map(|side| side.local), pair.orientations)
 }
 
 #[cfg(test)]
@@ -275,6 +313,40 @@ mod tests {
                 assert_eq!(written.len(), 2 * pairs.len(), "{cell}");
                 for side in sides {
                     assert_eq!(written.get(&(side.cell, side.local)), Some(&1), "{cell}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn whole_cells_and_their_places_are_the_degrees_of_freedom() {
+        for (cell, dim, cells) in [("quad", 2.0, 5.0), ("hex", 3.0, 4.0)] {
+            let mesh = boxed(cell, dim, cells);
+            let pairs = cell_pairs(&mesh);
+            let all: Vec<&CellPair> = pairs.iter().collect();
+            let element = Lagrange::discontinuous(mesh.cell(), 2).expect("an element");
+            let (n, lanes, components) = (element.count(), 4, 2);
+            let partition = Partition::with_chunk_cells(&mesh, 16);
+            let space = Space::new(&mesh, &partition, element, components).expect("a space");
+            let constraints = Constraints::none(&space);
+            let batches = Batches::of_pairs(&partition, None, lanes, &all);
+            for side in Side::ALL {
+                let own = batches.on(side).expect("pairs");
+                let starts = own.starts(&space).expect("contiguous");
+                let (dofs, places) = (own.dofs(&space, &constraints), own.places(&space));
+                let written = batches.written_cells(side, &space).expect("contiguous");
+                for at in 0..own.cells().len() {
+                    let (batch, lane) = (at / lanes, at % lanes);
+                    let writes = batches.writes_side(batch, side);
+                    let start = if writes { starts[at] } else { CONSTRAINED };
+                    assert_eq!(written[at], start, "{cell} {side:?}");
+                    for i in 0..n * components {
+                        let place = places[batch * n * components + i] as usize;
+                        let (component, node) = (place / n, place % n);
+                        let entry = (batch * n + node) * components + component;
+                        let dof = dofs[entry * lanes + lane];
+                        assert_eq!(starts[at] + i as u32, dof, "{cell} {side:?} {at} {i}");
+                    }
                 }
             }
         }

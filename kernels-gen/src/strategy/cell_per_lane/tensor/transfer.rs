@@ -3,7 +3,7 @@
 use super::super::column::Column;
 use super::{ElementVector, Tensor};
 use crate::kir::build::Builder;
-use crate::kir::{Entries, Index, LocalId, Run, Statement, TableId, Write};
+use crate::kir::{ArgumentId, Entries, Index, LocalId, Positions, Run, Statement, TableId, Write};
 use crate::lower::factors::Factors;
 use crate::lower::hanging::Nodes;
 use crate::lower::lowering::{Lowering, repeat};
@@ -25,6 +25,10 @@ impl Tensor {
         s.b.comment(&format!("gather {}", quantity.name));
         let nodal = NodalLocation::of(s, &quantity);
         let places = self.places(&self.inputs[index].0);
+        if let Some((source, map)) = nodal.cells() {
+            let run = whole_cell(s, places, components, (map, local));
+            return s.b.statement(Statement::GatherRun { source, run });
+        }
         let Some((source, map)) = nodal.runs() else {
             return places.each(&mut s.b, unroll, |b, a, place| {
                 let node = &batch.times(nodes) + a;
@@ -37,7 +41,8 @@ impl Tensor {
         let (positions, runs) = runs(s, places, components);
         for (entity, first, length) in runs {
             let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
-            let run = Run { map, at, scale: 1, local, positions, first, length };
+            let positions = Positions::Table(positions);
+            let run = Run { map, at, scale: 1, local, positions, first, length, masked: false };
             s.b.statement(Statement::GatherRun { source, run });
         }
     }
@@ -132,6 +137,10 @@ impl Tensor {
         {
             return scatter_edges(s, nodal, places, local, components);
         }
+        if let Some((target, map)) = nodal.cells() {
+            let run = whole_cell(s, places, components, (map, local));
+            return s.b.statement(Statement::ScatterRun { target, run, write: nodal.write() });
+        }
         let Some((target, map)) = nodal.runs() else {
             return places.each(&mut s.b, unroll, |b, a, place| {
                 let node = &batch.times(nodes) + a;
@@ -148,7 +157,8 @@ impl Tensor {
             let inside = whole && entity == entities / 2;
             let write = if inside { Write::Exclusive } else { nodal.write() };
             let at = batch.times(entities).plus(entity);
-            let run = Run { map, at, scale: 1, local, positions, first, length };
+            let positions = Positions::Table(positions);
+            let run = Run { map, at, scale: 1, local, positions, first, length, masked: false };
             s.b.statement(Statement::ScatterRun { target, run, write });
         }
     }
@@ -216,6 +226,25 @@ impl NodePositions {
             });
         });
     }
+}
+
+/// Returns the run of all DoFs of a cell.
+fn whole_cell(
+    s: &mut Lowering<'_>,
+    places: NodePositions,
+    components: usize,
+    (map, local): (ArgumentId, LocalId),
+) -> Run {
+    let layer = places.n.pow(places.dim as u32 - 1);
+    let nodes = 0..places.n * layer;
+    let positions: Vec<u32> = nodes
+        .map(|node| node / layer * places.plane + node % layer)
+        .flat_map(|place| (0..components).map(move |c| (c * places.length() + place) as u32))
+        .collect();
+    let length = positions.len();
+    let positions = Positions::Table(s.b.table("positions", Entries::Position(positions)));
+    let at = Index::from(s.b.batch());
+    Run { map, at, scale: 1, local, positions, first: 0, length, masked: false }
 }
 
 /// Returns the runs of a tensor element: a table of positions, and (entity, first entry, length) of each nonempty run.

@@ -58,44 +58,44 @@ impl Pairs {
             Some(element) => self.curved(s, element),
             None => self.straight(s, &reference),
         };
-        // |cof₀| = |det J| |∇ξ₀|: no division but for the three reciprocals.
+        // |cof₀| = |det J| |∇ξ₀|: no division but for the reciprocals.
         let (cofactors, det) = jacobian::cofactors(&mut s.b, &columns);
         let length = norm(s, &cofactors[0]);
-        let one_over_length = s.b.reciprocal(length);
         let weight = s.b.mul(weight, length);
-        let lengths = (length, one_over_length);
-        let (k, extent) = Self::inverse(s, &cofactors, det, lengths);
+        let (k, extent) = Self::inverse(s, &cofactors, det, length);
         let mut at = PointGeometry::new(k, None, weight, x);
         if s.facts.reads_normal() {
-            let scale = s.b.unary(Unary::Neg, extent);
-            at.normal = at.k[0].iter().map(|&k| s.b.mul(k, scale)).collect();
+            let sign = s.b.unary(Unary::Sign, det);
+            let scale = s.b.reciprocal(length);
+            let scale = s.b.mul(sign, scale);
+            let scale = s.b.unary(Unary::Neg, scale);
+            at.normal = cofactors[0].iter().map(|&cofactor| s.b.mul(cofactor, scale)).collect();
         }
         at.extents[0] = Some(extent);
         if let Some(outside) = outside {
             columns[0] = outside;
             let (cofactors, det) = jacobian::cofactors(&mut s.b, &columns);
-            let (k, extent) = Self::inverse(s, &cofactors, det, lengths);
+            let (k, extent) = Self::inverse(s, &cofactors, det, length);
             (at.outside, at.extents[1]) = (k, Some(extent));
         }
         at
     }
 
     /// Computes the inverse of a map from its cofactors and its determinant, and the extent of the cell from the facet;
-    /// `lengths` are that of the first row of cofactors and its reciprocal.
+    /// `length` is that of the first row of cofactors.
     fn inverse(
         s: &mut Lowering<'_>,
         cofactors: &[Vec<ValueId>],
         det: ValueId,
-        (length, one_over_length): (ValueId, ValueId),
+        length: ValueId,
     ) -> (Vec<Vec<ValueId>>, ValueId) {
         let one_over_det = s.b.reciprocal(det);
         let row = |row: &Vec<ValueId>| row.iter().map(|&c| s.b.mul(c, one_over_det)).collect();
         let k = cofactors.iter().map(row).collect();
-        let [size, one_over_size] = [det, one_over_det].map(|of| s.b.unary(Unary::Abs, of));
-        let extent = s.b.mul(size, one_over_length);
+        let one_over_size = s.b.unary(Unary::Abs, one_over_det);
+        // Divisions by it are products with its reciprocal.
         let one_over_extent = s.b.mul(length, one_over_size);
-        s.b.divide_by(extent, one_over_extent);
-        (k, extent)
+        (k, s.b.reciprocal(one_over_extent))
     }
 
     /// Returns the coefficient of the monomial with these bits in the map of a cell.

@@ -224,7 +224,7 @@ fn positions_of_runs_are_read_batch_by_batch_and_masked_runs_move_nothing() {
     let x: Vec<f64> = (0..24).map(f64::from).collect();
     let starts: Vec<u32> = (0..8).map(|cell| 3 * cell).collect();
     let to = [&[u32::MAX; LANES], &starts[LANES..]].concat();
-    let mut y = vec![0.0; 24];
+    let mut y = [0.0; 24];
     let (turns, reals) = ([0, 1, 2, 2, 0, 1], Array::from(&mut y[..]));
     let arrays = &[Array::F64(&x), reals, Array::U32(&starts), Array::U32(&to), Array::U32(&turns)];
     run(b, 0..2, arrays).expect("no fault");

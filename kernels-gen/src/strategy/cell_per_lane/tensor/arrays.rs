@@ -85,8 +85,8 @@ impl Tensor {
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.facts.elements.rule.weights()));
         let is_dense = |element: Lagrange, second: bool| element.degree() + 1 > q || second;
-        let quantities = s.facts.quantities.iter();
-        let dense = quantities.map(|of| is_dense(of.element, of.second)).any(|dense| dense)
+        let mut quantities = s.facts.quantities.iter();
+        let dense = quantities.any(|of| is_dense(of.element, of.second))
             || s.facts.results().iter().any(|&field| {
                 let second = s.facts.rows_of(field).any(|row| s.facts.tests_second(row));
                 is_dense(s.facts.elements.fields[field], second)

@@ -214,7 +214,7 @@ impl Pairs {
         s.gathered();
         self.stage_maps(s);
         let traces = self.gather(s);
-        if !self.curved.is_empty() || (map_numbers(s) > 0 && exchanged_components(s) == 0) {
+        if !self.curved.is_empty() || map_numbers(s) > 0 {
             s.b.barrier();
         }
         if !self.curved.is_empty() {
@@ -319,7 +319,7 @@ impl Pairs {
                 })
                 .collect();
             for (place, (&(index, _), values)) in some.iter().zip(&loaded).enumerate() {
-                self.each_order(s, quantities[index].source, |s, places| {
+                self.each_order(s, quantities[index].source, None, |s, places| {
                     for (&value, at) in values.iter().zip(places) {
                         s.b.store_shared(self.shared, &self.exchange(place) + at, value);
                     }
@@ -384,11 +384,12 @@ impl Pairs {
     }
 
     /// Runs `body` with the places, in the lines that are exchanged, of the nodes of a trace that the thread accesses in
-    /// the order of memory: for each axis that may be the first one of the cell itself.
+    /// the order of memory: for each axis that may be the first one of the cell itself, in threads with a condition.
     fn each_order(
         &self,
         s: &mut Lowering<'_>,
         source: QuantitySource,
+        only: Option<Condition>,
         body: impl Fn(&mut Lowering<'_>, &[Index]),
     ) {
         let (n, node) = (self.q, self.layout.node);
@@ -406,7 +407,8 @@ impl Pairs {
             let places: Vec<Index> = (0..n).map(|i| start.plus(i * step)).collect();
             s.b.open_when();
             body(s, &places);
-            s.b.close_when(vec![Condition::Equals(axis, first as u32), Condition::Active]);
+            let conditions = [Some(Condition::Equals(axis, first as u32)), only.clone()];
+            s.b.close_when(conditions.into_iter().flatten().collect());
         }
     }
 
@@ -466,7 +468,8 @@ impl Pairs {
                 s.comment_on("scatter", field);
                 let nodal = NodalLocation::result(s, field);
                 let nodes = self.row(s, nodal);
-                self.each_order(s, QuantitySource::Direction(field), |s, places| {
+                let active = Some(Condition::Active);
+                self.each_order(s, QuantitySource::Direction(field), active, |s, places| {
                     for (&node, at) in nodes.iter().zip(places) {
                         let value = s.b.load_shared(self.shared, &self.exchange(place) + at);
                         nodal.scatter_at(&mut s.b, node, c, value);

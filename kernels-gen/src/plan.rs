@@ -15,7 +15,7 @@ use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Side, Slo
 use std::fmt;
 use std::str::FromStr;
 pub use support::has_second;
-use support::{has_kernel, second_derivatives};
+use support::{facets, has_kernel, second_derivatives};
 
 /// The computation of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -531,7 +531,7 @@ impl Plan {
             second_derivatives(self, form, integral, elements)?;
         }
         if !integral.region.is_of_cells() {
-            self.check_facets(form, integral)?;
+            facets(self, form, integral)?;
         }
         let tensor = elements.cell.is_tensor();
         if self.target == Target::Vectors && self.strategy != Strategy::CellPerLane {
@@ -593,42 +593,6 @@ impl Plan {
         }
         if self.linearisation == Linearisation::Stored && self.task != Task::Action {
             return unsupported("only the Jacobian's action reads a stored linearisation");
-        }
-        Ok(())
-    }
-}
-
-impl Plan {
-    /// Checks the restrictions of facet integrals.
-    fn check_facets(&self, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
-        let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
-        // Threads that share a pair have a strategy of their own.
-        let lines = matches!(self.strategy, Strategy::ThreadPerLine { .. });
-        let share = lines && integral.region.is_interior();
-        if self.strategy != Strategy::CellPerLane && !share {
-            return unsupported("facets have a thread each");
-        }
-        if !matches!(self.geometry, Geometry::Nodes(_)) && !share {
-            return unsupported("facets have the map of their cell from its nodes");
-        }
-        if matches!(self.task, Task::Linearise | Task::Metric)
-            || self.linearisation == Linearisation::Stored
-        {
-            return unsupported("nothing that is read again is stored at the points of facets");
-        }
-        if self.scatter == Scatter::Block {
-            return unsupported("facets add to their nodes one by one");
-        }
-        let turned = self.indices == Indices::Cells && !integral.region.is_interior();
-        if self.indices == Indices::Runs || turned {
-            return unsupported("facets turn their cells, whose unknowns do not come in runs then");
-        }
-        let at_points = |input: Input| match input {
-            Input::Aux(slot) => form.aux[slot.field].location == Location::Points,
-            _ => false,
-        };
-        if reads(integral, at_points) {
-            return unsupported("data at the points of cells has no values on facets");
         }
         Ok(())
     }

@@ -1,7 +1,8 @@
-//! Unsupported plans of integrals over facets between cells, and of integrals with second derivatives.
+//! Unsupported plans of integrals over facets, and of integrals with second derivatives.
 
-use super::{Elements, Geometry, Plan, PlanError, Strategy, Task, reads};
-use fem_dsl::point::{Input, Integral, PointForm, Slot};
+use super::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task, reads};
+use crate::abi::Indices;
+use fem_dsl::point::{Input, Integral, Location, PointForm, Slot};
 
 /// Checks that the kernel of a plan for pairs of cells can be generated.
 pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
@@ -22,6 +23,40 @@ pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanErr
         | Task::Flux => Ok(()),
         _ => unsupported("nothing is stored or transferred for pairs of cells"),
     }
+}
+
+/// Checks the restrictions of facet integrals.
+pub(super) fn facets(plan: &Plan, form: &PointForm, integral: &Integral) -> Result<(), PlanError> {
+    let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    // Threads that share a pair have a strategy of their own.
+    let lines = matches!(plan.strategy, Strategy::ThreadPerLine { .. });
+    let share = lines && integral.region.is_interior();
+    if plan.strategy != Strategy::CellPerLane && !share {
+        return unsupported("facets have a thread each");
+    }
+    if !matches!(plan.geometry, Geometry::Nodes(_)) && !share {
+        return unsupported("facets have the map of their cell from its nodes");
+    }
+    if matches!(plan.task, Task::Linearise | Task::Metric)
+        || plan.linearisation == Linearisation::Stored
+    {
+        return unsupported("nothing that is read again is stored at the points of facets");
+    }
+    if plan.scatter == Scatter::Block {
+        return unsupported("facets add to their nodes one by one");
+    }
+    let turned = plan.indices == Indices::Cells && !integral.region.is_interior();
+    if plan.indices == Indices::Runs || turned {
+        return unsupported("facets turn their cells, whose unknowns do not come in runs then");
+    }
+    let at_points = |input: Input| match input {
+        Input::Aux(slot) => form.aux[slot.field].location == Location::Points,
+        _ => false,
+    };
+    if reads(integral, at_points) {
+        return unsupported("data at the points of cells has no values on facets");
+    }
+    Ok(())
 }
 
 /// Checks the restrictions of integrals with second derivatives.

@@ -217,10 +217,8 @@ pub(super) fn make(
     slots: &[Slots],
 ) -> Result<Option<HostTable>, BuildError> {
     Ok(Some(match key {
-        TableKind::Turns(trace) => {
-            let (owner, batches) = on_side(Owner::Field(trace), on, batches)?;
-            let (space, _) = space_of(owner, on)?;
-            HostTable::U32(IndexArray::plain(batches.places(space)))
+        TableKind::Turns(_) | TableKind::Rows(..) | TableKind::FirstAxis(_) => {
+            return of_rotated(key, extent, on, batches, layout);
         }
         TableKind::Map(Owner::Result(trace), Indices::Cells) => {
             let (field, side) = of_side(trace, on.fields.len());
@@ -241,18 +239,6 @@ pub(super) fn make(
             HostTable::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
         TableKind::Targets => return Err(BuildError::NoTargets),
-        TableKind::Rows(..) => {
-            let rows = rows_of(key, extent, on, batches, layout)?;
-            let rows = rows.expect("rows of nodes should be written on demand");
-            let mut table = Buffer::zeroed(rows.len());
-            rows.write(0, &mut table);
-            HostTable::indices(table, extent, batches.lanes())
-        }
-        TableKind::FirstAxis(side) => {
-            let axes = batches.on(side).map(|batches| batches.first_axes(on.mesh.cell()));
-            let axes = axes.ok_or(BuildError::Field { field: 0 })?;
-            HostTable::U32(IndexArray::plain(axes))
-        }
         TableKind::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;
@@ -309,6 +295,36 @@ pub(super) fn make(
         TableKind::AuxCells(_) | TableKind::AuxPoints(_) => {
             return of_aux(key, extent, on, &on.aux, batches, precision);
         }
+    }))
+}
+
+/// Builds a table of rotated cells; `None` for other keys.
+fn of_rotated(
+    key: TableKind,
+    extent: usize,
+    on: &Discretisation,
+    batches: &Batches,
+    layout: &VectorLayout,
+) -> Result<Option<HostTable>, BuildError> {
+    Ok(Some(match key {
+        TableKind::Turns(trace) => {
+            let (owner, batches) = on_side(Owner::Field(trace), on, batches)?;
+            let (space, _) = space_of(owner, on)?;
+            HostTable::U32(IndexArray::plain(batches.places(space)))
+        }
+        TableKind::Rows(..) => {
+            let rows = rows_of(key, extent, on, batches, layout)?;
+            let rows = rows.expect("rows of nodes should be written on demand");
+            let mut table = Buffer::zeroed(rows.len());
+            rows.write(0, &mut table);
+            HostTable::indices(table, extent, batches.lanes())
+        }
+        TableKind::FirstAxis(side) => {
+            let axes = batches.on(side).map(|batches| batches.first_axes(on.mesh.cell()));
+            let axes = axes.ok_or(BuildError::Field { field: 0 })?;
+            HostTable::U32(IndexArray::plain(axes))
+        }
+        _ => return Ok(None),
     }))
 }
 

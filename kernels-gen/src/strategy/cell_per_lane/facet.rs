@@ -553,22 +553,7 @@ impl Facet {
             // A field that is constant in each cell may have no test function.
             face = any.then_some(onto);
         }
-        for ((a, c), &flux) in axis_pairs(self.dim).into_iter().zip(&parts.second) {
-            let order = usize::from(a == 0) + usize::from(c == 0);
-            let (place, word) = match order {
-                0 => (&mut face, "r_face"),
-                1 => (&mut slope, "r_slope"),
-                _ => (&mut bend, "r_bend"),
-            };
-            let add = place.is_some();
-            let to = *place.get_or_insert_with(|| {
-                let name = s.facts.of_field(word, *field);
-                s.b.local(&name, components * plane)
-            });
-            let part = Part::Second(a, c);
-            let matrices = [1, 2].map(|axis| line.of_order(part.along(axis)).transposed());
-            self.product(s, components, (flux, to), |along| &matrices[along], add);
-        }
+        self.integrate_second(s, outcome, [&mut face, &mut slope, &mut bend]);
         let hangs = s.facts.result_hangs(*field);
         if let Some(array) = diagonal.filter(|_| hangs) {
             self.take_hanging(s, outcome, array);
@@ -617,6 +602,34 @@ impl Facet {
                 put(b, &a, c, value);
             }
         });
+    }
+
+    /// Integrates what is tested with second derivatives: onto the arrays of values, slopes and second derivatives along
+    /// ξ₀ on the facet.
+    fn integrate_second(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        [face, slope, bend]: [&mut Option<LocalId>; 3],
+    ) {
+        let ElementVector { field, rows, line, parts, .. } = outcome;
+        let (components, plane) = (rows.len(), self.plane(line));
+        for ((a, c), &flux) in axis_pairs(self.dim).into_iter().zip(&parts.second) {
+            let order = usize::from(a == 0) + usize::from(c == 0);
+            let (place, word) = match order {
+                0 => (&mut *face, "r_face"),
+                1 => (&mut *slope, "r_slope"),
+                _ => (&mut *bend, "r_bend"),
+            };
+            let add = place.is_some();
+            let to = *place.get_or_insert_with(|| {
+                let name = s.facts.of_field(word, *field);
+                s.b.local(&name, components * plane)
+            });
+            let part = Part::Second(a, c);
+            let matrices = [1, 2].map(|axis| line.of_order(part.along(axis)).transposed());
+            self.product(s, components, (flux, to), |along| &matrices[along], add);
+        }
     }
 }
 

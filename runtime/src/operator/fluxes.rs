@@ -176,14 +176,14 @@ impl Operator {
             .map_or(CellClass::Facets(integral), |side| CellClass::HangingFacets(side, integral));
         let mut works = self.blocks.fluxes().iter();
         let Some(work) = works.find(|work| work.kernel.class == class) else { return Ok(()) };
-        let all: Vec<&CellPair> = pairs.iter().collect();
-        let batches = Batches::pairs_listed(work.abi.lanes, PART, &all);
+        let mut all: Vec<&CellPair> = pairs.iter().collect();
+        let batches = Batches::pairs_listed(work.abi.lanes, PART, &mut all);
         let (batches, array) = self.stored(work, batches, state)?;
         let stored = KernelOutput::new(work, numbers, self.engine.memory().read_reals(&array)?);
         let places = vec![(0..numbers).collect()];
         let asked = FluxSelection { numbers, places, once: None };
         let mut own = vec![0.0; numbers * stored.points];
-        for (lane, pair) in lanes(&batches).zip(pairs) {
+        for (lane, pair) in lanes(&batches).zip(all) {
             own.fill(0.0);
             stored.add(lane, &asked, 0, &mut own);
             each(pair, &own);

@@ -73,9 +73,13 @@ impl Batches {
         Self::of_groups(lanes, [[(&pairs[..], WRITES[0])]].into_iter())
     }
 
-    /// Creates batches of the pairs in the given order, `each` to a part.
-    pub(crate) fn pairs_listed(lanes: usize, each: usize, pairs: &[&CellPair]) -> Self {
-        Self::of_groups(lanes, pairs.chunks(lanes * each.max(1)).map(|own| [(own, WRITES[0])]))
+    /// Sorts pairs such that those that are rotated alike follow one another, and creates batches in this order, at most
+    /// `each` to a part. All pairs of a batch are rotated alike.
+    pub(crate) fn pairs_listed(lanes: usize, each: usize, pairs: &mut [&CellPair]) -> Self {
+        pairs.sort_by_key(|pair| rotations(pair));
+        let alike = <[&CellPair]>::chunk_by(pairs, |a, b| rotations(a) == rotations(b));
+        let parts = alike.flat_map(|group| group.chunks(lanes * each.max(1)));
+        Self::of_groups(lanes, parts.map(|own| [(own, WRITES[0])]))
     }
 
     /// Creates parts without shared degrees of freedom between their pairs, whose batches write both cells.

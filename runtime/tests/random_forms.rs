@@ -170,6 +170,7 @@ fn second_derivatives_agree() {
 fn devices_agree_between_cells() {
     use kernels_gen::plan::Scatter;
     let scatters = [Scatter::Atomic, Scatter::Coloured, Scatter::Owner];
+    let shared = kernels_gen::plan::Strategy::ThreadPerLine { cells: 1 };
     let first = number("WF_SEED").unwrap_or(0);
     let count = number("WF_FORMS").unwrap_or(ON_DEVICES) as usize;
     for device in super::devices::devices() {
@@ -185,18 +186,18 @@ fn devices_agree_between_cells() {
         let seeds = (first..).filter(|&seed| !is_slow || case::is_planar(seed));
         for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
             let case = Case::between(seed);
-            case.compare(&mut case.on_device(&device, scatter));
+            case.compare(&mut case.on_device(&device, scatter, None));
         }
         let seeds = (first..).filter(|&seed| !is_slow || case::is_planar(seed));
         for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
             let case = Case::second(seed);
-            case.compare(&mut case.on_device(&device, scatter));
+            case.compare(&mut case.on_device(&device, scatter, None));
         }
         let seeds = (first..).filter(|&seed| case::is_tensor(seed));
         let seeds = seeds.filter(|&seed| !is_slow || case::is_planar(seed));
         for (seed, scatter) in seeds.take(count).zip(scatters.into_iter().cycle()) {
             let case = Case::at_points(seed);
-            case.compare(&mut case.on_device(&device, scatter));
+            case.compare(&mut case.on_device(&device, scatter, Some(shared)));
         }
     }
 }

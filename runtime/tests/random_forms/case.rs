@@ -84,8 +84,6 @@ pub(crate) struct Case {
     seed: u64,
     regions: Regions,
     is_between: bool,
-    /// True if nodes are quadrature points.
-    at_points: bool,
     precision: Precision,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
@@ -117,7 +115,7 @@ impl Case {
         let (dim, _) = kind(seed);
         let text = random_interior_at_points(seed, dim);
         let case = Self::of(seed, "interior", Regions { text, smooth: true, energy: false });
-        Self { strategy: Some(Strategy::ThreadPerLine { cells: 1 }), at_points: true, ..case }
+        Self { strategy: Some(Strategy::ThreadPerLine { cells: 1 }), ..case }
     }
 
     /// Creates a form with second derivatives.
@@ -198,7 +196,6 @@ impl Case {
             seed,
             regions,
             is_between,
-            at_points: false,
             precision,
             form,
             elements,
@@ -287,8 +284,12 @@ impl Case {
 
     /// Returns an operator with a device's kernels.
     #[cfg(any(feature = "cuda", feature = "opencl"))]
-    pub(crate) fn on_device(&self, device: &Arc<dyn Device>, scatter: Scatter) -> Operator {
-        let strategy = self.strategy.filter(|_| self.at_points);
+    pub(crate) fn on_device(
+        &self,
+        device: &Arc<dyn Device>,
+        scatter: Scatter,
+        strategy: Option<Strategy>,
+    ) -> Operator {
         let wishes = PlanOverrides { scatter: Some(scatter), strategy, ..PlanOverrides::default() };
         let tasks = [Task::Residual, Task::Action, Task::Diagonal];
         let (facts, device) = (facts(&self.on), Arc::clone(device));

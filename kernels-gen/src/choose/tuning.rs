@@ -42,9 +42,7 @@ impl Sizes {
             linear: form.integrals.iter().all(|integral| integral.linear),
         }
     }
-}
 
-impl Sizes {
     /// Returns the sizes of an integral that reads or tests gradients, or does not.
     pub(super) fn with_gradients(self, any: bool) -> Self {
         Self { flat: !any, ..self }

@@ -122,7 +122,7 @@ fn rotated_modes<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
             copy(&point, row);
         }
     });
-    for batch in corners.chunks_mut((dim << dim) * lanes) {
+    corners.par_chunks_mut((dim << dim) * lanes).with_min_len(64).each(|batch| {
         for lane in 0..lanes {
             let place = |m: usize, i: usize| (m * dim + i) * lanes + lane;
             let mut modes = [[0.0; 3]; 8];
@@ -134,7 +134,7 @@ fn rotated_modes<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
                 mode[..dim].iter().enumerate().for_each(|(i, &x)| batch[place(m, i)] = x);
             }
         }
-    }
+    });
     corners.iter().map(|&x| T::from_f64(x)).collect()
 }
 

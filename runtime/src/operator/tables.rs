@@ -444,16 +444,10 @@ pub(super) fn rows_of<'a>(
         }
         TableKind::Rows(owner, Indices::Nodes | Indices::Tiles) => {
             let (owner, batches) = on_side(owner, on, batches)?;
+            let Owner::Field(field) = owner else { return Ok(None) };
             let (space, _) = space_of(owner, on)?;
-            Some(match owner {
-                Owner::Field(field) => {
-                    let number = number(field, layout);
-                    batches.rows_along_first_axes(space, move |node| number(node) as u32)
-                }
-                Owner::Aux(_) | Owner::Result(_) => {
-                    batches.rows_along_first_axes(space, |node| node)
-                }
-            })
+            let number = number(field, layout);
+            Some(batches.rows_along_first_axes(space, move |node| number(node) as u32))
         }
         TableKind::Targets => Some(targets(extent, on, batches)?),
         _ => None,

@@ -119,7 +119,7 @@ impl Pairs {
     /// Computes the columns of the Jacobian of the inside on the facet ξ₀ = 0, the place of the point, and the column of
     /// the outside that leaves the facet, each if it is needed, of cells with straight edges.
     fn straight(&self, s: &mut Lowering<'_>, at: &[ValueId]) -> MapValues {
-        let first = self.first_column(s, Side::Inside, at);
+        let first = self.bilinear(s, (Side::Inside, 1), at);
         let mode = |s: &mut Lowering<'_>, bits: usize| self.mode(s, Side::Inside, bits);
         let mut columns = vec![first, mode(s, 2)];
         if self.dim == 3 {
@@ -127,35 +127,28 @@ impl Pairs {
             columns[1] = Self::line(s, &columns[1], &mixed, at[2]);
             columns.push(Self::line(s, &third, &mixed, at[1]));
         }
-        let x = if s.facts.needs_x { self.image(s, at) } else { Vec::new() };
+        let x = if s.facts.needs_x { self.bilinear(s, (Side::Inside, 0), at) } else { Vec::new() };
         let outside = s.facts.needs_outside();
-        (columns, x, outside.then(|| self.first_column(s, Side::Outside, at)))
+        (columns, x, outside.then(|| self.bilinear(s, (Side::Outside, 1), at)))
     }
 
-    /// Computes the column of the Jacobian of a cell that leaves the facet.
-    fn first_column(&self, s: &mut Lowering<'_>, side: Side, at: &[ValueId]) -> Vec<ValueId> {
-        let mode = |s: &mut Lowering<'_>, bits: usize| self.mode(s, side, bits);
-        let (first, slope) = (mode(s, 1), mode(s, 3));
-        let first = Self::line(s, &first, &slope, at[1]);
-        if self.dim == 2 {
-            return first;
-        }
-        let (slope, both) = (mode(s, 5), mode(s, 7));
-        let slope = Self::line(s, &slope, &both, at[1]);
-        Self::line(s, &first, &slope, at[2])
-    }
-
-    /// Computes the place of the point.
-    fn image(&self, s: &mut Lowering<'_>, at: &[ValueId]) -> Vec<ValueId> {
-        let mode = |s: &mut Lowering<'_>, bits: usize| self.mode(s, Side::Inside, bits);
-        let (origin, second) = (mode(s, 0), mode(s, 2));
-        let low = Self::line(s, &origin, &second, at[1]);
+    /// Computes Σ_m c_m η^m₁ ζ^m₂ at the point from the coefficients of the monomials with bit `along` for ξ₀: the map on
+    /// the facet for 0, the column of the Jacobian that leaves the facet for 1.
+    fn bilinear(
+        &self,
+        s: &mut Lowering<'_>,
+        (side, along): (Side, usize),
+        at: &[ValueId],
+    ) -> Vec<ValueId> {
+        let mode = |s: &mut Lowering<'_>, bits: usize| self.mode(s, side, bits | along);
+        let (start, slope) = (mode(s, 0), mode(s, 2));
+        let low = Self::line(s, &start, &slope, at[1]);
         if self.dim == 2 {
             return low;
         }
-        let (third, mixed) = (mode(s, 4), mode(s, 6));
-        let slope = Self::line(s, &third, &mixed, at[1]);
-        Self::line(s, &low, &slope, at[2])
+        let (start, slope) = (mode(s, 4), mode(s, 6));
+        let growth = Self::line(s, &start, &slope, at[1]);
+        Self::line(s, &low, &growth, at[2])
     }
 
     /// Stores values on the facet, slopes of the inside and those of the outside at the nodes of curved maps.

@@ -6,6 +6,7 @@ mod assemble;
 mod bad_input;
 mod between;
 mod cli;
+mod complex;
 mod convergence;
 mod device_library;
 mod device_run;

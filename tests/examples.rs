@@ -284,6 +284,14 @@ fn layers_are_resolved_without_oscillations() {
 }
 
 #[test]
+fn a_lossy_cylinder_absorbs_waves() {
+    let solved = run("scattering.wf", &[]);
+    // 5.594 on cells half as wide.
+    let absorbed = number(&solved[0]["reports"], "absorbed");
+    assert!((5.5..5.8).contains(&absorbed), "{absorbed}");
+}
+
+#[test]
 fn a_bump_comes_around_as_it_left() {
     let solved = run("rotation.wf", &[]);
     // Its norm is 0.125.

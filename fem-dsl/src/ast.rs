@@ -360,6 +360,8 @@ pub enum RowKind {
 pub struct ShapeSpec {
     /// Its kind.
     pub kind: ShapeKind,
+    /// True for complex numbers.
+    pub complex: bool,
     /// Its location.
     pub span: Span,
 }

@@ -8,6 +8,7 @@
 //! A form is checked once for each dimension ([`check_dimensions`]) and is valid for those that pass. [`value`] checks
 //! the expressions of problem blocks.
 
+pub(crate) mod complex;
 pub(crate) mod darcy;
 mod declare;
 mod definitions;

@@ -95,6 +95,8 @@ codes! {
     TwoValues = "E0214",
     /// A word for a side of something that has no sides, or has one already.
     MisplacedSide = "E0215",
+    /// A complex value in the place of a real one.
+    ComplexValue = "E0216",
 
     /// A form without an unknown field.
     NoField = "E0301",
@@ -118,6 +120,8 @@ codes! {
     TooLarge = "E0310",
     /// An integral over facets between cells that depends on which of them comes first.
     DependsOnOrder = "E0311",
+    /// A test function of a complex field that is not conjugated.
+    NotConjugated = "E0312",
 
     /// A problem that solves an unknown form.
     UnknownForm = "E0401",

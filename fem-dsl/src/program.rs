@@ -15,6 +15,7 @@ use form_reports::reports;
 pub use solution::fluxes;
 
 use crate::ast;
+use crate::check::complex::{ComplexNames, expand, expand_statements};
 use crate::check::darcy::darcy;
 use crate::check::problem::{
     self as check_problem, Content, EigenRequest, Overrides, Piece, Solutions, Statement, content,
@@ -41,7 +42,12 @@ use std::collections::BTreeMap;
 /// A compiled file.
 pub struct Program {
     source: Source,
+    /// The syntax tree of the text.
+    written: ast::File,
+    /// The same in real numbers.
     piece: Piece,
+    /// The complex names of each form of the text.
+    complex: Vec<ComplexNames>,
     forms: Vec<CheckedForm>,
     warnings: Vec<Diagnostic>,
 }
@@ -88,6 +94,9 @@ pub fn compile_with(
         Vec::new()
     });
     unique(&file, &mut diagnostics);
+    let written = file;
+    let (file, complex, found) = expand(&written);
+    diagnostics.extend(found);
     let mut forms = Vec::new();
     for form in &file.forms {
         let dimensions = check::check_dimensions(source, &file, form);
@@ -96,7 +105,8 @@ pub fn compile_with(
         forms.push(CheckedForm { name, doc, dimensions });
     }
     let piece = Piece::of_file(file);
-    let mut program = Program { source: source.clone(), piece, forms, warnings: Vec::new() };
+    let (source, warnings) = (source.clone(), Vec::new());
+    let mut program = Program { source, written, piece, complex, forms, warnings };
     let mut warnings = Vec::new();
     let is_wanted = |problem: &&ast::Problem| !others.contains(&problem.span);
     for problem in program.piece.file.problems.iter().filter(is_wanted) {
@@ -194,7 +204,7 @@ impl Program {
     /// Returns warnings about names that neither the forms nor the problems use, with the overrides of the command
     /// line.
     fn unused(&self, pieces: &[Piece]) -> Vec<Diagnostic> {
-        let file = &self.piece.file;
+        let file = &self.written;
         let names = |file, problem| expressions(problem).flat_map(move |root| names(file, root));
         let of = |form: &ast::Form| {
             let own = file.problems.iter().filter(|problem| problem.form.name == form.name.name);
@@ -287,7 +297,7 @@ impl Program {
         overrides: &Overrides,
     ) -> Result<Problem, Vec<Diagnostic>> {
         let problem = self.find_problem(name)?;
-        let pieces = overrides.pieces()?;
+        let pieces = self.expanded(&problem.form.name, overrides.pieces()?)?;
         let mut statements = Statement::all(&self.piece, problem, &pieces);
         if overrides.ends {
             statements.retain(|statement| {
@@ -363,10 +373,34 @@ impl Program {
                 Err(found) => diagnostics.extend(found),
             }
         }
-        let statements: Vec<_> = pieces.iter().filter_map(Statement::of_piece).collect();
+        let pieces = match self.expanded(form, pieces) {
+            Ok(pieces) => pieces,
+            Err(found) => {
+                diagnostics.extend(found);
+                Vec::new()
+            }
+        };
+        let statements: Vec<_> = pieces.iter().flat_map(Statement::of_piece).collect();
         let (content, found) = content(&statements, checked, None);
         diagnostics.extend(found);
         if diagnostics.is_empty() { Ok(content.exact) } else { Err(diagnostics) }
+    }
+
+    /// Returns texts of the command line about a problem of this form in real numbers.
+    fn expanded(&self, form: &str, pieces: Vec<Piece>) -> Result<Vec<Piece>, Vec<Diagnostic>> {
+        let at = self.written.forms.iter().position(|written| written.name.name == form);
+        let Some(names) = at.and_then(|at| self.complex.get(at)) else { return Ok(pieces) };
+        let mut diagnostics = Vec::new();
+        let mut expanded = Vec::new();
+        for piece in pieces {
+            let Some((file, found)) = expand_statements(&piece.file, names) else {
+                expanded.push(piece);
+                continue;
+            };
+            diagnostics.extend(found.into_iter().map(|found| piece.place(found)));
+            expanded.push(piece.with(file));
+        }
+        if diagnostics.is_empty() { Ok(expanded) } else { Err(diagnostics) }
     }
 
     fn find_problem(&self, name: &str) -> Result<&ast::Problem, Vec<Diagnostic>> {
@@ -401,7 +435,11 @@ impl Program {
         pieces: &[Piece],
         tagged: bool,
     ) -> (Vec<Diagnostic>, Vec<Diagnostic>) {
-        let statements = Statement::all(&self.piece, problem, pieces);
+        let pieces = match self.expanded(&problem.form.name, pieces.to_vec()) {
+            Ok(pieces) => pieces,
+            Err(found) => return (found, Vec::new()),
+        };
+        let statements = Statement::all(&self.piece, problem, &pieces);
         let (mesh, mut diagnostics) = check_problem::mesh(&statements);
         let mesh = mesh.map(|(mesh, _)| mesh);
         let Some(form) = self.form(&problem.form.name) else {

@@ -7,6 +7,7 @@
 pub(crate) fn function(name: &str) -> Option<&'static str> {
     Some(match name {
         "trace" => "write `tr(A)`",
+        "re" | "im" | "conj" | "real" | "imag" | "conjugate" | "Re" | "Im" => COMPLEX,
         "laplacian" | "laplace" | "lap" | "delta" | "Delta" | "Laplacian" => {
             "for −Δu write `f1[u] = grad(u);`, by parts; in a cell it is `-div(grad(u))`"
         }
@@ -72,6 +73,7 @@ pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
         "Identity" | "identity" | "eye" | "Id" => "write `I`",
         "e" | "E" => "write `exp(1)`",
         "time" if point => "write `t`",
+        "i" | "j" => COMPLEX,
         "interior" => BETWEEN_CELLS,
         _ => return None,
     })
@@ -92,6 +94,9 @@ pub(crate) fn space(name: &str) -> Option<&'static str> {
         _ => return None,
     })
 }
+
+/// The remedy for words of complex numbers in a form that has none.
+const COMPLEX: &str = "complex numbers begin with a declaration, `field u: complex scalar;`: then `i`, `re`, `im` and `conj` are known";
 
 /// The notation of terms on the facets between cells.
 pub(crate) const BETWEEN_CELLS: &str = "terms on facets between cells stand in `on interior { … }`, with `inside(e)`, \

@@ -2,6 +2,7 @@
 
 mod check;
 mod common;
+mod complex;
 mod counts;
 mod errors;
 mod format;

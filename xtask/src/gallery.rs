@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 33] = [
+const GALLERY: [ShownExample; 34] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -58,6 +58,7 @@ const GALLERY: [ShownExample; 33] = [
     shown("euler", &["form euler", "problem vortex"], "--field rho"),
     shown("shallow_water", &["form shallow_water", "problem pool"], "--field depth"),
     shown("wave", &["form wave", "problem pulse"], ""),
+    shown("scattering", &["form scattering", "problem cylinder"], "--field u_re"),
     shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),
     shown("phases", &["form phases", "problem separation"], "--field c"),
     shown("gray_scott", &["form gray_scott", "problem spots"], "--field v"),
@@ -70,7 +71,7 @@ const GALLERY: [ShownExample; 33] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 13] = [
+const FINE: [&str; 14] = [
     "shallow_water",
     "capacitor",
     "poisson",
@@ -79,6 +80,7 @@ const FINE: [&str; 13] = [
     "gray_scott",
     "phases",
     "traction",
+    "scattering",
     "wave",
     "neo_hookean",
     "adaptive_lshape",

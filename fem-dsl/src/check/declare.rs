@@ -48,6 +48,7 @@ pub(super) fn shape(
     dim: usize,
     diagnostics: &mut Vec<Diagnostic>,
 ) -> Option<Shape> {
+    debug_assert!(!spec.complex, "complex numbers should have been expanded");
     match spec.kind {
         ShapeKind::Scalar => Some(Shape::Scalar),
         ShapeKind::Vector(None) => Some(Shape::Vector(dim)),

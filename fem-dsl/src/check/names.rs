@@ -4,7 +4,7 @@ mod facets;
 mod order;
 mod resolver;
 
-use order::order;
+pub(super) use order::order;
 use resolver::Resolver;
 
 use crate::arena::Id;

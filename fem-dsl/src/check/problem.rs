@@ -61,7 +61,7 @@ impl<'a> Statement<'a> {
         problem: &'a ast::Problem,
         pieces: &'a [Piece],
     ) -> Vec<Self> {
-        let given: Vec<Self> = pieces.iter().filter_map(Self::of_piece).collect();
+        let given: Vec<Self> = pieces.iter().flat_map(Self::of_piece).collect();
         let kept = problem.items.iter().map(|item| Self {
             piece: block,
             kind: &item.kind,
@@ -74,10 +74,10 @@ impl<'a> Statement<'a> {
         statements
     }
 
-    /// Returns the only statement of a text from the command line.
-    pub(crate) fn of_piece(piece: &'a Piece) -> Option<Self> {
-        let item = piece.file.problems.first()?.items.first()?;
-        Some(Self { piece, kind: &item.kind, span: item.span })
+    /// Returns the statements of a text from the command line: one, or those of its real and imaginary part.
+    pub(crate) fn of_piece(piece: &'a Piece) -> impl Iterator<Item = Self> {
+        let items = piece.file.problems.iter().take(1).flat_map(|problem| &problem.items);
+        items.map(move |item| Self { piece, kind: &item.kind, span: item.span })
     }
 }
 

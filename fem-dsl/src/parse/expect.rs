@@ -332,7 +332,7 @@ impl Expectation {
             Rule::string => ("a string", &[]),
             Rule::shape => (
                 "a shape (`scalar`, `vector`, `vector(n)` or `tensor`)",
-                &["scalar", "vector", "tensor"],
+                &["scalar", "vector", "tensor", "complex"],
             ),
             Rule::space | Rule::family => ("a space (`H1` or `L2`)", &["H1", "L2"]),
             Rule::degree => ("a degree (`k`, `k - 1` or a whole number)", &["k"]),

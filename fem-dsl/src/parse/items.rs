@@ -210,16 +210,17 @@ fn integer(builder: &mut Builder<'_>, pair: &Pair<'_, Rule>) -> usize {
 
 fn shape(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ShapeSpec {
     let at = span(&pair);
-    let mut kind = ShapeKind::Scalar;
+    let (mut kind, mut complex) = (ShapeKind::Scalar, false);
     for part in pair.into_inner() {
         match part.as_rule() {
+            Rule::kw_complex => complex = true,
             Rule::kw_vector => kind = ShapeKind::Vector(None),
             Rule::kw_tensor => kind = ShapeKind::Tensor,
             Rule::integer => kind = ShapeKind::Vector(Some(integer(builder, &part))),
             _ => {}
         }
     }
-    ShapeSpec { kind, span: at }
+    ShapeSpec { kind, complex, span: at }
 }
 
 fn space(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> SpaceSpec {

@@ -2,7 +2,9 @@
 //! this one.
 
 use super::{Program, wrong_dimension};
+use crate::check::complex::expand;
 use crate::check::problem::{CheckedReports, Statement, content, report_piece};
+use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
@@ -23,7 +25,18 @@ impl Program {
         let checked = named.dimensions.form(dim);
         let checked = checked.ok_or_else(|| vec![wrong_dimension(named, dim, None)])?;
         let piece = report_piece(&checked.source, (form, &new_name(checked)), value)?;
-        let statements: Vec<_> = Statement::of_piece(&piece).into_iter().collect();
+        let (file, _, found) = expand(&piece.file);
+        if !found.is_empty() {
+            return Err(found.into_iter().map(|found| piece.place(found)).collect());
+        }
+        let piece = piece.with(file);
+        let statements: Vec<_> = Statement::of_piece(&piece).collect();
+        if let [first, _, ..] = statements[..] {
+            let diagnostic = Diagnostic::new(Code::ComplexValue, "this value is complex")
+                .label(first.span, "two numbers")
+                .help("ask for its parts: `re(…)` and `im(…)`");
+            return Err(vec![piece.place(diagnostic)]);
+        }
         let (content, found) = content(&statements, checked, None);
         if !found.is_empty() {
             return Err(found);

@@ -21,8 +21,8 @@ impl Program {
         let named = self.form(form).ok_or_else(|| vec![self.no_form(form, None)])?;
         let checked = named.dimensions.form(point.dim);
         let checked = checked.ok_or_else(|| vec![wrong_dimension(named, point.dim, None)])?;
-        let piece = solver_piece(text)?;
-        let statements: Vec<_> = Statement::of_piece(&piece).into_iter().collect();
+        let pieces = self.expanded(form, vec![solver_piece(text)?])?;
+        let statements: Vec<_> = pieces.iter().flat_map(Statement::of_piece).collect();
         let (content, found) = content(&statements, checked, None);
         if !found.is_empty() {
             return Err(found);

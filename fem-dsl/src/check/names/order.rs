@@ -7,7 +7,7 @@ use crate::diagnostic::Diagnostic;
 use crate::source::Span;
 
 /// Returns the items in dependency order. A cycle is reported once, and omitted with everything that depends on it.
-pub(super) fn order(
+pub(in crate::check) fn order(
     uses: &[Vec<(usize, Span)>],
     idents: &[&Ident],
     diagnostics: &mut Vec<Diagnostic>,

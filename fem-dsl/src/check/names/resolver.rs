@@ -381,7 +381,8 @@ impl<'a> Resolver<'a> {
                 return Err(Box::new(later_word(name, span)));
             }
             let message = format!("unknown name `{name}`");
-            let found = nearest(name, self.values(place));
+            // The imaginary unit is one letter from the unit matrix.
+            let found = nearest(name, self.values(place)).filter(|_| name != "i");
             let known = suggestions::value(name, !place.param).filter(|_| found.is_none());
             let help = found.map(|found| format!("did you mean `{found}`?"));
             let help = help.or(known.map(str::to_owned));

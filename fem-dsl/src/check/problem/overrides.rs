@@ -40,12 +40,14 @@ pub struct Overrides {
 }
 
 /// A parsed text with the map of its locations.
+#[derive(Clone)]
 pub(crate) struct Piece {
     pub(crate) file: ast::File,
     origin: Option<Origin>,
 }
 
 /// The origin of a text from the command line.
+#[derive(Clone)]
 struct Origin {
     /// The text that the user wrote.
     source: Arc<Source>,
@@ -57,6 +59,11 @@ impl Piece {
     /// Returns the text of the compiled file.
     pub(crate) fn of_file(file: ast::File) -> Self {
         Self { file, origin: None }
+    }
+
+    /// Returns the same text with another syntax tree.
+    pub(crate) fn with(self, file: ast::File) -> Self {
+        Self { file, ..self }
     }
 
     /// Returns whether it is the text of the compiled file.

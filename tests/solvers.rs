@@ -62,6 +62,18 @@ fn all_solvers_find_the_solution() {
     }
 }
 
+/// The condition number of a plate is some 1e8, so that rounding leaves more than the tolerance.
+#[test]
+fn levels_that_rounding_stops_are_not_said_to_lack_conditions() {
+    let plate = "form plate { field u: scalar in H1(k); let H = grad(grad(u)); energy = inner(H, H) / 2 - u;
+        on interior { let kink = dot(jump(grad(u)), n);
+            energy = avg(penalty(u)) * kink^2 - dot(avg(H) * n, n) * kink; } }
+        problem plate solves plate { mesh = box(dim: 2, cells: 32); degree = 2; dirichlet u = 0; SOLVER }";
+    let solver = "solver = cg(rtol: 1e-13, preconditioner: multigrid);";
+    let said = solve(plate, "plate", "plate", solver).expect_err("an unreachable tolerance");
+    assert!(said.contains("rounding leaves") && !said.contains("conditions"), "{said}");
+}
+
 #[test]
 fn cg_says_what_to_use_where_the_operator_is_indefinite() {
     let said = solve(POISSON, "wave", "wave", "solver = cg();").expect_err("indefinite");

@@ -83,6 +83,19 @@ fn around_a_corner_of_the_plane_errors_fall_as_for_smooth_solutions() {
     }
 }
 
+/// Corners that are divided as often as numbers of cells allow end a run, whose last solution stays.
+#[test]
+fn refinement_ends_at_the_finest_cells() {
+    let text = format!(
+        "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1); degree = 4; {CORNER} \
+         solver = direct; adapt(steps: 60, fraction: 0.1); }}"
+    );
+    let (solution, steps) = run(&text).expect("a solution");
+    assert!((29..60).contains(&steps.len()), "{}", steps.len());
+    let note = solution.notes.iter().find(|note| note.contains("`adapt` stops"));
+    assert!(note.is_some_and(|note| note.contains("divided 30 times")), "{:?}", solution.notes);
+}
+
 #[test]
 fn triangles_follow_a_corner_too() {
     let text = format!(

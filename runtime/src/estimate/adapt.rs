@@ -62,6 +62,16 @@ pub enum AdaptError {
     },
 }
 
+impl AdaptError {
+    /// Returns whether a cell is at the finest level.
+    pub(crate) fn is_finest(&self) -> bool {
+        matches!(
+            self,
+            Self::Forest(ForestError::TooFine { .. }) | Self::Bisect(BisectError::TooFine { .. })
+        )
+    }
+}
+
 /// A mesh with its refinement hierarchy.
 #[derive(Clone, Debug)]
 pub struct AdaptiveMesh {

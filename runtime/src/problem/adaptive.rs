@@ -234,7 +234,12 @@ impl AdaptiveLoop<'_> {
         };
         coarser.iter_mut().zip(&refine).for_each(|(coarser, refine)| *coarser &= !refine);
         let mut adaptive = self.adaptive.clone();
-        adaptive.adapt_leaves(&refine, &coarser)?;
+        match adaptive.adapt_leaves(&refine, &coarser) {
+            Err(finest) if finest.is_finest() => {
+                return Ok(AdaptiveOutcome::End(Some(format!("`adapt` stops: {finest}"))));
+            }
+            adapted => adapted?,
+        };
         // Cells may fold on one process only.
         let next = agree_on_error(&on.mesh, adaptive.part(&self.group).map_err(RunError::from))?;
         let unknowns = on.fields.iter().map(|field| {

@@ -149,15 +149,18 @@ pub(super) struct LinearSolver {
 /// much as two of about six iterations.
 const AS_GOOD: f64 = 0.7;
 
+/// Returns the number of digits gained.
+fn gained_digits(report: &Report) -> f64 {
+    let ends = report.history.first().zip(report.history.last());
+    ends.map_or(0.0, |(first, last)| (first / last).log10())
+}
+
 /// Returns the mean number of digits gained per iteration.
 fn gained(report: &Report) -> f64 {
-    let (Some(&first), Some(&last)) = (report.history.first(), report.history.last()) else {
-        return 0.0;
-    };
-    if report.iterations == 0 {
-        f64::INFINITY
-    } else {
-        (first / last).log10() / report.iterations as f64
+    match report.iterations {
+        _ if report.history.is_empty() => 0.0,
+        0 => f64::INFINITY,
+        iterations => gained_digits(report) / iterations as f64,
     }
 }
 
@@ -458,7 +461,10 @@ impl LinearSolver {
         }
         let method = (solver, self.linear.restart);
         let report = krylov(balance, work, method, jacobian, rhs, delta, own, settings, observe)?;
+        // What rounding leaves of a solution, it leaves with any preconditioner.
+        let at_rounding = report.outcome == Outcome::BelowRounding && gained_digits(&report) >= 4.0;
         Ok(match report.outcome {
+            _ if at_rounding => Ok(report),
             Outcome::Stagnated
             | Outcome::BrokeDown
             | Outcome::BelowRounding

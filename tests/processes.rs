@@ -126,7 +126,7 @@ fn facets_between_processes_are_those_of_one_process() {
     }
     let folder = with("between.wf", BETWEEN);
     let alone = run(1, folder.path(), &["between.wf", "--no-output"]);
-    assert_eq!(alone.len(), 4);
+    assert_eq!(alone.len(), 11);
     for processes in [2, 4] {
         same(processes, &run(processes, folder.path(), &["between.wf", "--no-output"]), &alone);
     }

@@ -39,7 +39,7 @@ pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };
 pub use bicgstab::bicgstab;
-pub use block_jacobi::BlockJacobi;
+pub use block_jacobi::{BlockJacobi, MatrixCopy};
 pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};
 pub use cg::cg;
 pub use direct::DirectSolver;

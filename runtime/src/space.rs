@@ -10,6 +10,7 @@
 //! range ([`Space::new_nodes`]). If a cell sees all its entities in their own frames, one start per entity describes it
 //! ([`Space::runs`]).
 
+mod beyond;
 pub mod constraint;
 pub mod discretisation;
 pub(crate) mod hanging;
@@ -20,12 +21,12 @@ pub mod transfer;
 
 use crate::mesh::distributed::{self, PartInterface};
 use crate::mesh::nodes::{FirstNodes, NodeLayout, count_nodes};
-use crate::mesh::pairs::CellsBeyond;
 use crate::mesh::partition::Partition;
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::processes::ProcessGroup;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::support::parallel::ParallelSliceMut;
+use beyond::NodesBeyond;
 use kernels_gen::element::Lagrange;
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,8 +77,8 @@ pub struct Space {
     hanging: Option<Arc<Vec<u32>>>,
     /// The nodes shared with other processes, in one order for all.
     shared: Vec<SharedNodes>,
-    /// The nodes of cells beyond a part, `[cell][local node]`, and the chunk that writes to each of these cells.
-    beyond: (Vec<u32>, Vec<usize>),
+    /// The nodes of cells beyond a part, if the space reaches them.
+    beyond: Option<NodesBeyond>,
 }
 
 /// Consecutive nodes of a shared entity, in the same order on all its processes.
@@ -85,7 +86,7 @@ pub struct Space {
 pub struct SharedNodes {
     /// The local node numbers.
     pub nodes: Range<u32>,
-    /// The ranks of the processes, ascending.
+    /// The ranks of the processes: the owner, then the others, ascending.
     pub ranks: Box<[u32]>,
 }
 
@@ -145,50 +146,7 @@ impl Space {
             facet_nodes: layout.facet_nodes(mesh.cell()),
             hanging: None,
             shared: Vec::new(),
-            beyond: (Vec::new(), Vec::new()),
-        })
-    }
-
-    /// Appends the nodes of the cells beyond a part ([`CellsBeyond`]), each with nodes of its own: those of a
-    /// discontinuous field are then shared with the process of the cell.
-    #[must_use]
-    pub fn reaching(&self, beyond: &CellsBeyond, partition: &Partition) -> Self {
-        let (each, mut new) = (self.nodes_per_cell, self.clone());
-        new.n_nodes += each * beyond.len();
-        new.beyond =
-            ((self.n_nodes as u32..new.n_nodes as u32).collect(), beyond.chunks(partition));
-        if !self.element.is_continuous() {
-            let nodes = |cell: &distributed::SharedEntity| {
-                let first = new.cell_nodes(cell.number as usize)[0];
-                SharedNodes { nodes: first..first + each as u32, ranks: cell.ranks.clone() }
-            };
-            new.shared = beyond.shared().iter().map(nodes).collect();
-        }
-        new
-    }
-
-    /// Returns whether the space has nodes of cells beyond a part.
-    pub fn reaches_beyond(&self) -> bool {
-        !self.beyond.0.is_empty()
-    }
-
-    /// Returns the nodes of cells beyond a part, the last ones of the space.
-    pub fn nodes_beyond(&self) -> &[u32] {
-        &self.beyond.0
-    }
-
-    /// Returns the nodes of all cells, and of those beyond a part.
-    pub fn all_nodes(&self) -> impl Iterator<Item = u32> + '_ {
-        self.nodes.iter().chain(&self.beyond.0).copied()
-    }
-
-    /// Returns the unknowns of cells beyond a part to which a chunk writes.
-    pub fn dofs_beyond(&self, chunk: usize) -> impl Iterator<Item = Range<usize>> + '_ {
-        let cells = self.beyond.0.chunks(self.nodes_per_cell).zip(&self.beyond.1);
-        let own = cells.filter(move |(_, by)| **by == chunk);
-        own.map(|(nodes, _)| {
-            let first = nodes[0] as usize * self.components;
-            first..first + self.nodes_per_cell * self.components
+            beyond: None,
         })
     }
 
@@ -280,7 +238,10 @@ impl Space {
         let own = cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell;
         match self.nodes.get(own.clone()) {
             Some(nodes) => nodes,
-            None => &self.beyond.0[own.start - self.nodes.len()..own.end - self.nodes.len()],
+            None => {
+                let beyond = self.beyond.as_ref().map_or(&[][..], |beyond| &beyond.nodes);
+                &beyond[own.start - self.nodes.len()..own.end - self.nodes.len()]
+            }
         }
     }
 

@@ -172,12 +172,14 @@ fn iterations_with_multigrid_do_not_depend_on_the_mesh() {
     }
 }
 
+/// Transport by upwind fluxes.
+const UPWIND: &str = "field u: scalar in L2(k); let b = [2, 1]; f1[u] = -u * b; f0[u] = 0.1 * u - 1; \
+     on interior { f0[jump(u)] = dot(b, n) * avg(u) + abs(dot(b, n)) / 2 * jump(u); } \
+     on boundary \"x1\", \"y1\" { f0[u] = dot(b, n) * u; }";
+
 /// Block Jacobi: transport by upwind fluxes, and interior penalty on stretched cells.
 #[test]
 fn blocks_of_cells_precondition_better_than_the_diagonal() {
-    let upwind = "field u: scalar in L2(k); let b = [2, 1]; f1[u] = -u * b; f0[u] = 0.1 * u - 1; \
-         on interior { f0[jump(u)] = dot(b, n) * avg(u) + abs(dot(b, n)) / 2 * jump(u); } \
-         on boundary \"x1\", \"y1\" { f0[u] = dot(b, n) * u; }";
     let penalty = interior_penalty(2, "x[0]");
     let square = || boxed(2, 8, 0.1);
     let stretched = || {
@@ -188,8 +190,8 @@ fn blocks_of_cells_precondition_better_than_the_diagonal() {
     };
     let hanging = || adapted(boxed(2, 4, 0.1));
     let cases: [(&str, &str, &dyn Fn() -> Mesh, usize, f64); 4] = [
-        ("gmres", upwind, &square, 2, 0.5),
-        ("gmres", upwind, &hanging, 3, 0.5),
+        ("gmres", UPWIND, &square, 2, 0.5),
+        ("gmres", UPWIND, &hanging, 3, 0.5),
         ("cg", &penalty, &stretched, 2, 0.8),
         ("cg", &penalty, &hanging, 3, 0.9),
     ];
@@ -206,5 +208,24 @@ fn blocks_of_cells_precondition_better_than_the_diagonal() {
         assert!((blocks as f64) < share * points as f64, "{method}: {blocks} and {points}");
         let largest = v.iter().fold(0.0f64, |most, v| most.max(v.abs()));
         assert!(u.iter().zip(&v).all(|(u, v)| (u - v).abs() < 1e-7 * largest), "{method}");
+    }
+}
+
+/// On a device the inverses of the blocks are a matrix.
+#[test]
+fn blocks_of_cells_precondition_alike_on_devices() {
+    for device in devices::devices() {
+        for (mesh, degree) in [(boxed(2, 5, 0.1), 2), (adapted(boxed(2, 2, 0.1)), 1)] {
+            let problem = format!(
+                "degree = {degree}; solver = gmres(rtol: 1e-10, preconditioner: block_jacobi);"
+            );
+            let [here, there] = [None, Some(&device)]
+                .map(|device| solved_on(UPWIND, mesh.clone(), &problem, device));
+            let iterations = [&here, &there].map(|solution| solution.linear_iterations);
+            assert!(iterations[0].abs_diff(iterations[1]) <= 1, "{iterations:?}");
+            let largest = here.u.iter().fold(0.0f64, |most, u| most.max(u.abs()));
+            let pairs = || here.u.iter().zip(&there.u);
+            assert!(pairs().all(|(u, v)| (u - v).abs() < 1e-8 * largest));
+        }
     }
 }

@@ -507,8 +507,21 @@ fn matrices_of_parts_add_up_to_the_whole() {
     let assembled = Assembly::ALL.map(Representation::Assembled);
     let by_elements = [Representation::Stored, Representation::Recomputed];
     let all = [&assembled[..], &by_elements].concat();
-    expect_products(None, "box(dim: 2, cells: 4, deform: 0.1)", 3, &all);
-    expect_products(None, "box(dim: 3, cells: 2, cell: tet)", 2, &all);
+    for (mesh, degree) in
+        [("box(dim: 2, cells: 4, deform: 0.1)", 3), ("box(dim: 3, cells: 2, cell: tet)", 2)]
+    {
+        expect_products(None, &text(mesh, degree, ["x1", "y0"], ""), &all);
+    }
+}
+
+/// Rows and columns of cells over the cut are those of their degrees of freedom here.
+#[test]
+fn matrices_of_parts_have_the_terms_between_cells() {
+    let all = Assembly::ALL.map(Representation::Assembled);
+    let mesh = "box(dim: 2, cells: 4, deform: 0.1)";
+    for text in [pairs::text(mesh, 2, ""), pairs::continuous(mesh, 2, "")] {
+        expect_products(None, &text, &all);
+    }
 }
 
 #[cfg(any(feature = "cuda", feature = "opencl"))]
@@ -516,18 +529,15 @@ fn matrices_of_parts_add_up_to_the_whole() {
 fn matrices_of_parts_on_devices_add_up_to_the_whole() {
     for device in super::devices::devices() {
         let all = [Assembly::Pattern, Assembly::Acoo].map(Representation::Assembled);
-        expect_products(Some(&device), "box(dim: 2, cells: 4)", 2, &all);
+        let mesh = "box(dim: 2, cells: 4)";
+        expect_products(Some(&device), &text(mesh, 2, ["x1", "y0"], ""), &all);
+        expect_products(Some(&device), &pairs::continuous(mesh, 1, ""), &all);
     }
 }
 
 #[track_caller]
-fn expect_products(
-    device: Option<&Arc<dyn Device>>,
-    mesh: &str,
-    degree: usize,
-    all_ways: &[Representation],
-) {
-    let (problem, mesh) = problem(&text(mesh, degree, ["x1", "y0"], ""));
+fn expect_products(device: Option<&Arc<dyn Device>>, text: &str, all_ways: &[Representation]) {
+    let (problem, mesh) = problem(text);
     let whole = Arc::new(mesh);
     let product = |operator: &mut Operator, u: &[f64], x: &[f64]| {
         let (mut state, mut direction) = (operator.vector(), operator.vector());

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use super::{alike, is_there, start, with};
+use super::{BETWEEN, alike, is_there, start, with};
 use crate::assemble::{PROBLEMS, reals};
 
 /// Three cells for four processes, so that one is empty.
@@ -120,6 +120,17 @@ fn several_processes_write_the_system_of_one() {
         for &processes in all {
             same(processes, folder.path(), problem, &known);
         }
+    }
+}
+
+#[test]
+fn several_processes_write_the_terms_between_cells() {
+    if !is_there() {
+        return;
+    }
+    let folder = with("problems.wf", BETWEEN);
+    for (problem, processes) in [("simplices", 2), ("supported", 3)] {
+        same(processes, folder.path(), problem, &written(1, folder.path(), problem));
     }
 }
 

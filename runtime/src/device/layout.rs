@@ -222,7 +222,7 @@ impl VectorLayout {
     pub fn in_strips(self, space: &Space, together: usize) -> Self {
         let all = (0..space.nodes_per_cell()).collect();
         let turn = NumberingTurn { first: 0, locals: all, of_one_cell: false };
-        let beyond = space.n_nodes() - space.nodes_beyond().len();
+        let beyond = space.new_beyond().start;
         self.numbered(space, together, &[turn], beyond)
     }
 
@@ -244,15 +244,15 @@ impl VectorLayout {
             NumberingTurn { first: 0, locals: border, of_one_cell: false },
             NumberingTurn { first: on_borders, locals: inside, of_one_cell: true },
         ];
-        let beyond = on_borders - spare - space.nodes_beyond().len();
+        let beyond = on_borders - spare - space.new_beyond().len();
         let mut layout = self.numbered(space, together, &turns, beyond);
         layout.parts.iter_mut().for_each(|part| part.on_borders = Some(on_borders));
         layout
     }
 
     /// Numbers nodes by first touch, strip by strip. Strips are processed in parallel: each node gets its first strip,
-    /// then a number in it, then the strip's offset. Nodes of one cell have a known number at once. Those of cells beyond
-    /// a part have numbers from `beyond` on.
+    /// then a number in it, then the strip's offset. Nodes of one cell have a known number at once. New ones of cells
+    /// beyond a part have numbers from `beyond` on.
     fn numbered(
         mut self,
         space: &Space,
@@ -327,8 +327,8 @@ impl VectorLayout {
             });
         }
         let mut numbers = plain_numbers(numbers);
-        for (&node, number) in space.nodes_beyond().iter().zip(beyond as u32..) {
-            numbers[node as usize] = number;
+        for (node, number) in space.new_beyond().zip(beyond as u32..) {
+            numbers[node] = number;
         }
         let numbers = Arc::new(numbers);
         self.parts.iter_mut().for_each(|part| part.numbers = Some(Arc::clone(&numbers)));

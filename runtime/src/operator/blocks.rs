@@ -123,7 +123,7 @@ pub(super) fn in_chunks(
     Ok(match class {
         CellClass::Facets(integral) | CellClass::HangingFacets(_, integral) => {
             match pairs_of(on, class) {
-                Some(pairs) => Batches::of_pairs(partition, on.mesh.beyond(), lanes, &pairs),
+                Some(pairs) => Batches::of_pairs(partition, lanes, &pairs),
                 None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
             }
         }

@@ -201,7 +201,8 @@ impl DeviceEngine {
         let near = self.device().group().is_some_and(|devices| devices.is_near());
         // Pairs of cells add to what all cells have stored.
         let has_pairs = pass.runs().any(|run| run.block.batches.outside().is_some());
-        let overlaps = !near && !self.coloured && self.owners.is_none() && !has_pairs;
+        let inner = !has_pairs && !pass.blocks.on.joins_beyond();
+        let overlaps = !near && !self.coloured && self.owners.is_none() && inner;
         self.add_all(pass, y, if overlaps { CellSelection::Outer } else { CellSelection::All })?;
         let done = shared.exchange(self.arithmetic(), y, true, &mut || match overlaps {
             true => Ok(self.add_all(pass, y, CellSelection::Inner)?),
@@ -294,7 +295,7 @@ impl Engine for DeviceEngine {
         let keep = kept(on, class);
         if let Some(pairs) = pairs_of(on, class) {
             return Ok(match self.coloured {
-                true => Batches::pairs_coloured(&on.mesh, lanes, &pairs),
+                true => Batches::pairs_coloured(on, lanes, &pairs),
                 false => Batches::pairs_once(lanes, &pairs),
             });
         }

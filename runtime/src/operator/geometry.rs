@@ -138,10 +138,17 @@ fn rotated_modes<T: Real>(mesh: &Mesh, batches: &Batches) -> Buffer<T> {
     corners.iter().map(|&x| T::from_f64(x)).collect()
 }
 
-/// Returns the cells with nodes at their corners: those without hanging nodes.
-fn with_corners(mesh: &Mesh) -> impl Iterator<Item = usize> {
-    let words = mesh.hanging();
-    (0..mesh.n_cells()).filter(move |&cell| words.is_none_or(|words| words[cell] == 0))
+/// Returns the nodes of a space of degree 1 with the places of the corners, of the cells with nodes there: those without
+/// hanging nodes, of the mesh and beyond it.
+fn corners<'a>(mesh: &'a Mesh, space: &'a Space) -> impl Iterator<Item = (usize, [f64; 3])> + 'a {
+    let is_whole = |cell: &usize| mesh.hanging_word(*cell) == 0;
+    let own = (0..mesh.n_cells()).filter(is_whole).flat_map(|cell| {
+        let corners = mesh.vertices(cell).iter().map(|&vertex| mesh.points()[vertex as usize]);
+        space.cell_nodes(cell).iter().zip(corners)
+    });
+    let beyond = space.cells_beyond().filter(move |(cell, _)| is_whole(cell));
+    let beyond = beyond.flat_map(|(cell, nodes)| nodes.iter().zip(mesh.map_points(cell)));
+    own.chain(beyond).map(|(&node, corner)| (node as usize, corner))
 }
 
 /// Returns the coordinates of the nodes of a space of degree 1, at the node's number times the stride.
@@ -153,11 +160,8 @@ pub fn coordinates<T: Real>(
     let dim = mesh.dim();
     let stride = coordinate_stride(dim);
     let mut coordinates = Buffer::zeroed(space.n_nodes() * stride);
-    for cell in with_corners(mesh) {
-        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
-            let row = &mut coordinates[number(node as usize) * stride..][..dim];
-            copy(&mesh.points()[vertex as usize], row);
-        }
+    for (node, corner) in corners(mesh, space) {
+        copy(&corner, &mut coordinates[number(node) * stride..][..dim]);
     }
     coordinates
 }
@@ -170,11 +174,8 @@ pub fn coordinates_along<T: Real>(
     number: impl Fn(usize) -> usize,
 ) -> Buffer<T> {
     let mut coordinates = Buffer::zeroed(space.n_nodes());
-    for cell in with_corners(mesh) {
-        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
-            let x = mesh.points()[vertex as usize][axis];
-            coordinates[number(node as usize)] = T::from_f64(x);
-        }
+    for (node, corner) in corners(mesh, space) {
+        coordinates[number(node)] = T::from_f64(corner[axis]);
     }
     coordinates
 }
@@ -188,12 +189,10 @@ pub fn coordinates_in_tiles<T: Real>(
 ) -> Buffer<T> {
     let dim = mesh.dim();
     let mut coordinates = Buffer::zeroed(layout.len(space.n_dofs()));
-    for cell in with_corners(mesh) {
-        for (&node, &vertex) in space.cell_nodes(cell).iter().zip(mesh.vertices(cell)) {
-            let place = layout.field(0).index(node as usize);
-            for (i, &x) in mesh.points()[vertex as usize][..dim].iter().enumerate() {
-                coordinates[place + i * TILE] = T::from_f64(x);
-            }
+    for (node, corner) in corners(mesh, space) {
+        let place = layout.field(0).index(node);
+        for (i, &x) in corner[..dim].iter().enumerate() {
+            coordinates[place + i * TILE] = T::from_f64(x);
         }
     }
     coordinates

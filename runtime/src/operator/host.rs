@@ -126,7 +126,7 @@ impl HostEngine {
         match sharing {
             None => self.run_chunks(pass, 0..all, entries)?,
             Some(sharing) => {
-                let outer = pass.blocks.on.partition.outer();
+                let outer = pass.blocks.on.outer_chunks();
                 self.run_chunks(pass, 0..outer, entries)?;
                 let mut parcels = sharing.parcels(entries);
                 let mut done = Ok(());
@@ -265,7 +265,7 @@ impl Engine for HostEngine {
             let fields = on.fields.iter().enumerate();
             let new = fields.flat_map(|(field, of)| {
                 let (start, own) = (on.dofs_of(field).start, of.space.new_dofs(chunk));
-                let all = std::iter::once(own).chain(of.space.dofs_beyond(chunk));
+                let all = std::iter::once(own).chain(of.space.dofs_beyond(&on.partition, chunk));
                 all.map(move |new| start + new.start..start + new.end)
             });
             new.collect()

@@ -489,10 +489,9 @@ fn targets<'a>(
 
 /// Returns the hanging-node word of each lane's cell, rotated for its facet.
 fn hanging(mesh: &Mesh, batches: &Batches) -> Buffer<u32> {
-    let words = mesh.hanging().unwrap_or_default();
     let lanes = batches.cells().iter().enumerate();
     let word = |(lane, &cell): (usize, &u32)| {
-        let own = words.get(cell as usize).copied().unwrap_or(0);
+        let own = mesh.hanging_word(cell as usize);
         let Some(local) = batches.local(lane) else { return own };
         let rotated = turned(own, usize::from(local), mesh.dim());
         oriented(rotated, mesh.cell(), batches.orientation(lane))

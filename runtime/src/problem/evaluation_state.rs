@@ -41,10 +41,16 @@ impl<'a> EvaluationState<'a> {
         if let Some(vector) = self.vector.filter(|vector| operator.reads(vector)) {
             return Cow::Borrowed(vector);
         }
-        let mut vector = operator.zeros();
-        let mut entries = Vec::with_capacity(vector.len());
-        entries.extend_from_slice(self.u);
-        entries.resize(vector.len(), 0.0);
+        let (mut vector, on) = (operator.zeros(), operator.discretisation());
+        let mut entries = vec![0.0; vector.len()];
+        for field in 0..self.on.fields.len() {
+            let (own, start) = (self.on.dofs_of(field), on.dofs_of(field).start);
+            entries[start..start + own.len()].copy_from_slice(&self.u[own]);
+        }
+        // Integrals over facets between cells may reach cells beyond a part that the form does not.
+        if let Some(sharing) = on.sharing().filter(|_| on.beyond().is_some()) {
+            sharing.synchronise(&mut entries);
+        }
         vector.set(&entries);
         Cow::Owned(vector)
     }

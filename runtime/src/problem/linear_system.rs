@@ -16,6 +16,7 @@
 
 use super::{Context, Platform, RunError, Solution, compile_operator, initial};
 use crate::kernels::compile::Target;
+use crate::kernels::representation::{Assembly, Representation};
 use crate::operator::assemble::Csr;
 use crate::solve::{NonlinearSystem, NullSpace, pinned_rows};
 use crate::space::discretisation::Discretisation;
@@ -99,7 +100,7 @@ pub fn assembled_pencil(solution: &Solution, target: &Target) -> Result<MatrixPe
         return Err(RunError::Setting(message.to_owned()));
     };
     let Context { problem, elements, on, parameters, .. } = context;
-    let (platform, params) = (Platform::from(*target), &parameters.values);
+    let (platform, params) = (platform_of(on, *target), &parameters.values);
     let (mut operator, _) = context.operator_on(&platform)?;
     let mut u = operator.initial()?;
     initial::begin(problem, on, parameters, None, &operator, &mut u)?;
@@ -143,7 +144,7 @@ pub fn assembled(solution: &Solution, target: &Target) -> Result<AssembledSystem
     let context = &solution.context;
     has_one_system(&context.problem)?;
     let on = &context.on;
-    let (mut operator, _) = context.operator_on(&Platform::from(*target))?;
+    let (mut operator, _) = context.operator_on(&platform_of(on, *target))?;
     let mut u = operator.vector();
     u.set(&solution.u);
     operator.linearise(&u)?;
@@ -170,6 +171,15 @@ pub fn assembled(solution: &Solution, target: &Target) -> Result<AssembledSystem
         points: points(on)?,
         constrained,
         fields: on.ranges(),
+    })
+}
+
+/// Returns the platform of matrices on the host. Operators with pairs of cells have no element matrices, and on a part
+/// their products have the contributions of all processes: a matrix is assembled there.
+fn platform_of(on: &Discretisation, target: Target) -> Platform {
+    Platform::from(match on.has_pairs() && on.mesh.cut().is_some() {
+        true => target.representing(Representation::Assembled(Assembly::Pattern)),
+        false => target,
     })
 }
 

@@ -283,7 +283,7 @@ fn at_nodes(on: &Discretisation, space: Space, numbers: Vec<f64>) -> AuxValues {
         return AuxValues::at_nodes(space, numbers);
     };
     // In the order of the cells, and back.
-    let (components, reaching) = (space.components(), space.reaching(beyond, &on.partition));
+    let (components, reaching) = (space.components(), space.reaching(beyond));
     let of_node = |&node: &u32| &numbers[node as usize * components..][..components];
     let mut by_cell: Vec<f64> = space.nodes().iter().flat_map(of_node).copied().collect();
     beyond.append(cut, space.nodes_per_cell() * components, &mut by_cell);

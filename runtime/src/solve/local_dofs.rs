@@ -2,6 +2,7 @@
 //! Jacobian: LU factors, one block per cell.
 
 use super::{LinearOperator, OperatorError};
+use crate::algebra::sparse::Csr;
 use crate::algebra::vector::{Vector, epsilon};
 use crate::support::parallel::*;
 
@@ -152,6 +153,36 @@ impl BlockInverse {
         local.dofs.iter().zip(solved).for_each(|(&dof, x)| entries[dof as usize] = x);
         z.set(&entries);
     }
+
+    /// Returns D⁻¹ as a matrix for vectors of length `n`, without entries in all other rows.
+    pub(super) fn matrix(&self, local: &LocalDofs, n: usize) -> Csr {
+        let of_cell = local.of_cell.max(1);
+        let mut place_of = vec![usize::MAX; n];
+        local.dofs.iter().enumerate().for_each(|(place, &dof)| place_of[dof as usize] = place);
+        let mut home = vec![(0, 0); local.of_cell];
+        for (number, cluster) in local.clusters.iter().enumerate() {
+            cluster.iter().enumerate().for_each(|(row, &place)| home[place] = (number, row));
+        }
+        // Row i of D⁻¹ solves Dᵀ x = e_i.
+        Csr::by_rows((n, n), Vec::new, |dof, own: &mut Vec<(u32, f64)>, rows| {
+            let Some(&place) = place_of.get(dof).filter(|place| **place != usize::MAX) else {
+                return;
+            };
+            let (cell, (number, row)) = (place / of_cell, home[place % of_cell]);
+            let (cluster, first) = (&local.clusters[number], self.firsts[number]);
+            let size = cluster.len();
+            let block = &self.blocks[cell * self.stride + self.starts[number]..][..size * size];
+            let pivots = &self.pivots[cell * of_cell + first..][..size];
+            let mut x = vec![0.0; size];
+            x[row] = 1.0;
+            solve_transposed(block, pivots, &mut x);
+            let dofs = &local.dofs[cell * of_cell..][..of_cell];
+            own.clear();
+            own.extend(cluster.iter().map(|&place| dofs[place]).zip(x));
+            own.sort_unstable_by_key(|(column, _)| *column);
+            own.iter().for_each(|&(column, value)| rows.push(column, value));
+        })
+    }
 }
 
 /// Overwrites a row-major matrix by its factors L U and pivot rows. Returns false for a singular matrix: if a pivot is
@@ -201,6 +232,22 @@ fn solve(factors: &[f64], pivots: &[u32], x: &mut [f64]) {
     }
 }
 
+/// Solves with the transpose of the factorised matrix.
+fn solve_transposed(factors: &[f64], pivots: &[u32], x: &mut [f64]) {
+    let n = x.len();
+    for i in 0..n {
+        let sum: f64 = (0..i).map(|j| factors[j * n + i] * x[j]).sum();
+        x[i] = (x[i] - sum) / factors[i * n + i];
+    }
+    for i in (0..n).rev() {
+        let sum: f64 = (i + 1..n).map(|j| factors[j * n + i] * x[j]).sum();
+        x[i] -= sum;
+    }
+    for (k, &pivot) in pivots.iter().enumerate().rev() {
+        x.swap(k, pivot as usize);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -214,6 +261,12 @@ mod tests {
         solve(&a, &pivots, &mut x);
         for (row, b) in whole.chunks_exact(3).zip([3.0, 2.0, 7.0]) {
             let sum: f64 = row.iter().zip(x).map(|(a, x)| a * x).sum();
+            assert!((sum - b).abs() < 1e-14);
+        }
+        let mut x = [3.0, 2.0, 7.0];
+        solve_transposed(&a, &pivots, &mut x);
+        for (column, b) in [3.0, 2.0, 7.0].into_iter().enumerate() {
+            let sum: f64 = (0..3).map(|row| whole[3 * row + column] * x[row]).sum();
             assert!((sum - b).abs() < 1e-14);
         }
         assert!(!factorise(&mut [1.0, 2.0, 2.0, 4.0], &mut [0; 2], SINGULAR));

@@ -9,13 +9,14 @@ use crate::mesh::{Facet, Mesh, MeshError};
 use crate::processes::Reduction;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::reference::{CellPair as MatchedPair, Cells, find_pairs};
+use crate::space::beyond::with_writers;
 use crate::space::constraint::Constraints;
 use crate::space::constraint::affine::AffineConstraints;
 use crate::space::{Space, SpaceError};
 use crate::support::fingerprint::Fingerprint;
 use crate::support::random::random_entries;
 use fem_dsl::point::{
-    Input, Integral, InteriorFacets, Location, NodeId, Part, PointForm, Region, Slot,
+    Input, Integral, InteriorFacets, Location, Node, NodeId, Part, PointForm, Region, Slot,
     WHOLE_BOUNDARY,
 };
 use kernels_gen::element::Lagrange;
@@ -311,7 +312,8 @@ impl Discretisation {
             _ => Ok(None),
         });
         self.pairs = pairs.collect::<Result<_, MeshError>>()?;
-        self.reach_beyond(form)
+        self.reach_beyond(form);
+        Ok(())
     }
 
     /// Returns the cells beyond a part, if an integral has pairs of cells.
@@ -320,30 +322,41 @@ impl Discretisation {
         Some((self.mesh.cut().filter(|_| has_pairs)?, self.mesh.beyond()?))
     }
 
-    /// Gives discontinuous fields unknowns in the cells beyond a part.
-    fn reach_beyond(&mut self, form: &PointForm) -> Result<(), MeshError> {
-        let Some((_, beyond)) = self.beyond() else { return Ok(()) };
-        let is_continuous = |slot: &Slot| form.fields[slot.field].space.is_continuous();
-        let pairs = form.integrals.iter().filter(|integral| integral.region.is_interior());
-        if pairs.into_iter().any(|integral| {
-            let rows = integral.residual.iter().chain(&integral.action).map(|(slot, _)| slot);
-            let columns = integral.jacobian.iter().map(|entry| &entry.trial);
-            rows.chain(columns).any(is_continuous)
-        }) {
-            return Err(MeshError::Between {
-                what: "a continuous field is divided among processes",
-            });
-        }
+    /// Gives fields the degrees of freedom of the cells beyond a part: discontinuous ones, and the continuous ones of
+    /// integrals over pairs of cells. Assigns these cells to chunks.
+    fn reach_beyond(&mut self, form: &PointForm) {
+        let Some((cut, beyond)) = self.beyond() else { return };
+        let occurs = fields_between(form);
         let mut fields = self.fields.clone();
-        for field in &mut fields {
+        for (field, occurs) in fields.iter_mut().zip(occurs) {
             let space = &field.space;
-            if !space.element().is_continuous() && !space.reaches_beyond() {
-                field.space = Arc::new(space.reaching(beyond, &self.partition));
-                field.constraints = Constraints::none(&field.space);
+            let is_continuous = space.element().is_continuous();
+            if space.reaches_beyond() || is_continuous && !occurs {
+                continue;
             }
+            field.space = Arc::new(match is_continuous {
+                true => space.joining(cut, beyond),
+                false => space.reaching(beyond),
+            });
+            field.constraints = Constraints::none(&field.space);
         }
+        let spaces: Vec<&Space> = fields.iter().map(|field| &*field.space).collect();
+        self.partition = with_writers(&self.partition, beyond, &spaces);
         self.fields = fields;
-        Ok(())
+    }
+
+    /// Returns whether a continuous field has nodes of cells beyond a part. Then chunks within the part have shared
+    /// nodes, too.
+    pub(crate) fn joins_beyond(&self) -> bool {
+        self.fields.iter().any(|field| field.space.joins_beyond())
+    }
+
+    /// Returns the number of chunks with degrees of freedom of other processes; they come first.
+    pub(crate) fn outer_chunks(&self) -> usize {
+        match self.joins_beyond() {
+            true => self.partition.chunks().len(),
+            false => self.partition.outer(),
+        }
     }
 
     /// Returns whether the integrand of a functional is single-valued on facets: no normals, no derivatives, nothing
@@ -488,15 +501,8 @@ impl Discretisation {
 
     /// Returns the exchange of shared degrees of freedom, if the mesh is distributed.
     pub fn sharing(&self) -> Option<Arc<InterfaceExchange>> {
-        self.sharing_of(|_| true)
-    }
-
-    /// Returns the same for some of the spaces.
-    fn sharing_of(&self, which: impl Fn(&Space) -> bool) -> Option<Arc<InterfaceExchange>> {
         let cut = self.mesh.cut()?;
-        let fields = self.fields.iter().enumerate().filter(|(_, field)| which(&field.space));
-        let fields: Vec<(usize, &Field)> = fields.collect();
-        let fields = fields.iter().copied();
+        let fields = self.fields.iter().enumerate();
         let of_field = fields.map(|(number, field)| (self.dofs_of(number).start, &*field.space));
         let all = of_field.flat_map(|(start, space)| {
             space.shared_nodes().iter().flat_map(move |shared| {
@@ -527,9 +533,9 @@ impl Discretisation {
                 }
             }
         }
-        // Unknowns of cells beyond a part have the places that the process of the cell knows.
+        // Unknowns of cells beyond a part have the places that their owner knows.
         let mut numbers: Vec<f64> = places.iter().map(|&place| place as f64).collect();
-        self.sharing_of(|space| !space.element().is_continuous())?.synchronise(&mut numbers);
+        self.sharing()?.synchronise(&mut numbers);
         Some(numbers.into_iter().map(|place| place as usize).collect())
     }
 
@@ -649,4 +655,19 @@ impl Discretisation {
             field.constraints.iter().map(move |(dof, value)| (start + dof, value))
         })
     }
+}
+
+/// Returns for each field of a form whether it occurs in an integral over pairs of cells.
+fn fields_between(form: &PointForm) -> Vec<bool> {
+    let mut occurs = vec![false; form.fields.len()];
+    for integral in form.integrals.iter().filter(|integral| integral.region.is_interior()) {
+        let rows = integral.residual.iter().chain(&integral.action).map(|(slot, _)| *slot);
+        let inputs = integral.graph.nodes().iter().filter_map(|node| match node {
+            &Node::Input(Input::State(slot)) => Some(slot),
+            _ => None,
+        });
+        let columns = integral.jacobian.iter().map(|entry| entry.trial);
+        rows.chain(inputs).chain(columns).for_each(|slot| occurs[slot.field] = true);
+    }
+    occurs
 }

@@ -131,9 +131,11 @@ impl Space {
         }
     }
 
-    /// Returns for each node of each cell whether it hangs; `None` if none does.
+    /// Returns for each node of each cell, of the mesh or beyond it, whether it hangs; `None` if none does.
     pub(crate) fn hanging_nodes(&self) -> Option<impl Fn(usize, usize) -> bool + Sync> {
-        let words = self.hanging.clone()?;
+        let own = self.hanging.as_ref()?;
+        let beyond = self.beyond.iter().flat_map(|beyond| &beyond.words);
+        let words: Vec<u32> = own.iter().chain(beyond).copied().collect();
         let bits = HangingInterpolation::new(self.element)?.bits;
         Some(move |cell: usize, node: usize| words[cell] & bits[node] != 0)
     }

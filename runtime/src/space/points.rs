@@ -61,14 +61,11 @@ impl Space {
                 }
             }
         });
-        if self.reaches_beyond() {
-            let cells = (mesh.n_cells()..).zip(self.beyond.0.chunks(self.nodes_per_cell));
-            for (cell, nodes) in cells {
-                for (&node, values) in nodes.iter().zip(table.values.chunks(geometry.count())) {
-                    let terms = mesh.map_points(cell).zip(values);
-                    points[node as usize] = terms.fold([0.0; 3], |x, (point, &value)| {
-                        [0, 1, 2].map(|axis| x[axis] + value * point[axis])
-                    });
+        for (cell, nodes) in self.cells_beyond() {
+            let values = table.values.chunks(geometry.count());
+            for (local, (&node, values)) in nodes.iter().zip(values).enumerate() {
+                if self.new_beyond().contains(&(node as usize)) && is_own(cell, local) {
+                    points[node as usize] = place_beyond(mesh, cell, values);
                 }
             }
         }
@@ -100,9 +97,9 @@ impl Space {
         }
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
         let table = tabulate(geometry, &self.element.points());
-        let mut points = vec![[f64::NAN; 3]; nodes.len()];
+        let mut all = vec![[f64::NAN; 3]; nodes.len()];
         // A chunk writes the nodes that it is the first to touch, which are consecutive in both lists.
-        let (mut rest, mut from) = (points.as_mut_slice(), 0);
+        let (mut rest, mut from) = (all.as_mut_slice(), 0);
         let mut own = Vec::new();
         for (chunk, cells) in partition.chunks().iter().enumerate() {
             let new = self.new_nodes(chunk);
@@ -126,7 +123,15 @@ impl Space {
                 }
             }
         });
-        Ok(points)
+        let (nodes, points) = (&nodes[from..], &mut all[from..]);
+        for (cell, own) in self.cells_beyond().filter(|_| !nodes.is_empty()) {
+            for (node, values) in own.iter().zip(table.values.chunks(geometry.count())) {
+                if let Ok(place) = nodes.binary_search(node) {
+                    points[place] = place_beyond(mesh, cell, values);
+                }
+            }
+        }
+        Ok(all)
     }
 
     /// Returns the nodal values of a function, node-major with interleaved components: `f` writes its components at a
@@ -145,4 +150,11 @@ impl Space {
             .each(|(values, point)| f(point, values));
         values
     }
+}
+
+/// Returns the place in a cell beyond a part at which the functions of the map have some values.
+fn place_beyond(mesh: &Mesh, cell: usize, values: &[f64]) -> [f64; 3] {
+    mesh.map_points(cell)
+        .zip(values)
+        .fold([0.0; 3], |x, (point, &value)| [0, 1, 2].map(|axis| x[axis] + value * point[axis]))
 }

@@ -37,31 +37,76 @@ const FORM: &str = "form between {
         MORE
     }";
 
-/// Returns the problem of a mesh.
+/// A form with continuous fields between cells, conditions on one of them, and a discontinuous one.
+const CONTINUOUS: &str = "form joined {
+        field u: vector(2) in H1(k);
+        field q: scalar in H1(k + 1);
+        field p: scalar in L2(k - 1);
+        aux a: scalar on nodes in H1(k);
+        aux m: scalar on cells;
+        f0[u] = a * u - [x[0], 1];
+        f1[u] = m * grad(u);
+        f0[q] = q^2 - u[1];
+        f1[q] = grad(q);
+        f0[p] = p + u[0];
+        on interior {
+            let w = outside(m) / (inside(m) + outside(m));
+            let slope = max(dot(inside(grad(u[0])), n), -dot(outside(grad(u[0])), n));
+            f1[jump(u)] = (avg(hn)^2 * (1 + a^2) + slope) * jump(grad(u));
+            f1[jump(q)] = w * (1 - w) * jump(grad(q)) + avg(hn) * avg(grad(grad(q))) * n;
+            f1[avg(q)] = jump(p) * n;
+            f0[q] = jump(p)^2;
+            f0[jump(p)] = a * n[0] + jump(p) * q + dot(avg(grad(u[1])), n);
+        }
+        on boundary SIDES { f0[q] = q; }
+    }
+    problem p solves joined {
+        mesh = MESH;
+        degree = DEGREE;
+        aux a = 1 + x[0];
+        aux m = 1 + x[0]^2;
+        dirichlet u = [x[1], sin(x[0])] on \"y0\";
+        dirichlet q = 1 + x[0]^2 on \"y1\";
+        MORE
+    }";
+
+/// Returns the problem of a mesh with continuous fields.
+pub(super) fn continuous(mesh: &str, degree: usize, more: &str) -> String {
+    text_of(CONTINUOUS, mesh, degree, more)
+}
+
+/// Returns the same without second derivatives, which exclude hanging nodes.
+pub(super) fn hanging(mesh: &str, degree: usize) -> String {
+    let text = continuous(mesh, degree, "");
+    assert!(text.contains(SECOND));
+    text.replace(SECOND, "")
+}
+
+/// A term with second derivatives.
+const SECOND: &str = " + avg(hn) * avg(grad(grad(q))) * n";
+
+/// Returns the problem of a mesh with discontinuous fields.
 pub(super) fn text(mesh: &str, degree: usize, more: &str) -> String {
+    text_of(FORM, mesh, degree, more)
+}
+
+/// Returns the problem of a form on a mesh.
+fn text_of(form: &str, mesh: &str, degree: usize, more: &str) -> String {
     let flat = mesh.contains("dim: 2");
     let sides = if flat { "\"x0\", \"x1\"" } else { "\"x1\", \"y0\"" };
-    let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
+    let text = form.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
     text.replace("SIDES", sides).replace("MORE", more)
 }
 
-/// Compares parts of a mesh that `make` changes with the whole.
+/// Compares parts of a mesh that `make` changes with the whole, on a device if one is given.
 #[track_caller]
-fn compare(mesh: &str, degree: usize, more: &str, make: impl Fn(Mesh) -> Mesh, sizes: &[usize]) {
-    compare_on(None, mesh, degree, more, make, sizes);
-}
-
-/// The same on a device.
-#[track_caller]
-fn compare_on(
+fn compare(
     device: Option<&Arc<dyn Device>>,
-    mesh: &str,
-    degree: usize,
-    more: &str,
+    text: &str,
     make: impl Fn(Mesh) -> Mesh,
     sizes: &[usize],
 ) {
-    let (problem, mesh) = problem(&text(mesh, degree, more));
+    let (problem, mesh) = problem(text);
     let even = |whole: &Arc<Mesh>, group: &Arc<dyn ProcessGroup>| Arc::clone(whole).part(group);
     let even: Cutting<'_> = &even;
     compare_parts(device, &problem, make(mesh), sizes, even, None);
@@ -71,29 +116,61 @@ fn compare_on(
 fn facets_on_the_cut_are_integrated_once() {
     for (cell, dim, degree) in [("quad", 2, 2), ("tri", 2, 2), ("hex", 3, 1), ("tet", 3, 1)] {
         let mesh = format!("box(dim: {dim}, cells: 3, cell: {cell}, deform: 0.1)");
-        compare(&mesh, degree, "", |mesh| mesh, &[2, 3, 4]);
+        compare(None, &text(&mesh, degree, ""), |mesh| mesh, &[2, 3, 4]);
     }
 }
 
 #[test]
 fn periodic_and_turned_facets_may_lie_on_the_cut() {
-    compare("box(dim: 2, cells: [4, 3])", 2, "periodic \"y0\" = \"y1\";", |mesh| mesh, &[2, 4]);
-    compare("box(dim: 3, cells: 2)", 1, "", |mesh| turned(&mesh), &[2, 3]);
+    let sides = "periodic \"y0\" = \"y1\";";
+    compare(None, &text("box(dim: 2, cells: [4, 3])", 2, sides), |mesh| mesh, &[2, 4]);
+    compare(None, &text("box(dim: 3, cells: 2)", 1, ""), |mesh| turned(&mesh), &[2, 3]);
 }
 
 #[test]
 fn hanging_facets_may_lie_on_the_cut() {
-    compare("box(dim: 2, cells: 3, deform: 0.1)", 2, "", with_hanging_nodes, &[2, 3, 4]);
-    compare("box(dim: 3, cells: 2)", 1, "", with_hanging_nodes, &[2, 3]);
+    let mesh = "box(dim: 2, cells: 3, deform: 0.1)";
+    compare(None, &text(mesh, 2, ""), with_hanging_nodes, &[2, 3, 4]);
+    compare(None, &text("box(dim: 3, cells: 2)", 1, ""), with_hanging_nodes, &[2, 3]);
+}
+
+#[test]
+fn continuous_fields_have_the_nodes_of_cells_over_the_cut() {
+    for (cell, dim, degree) in [("quad", 2, 2), ("tri", 2, 2), ("hex", 3, 1), ("tet", 3, 1)] {
+        let mesh = format!("box(dim: {dim}, cells: 3, cell: {cell}, deform: 0.1)");
+        compare(None, &continuous(&mesh, degree, ""), |mesh| mesh, &[2, 3, 4]);
+    }
+    // Chunks of 16 cells, some of which meet beyond the part only.
+    let mesh = "box(dim: 2, cells: 16, deform: 0.1)";
+    compare(None, &continuous(mesh, 1, ""), |mesh| mesh, &[2, 3]);
+}
+
+#[test]
+fn continuous_fields_over_periodic_turned_and_hanging_facets_are_those_of_one_process() {
+    let text = continuous("box(dim: 2, cells: [4, 3])", 2, "SIDES");
+    let text = text.replace("y0", "x0").replace("y1", "x1");
+    let text = text.replace("SIDES", "periodic \"y0\" = \"y1\";");
+    compare(None, &text, |mesh| mesh, &[2, 4]);
+    // Some sides of turned cells have no name.
+    let text = continuous("box(dim: 3, cells: 2)", 1, "").replace("y1", "x1");
+    compare(None, &text, |mesh| turned(&mesh), &[2, 3]);
+    let mesh = "box(dim: 2, cells: 3, deform: 0.1)";
+    compare(None, &hanging(mesh, 2), with_hanging_nodes, &[2, 3, 4]);
+    compare(None, &hanging("box(dim: 3, cells: 2)", 1), with_hanging_nodes, &[2, 3]);
 }
 
 #[test]
 fn devices_integrate_facets_on_the_cut() {
     for device in super::super::devices::devices() {
         let device = Some(&device);
-        compare_on(device, "box(dim: 2, cells: 3, deform: 0.1)", 2, "", with_hanging_nodes, &[3]);
+        let mesh = "box(dim: 2, cells: 3, deform: 0.1)";
+        for text in [text(mesh, 2, ""), hanging(mesh, 2)] {
+            compare(device, &text, with_hanging_nodes, &[3]);
+        }
         let mesh = "box(dim: 3, cells: 2, cell: tet)";
-        compare_on(device, mesh, 1, "", |mesh| mesh, &[2]);
+        for text in [text(mesh, 1, ""), continuous(mesh, 1, "")] {
+            compare(device, &text, |mesh| mesh, &[2]);
+        }
     }
 }
 

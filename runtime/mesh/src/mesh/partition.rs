@@ -15,6 +15,7 @@
 
 use crate::mesh::Mesh;
 use crate::support::parallel::*;
+use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
@@ -47,6 +48,8 @@ pub struct Partition {
     outer: usize,
     /// The chunks of each part with common numbering, unless each is alone; and the number of outer parts.
     parts: Option<(Vec<Range<usize>>, usize)>,
+    /// The chunk that writes to each cell beyond a mesh part.
+    beyond: Vec<usize>,
 }
 
 impl Partition {
@@ -82,6 +85,7 @@ impl Partition {
         Self {
             outer: outer.iter().filter(|outer| **outer).count(),
             parts: None,
+            beyond: Vec::new(),
             before: adjacent(&|a, b| a < b),
             after: adjacent(&|a, b| a > b),
             colours: colour_ranges(&order, &colours),
@@ -126,7 +130,8 @@ impl Partition {
         let outer = parts[..counts[0]].last().map_or(0, |part| part.end);
         let colours = (0..chunks.len()).map(|chunk| chunk..chunk + 1).collect();
         let (before, after) = (Vec::new(), Vec::new());
-        Self { chunks, colours, before, after, outer, parts: Some((parts, counts[0])) }
+        let (parts, beyond) = (Some((parts, counts[0])), Vec::new());
+        Self { chunks, colours, before, after, outer, parts, beyond }
     }
 
     /// Returns the ranges of chunks with common numbering, in execution order.
@@ -140,6 +145,31 @@ impl Partition {
     /// Returns the number of parts that touch cells of other processes; they come first.
     pub fn outer_parts(&self) -> usize {
         self.parts.as_ref().map_or(self.outer, |(_, outer)| *outer)
+    }
+
+    /// Sets the chunk that writes to each cell beyond a mesh part, and orders chunks that write to one place there;
+    /// `groups` are chunks that do.
+    pub fn reach(&mut self, beyond: Vec<usize>, groups: impl IntoIterator<Item = BTreeSet<usize>>) {
+        self.beyond = beyond;
+        for group in groups {
+            for &chunk in &group {
+                for &other in &group {
+                    let (list, other) = match other.cmp(&chunk) {
+                        Ordering::Less => (&mut self.before[chunk], other as u32),
+                        Ordering::Greater => (&mut self.after[chunk], other as u32),
+                        Ordering::Equal => continue,
+                    };
+                    if let Err(place) = list.binary_search(&other) {
+                        list.insert(place, other);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Returns the chunk that writes to each cell beyond a mesh part.
+    pub fn chunks_beyond(&self) -> &[usize] {
+        &self.beyond
     }
 
     /// Returns the cells of a part.

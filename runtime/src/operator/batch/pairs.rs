@@ -1,17 +1,17 @@
 //! Batches of pairs of cells at a facet.
 //!
 //! A part of a partition has each pair with a cell in it, and writes to its own cells alone: no two parts ever write to
-//! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers. A
-//! cell beyond the mesh belongs to the part of a neighbour.
+//! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers. The
+//! partition assigns cells beyond the mesh to its chunks.
 //! Batches of a part have pairs of which it writes both cells, the inside, or the outside.
 
 use super::{Batches, CONSTRAINED, IndexRows};
 use crate::device::cpu::Buffer;
-use crate::mesh::Mesh;
-use crate::mesh::pairs::{CellPair, CellsBeyond};
+use crate::mesh::pairs::CellPair;
 use crate::mesh::partition::Partition;
 use crate::space::Space;
 use crate::space::constraint::Constraints;
+use crate::space::discretisation::Discretisation;
 use crate::support::parallel::ParallelSliceMut;
 use fem_dsl::point::Side;
 use kernels_gen::element::{Cell, Lagrange};
@@ -25,22 +25,15 @@ const WRITES: [u32; 3] = [3, 1, 2];
 impl Batches {
     /// Creates batches of pairs; the cells are rotated so that the facet is ξ₀ = 0, and the outside's facet has the
     /// coordinates of the inside's.
-    pub fn of_pairs(
-        partition: &Partition,
-        beyond: Option<&CellsBeyond>,
-        lanes: usize,
-        pairs: &[&CellPair],
-    ) -> Self {
+    pub fn of_pairs(partition: &Partition, lanes: usize, pairs: &[&CellPair]) -> Self {
         let parts = partition.parts();
         let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.end).max().unwrap_or(0);
         let mut part_of = vec![0; n_cells];
         for (part, chunks) in parts.iter().enumerate() {
             partition.cells_of(chunks.clone()).for_each(|cell| part_of[cell] = part);
         }
-        if let Some(beyond) = beyond {
-            let part = |chunk: usize| parts.partition_point(|chunks| chunks.end <= chunk);
-            part_of.extend(beyond.chunks(partition).into_iter().map(part));
-        }
+        let part = |&chunk: &usize| parts.partition_point(|chunks| chunks.end <= chunk);
+        part_of.extend(partition.chunks_beyond().iter().map(part));
         // Pairs of each part, by the sides that it writes.
         let mut own: Vec<[Vec<&CellPair>; 3]> = vec![Default::default(); parts.len()];
         for &pair in pairs {
@@ -83,20 +76,32 @@ impl Batches {
     }
 
     /// Creates parts without shared degrees of freedom between their pairs, whose batches write both cells.
-    pub fn pairs_coloured(mesh: &Mesh, lanes: usize, pairs: &[&CellPair]) -> Self {
-        let connectivity = mesh.connectivity();
-        // The last colour with a cell at the vertex.
-        let mut last = vec![u32::MAX; connectivity.n_vertices()];
+    pub fn pairs_coloured(on: &Discretisation, lanes: usize, pairs: &[&CellPair]) -> Self {
+        // Cells with common degrees of freedom have a common vertex, or a common node of any continuous field. Cells
+        // beyond a part have no vertices.
+        let connectivity = on.mesh.connectivity();
+        let mut spaces = on.fields.iter().map(|field| &*field.space);
+        let joined = spaces.find(|space| space.joins_beyond());
+        let (own, beyond) = (on.mesh.n_cells(), on.partition.chunks_beyond().len());
+        let numbers: Vec<u32> = (connectivity.n_vertices() as u32..).take(beyond).collect();
+        let places_of = |cell: usize| match joined {
+            Some(space) => space.cell_nodes(cell),
+            None if cell < own => connectivity.vertices(cell),
+            None => &numbers[cell - own..=cell - own],
+        };
+        let places = joined.map_or(connectivity.n_vertices() + beyond, |space| space.n_nodes());
+        // The last colour with a cell at the place.
+        let mut last = vec![u32::MAX; places];
         let (mut left, mut colours): (Vec<&CellPair>, Vec<Vec<&CellPair>>) =
             (pairs.to_vec(), Vec::new());
         while !left.is_empty() {
             let (colour, mut chosen) = (colours.len() as u32, Vec::new());
             left.retain(|pair| {
                 let cells = pair.sides.iter().map(|side| side.cell as usize);
-                let vertices = || cells.clone().flat_map(|cell| connectivity.vertices(cell));
-                let taken = vertices().any(|&vertex| last[vertex as usize] == colour);
+                let places = || cells.clone().flat_map(places_of);
+                let taken = places().any(|&place| last[place as usize] == colour);
                 if !taken {
-                    vertices().for_each(|&vertex| last[vertex as usize] = colour);
+                    places().for_each(|&place| last[place as usize] = colour);
                     chosen.push(*pair);
                 }
                 taken
@@ -285,7 +290,7 @@ mod tests {
                 let partition = Partition::with_chunk_cells(&mesh, chunk);
                 let space = Space::new(&mesh, &partition, element, 1).expect("a space");
                 let all: Vec<&CellPair> = pairs.iter().collect();
-                let batches = Batches::of_pairs(&partition, None, 4, &all);
+                let batches = Batches::of_pairs(&partition, 4, &all);
                 let outside = batches.outside().expect("pairs");
                 let nodes = [&batches, outside].map(|side| side.nodes(&space));
                 let mut written = BTreeMap::<(u32, u8), usize>::new();
@@ -333,7 +338,7 @@ mod tests {
             let partition = Partition::with_chunk_cells(&mesh, 16);
             let space = Space::new(&mesh, &partition, element, components).expect("a space");
             let constraints = Constraints::none(&space);
-            let batches = Batches::of_pairs(&partition, None, lanes, &all);
+            let batches = Batches::of_pairs(&partition, lanes, &all);
             for side in Side::ALL {
                 let own = batches.on(side).expect("pairs");
                 let starts = own.starts(&space).expect("contiguous");

@@ -18,6 +18,7 @@ use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 use fem_dsl::point::Side;
 use kernels_gen::plan::cell_matrix::CellMatrix;
+use std::borrow::Cow;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Minimum number of entries per task for little work per entry.
@@ -147,6 +148,7 @@ impl Sparsity {
         let mut coupled: Vec<Vec<ComponentCoupling>> =
             (0..fields).map(|f| (0..fields).map(|g| none(f, g)).collect()).collect();
         let mut cells = vec![vec![CoupledCells::default(); fields]; fields];
+        let n_cells = on.mesh.n_cells() + on.partition.chunks_beyond().len();
         for (matrix, batches) in works {
             let mut pairs = Vec::with_capacity(matrix.pairs.len());
             for pair in &matrix.pairs {
@@ -156,7 +158,7 @@ impl Sparsity {
             }
             pairs.dedup();
             for (f, g, sides) in pairs {
-                cells[f][g].add(on.mesh.n_cells(), batches, sides);
+                cells[f][g].add(n_cells, batches, sides);
             }
         }
         for own in cells.iter_mut().flatten() {
@@ -397,11 +399,15 @@ impl Sparsity {
     }
 }
 
-/// Returns the cells around each node of a field, ascending.
+/// Returns the cells around each node of a field, of the mesh and beyond it, ascending.
 fn around(on: &Discretisation, field: usize) -> SparsityPattern {
     let space = &on.fields[field].space;
     let (n, own, grain) = (space.n_nodes(), space.nodes_per_cell(), 1 << 14);
-    let each = || space.nodes().par_iter().with_min_len(grain).enumerate();
+    let nodes: Cow<'_, [u32]> = match space.reaches_beyond() {
+        true => space.all_nodes().collect(),
+        false => space.nodes().into(),
+    };
+    let each = || nodes.par_iter().with_min_len(grain).enumerate();
     let counts: Vec<AtomicU32> = (0..n).map(|_| AtomicU32::new(0)).collect();
     each().each(|(_, &node)| {
         counts[node as usize].fetch_add(1, Ordering::Relaxed);

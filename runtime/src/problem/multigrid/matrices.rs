@@ -198,6 +198,24 @@ pub fn inverse_on_device(
     Ok(Some(Box::new(made)))
 }
 
+/// Copies a matrix to the device of a vector, in its precision and layout. `None` for a host vector, or insufficient
+/// device memory.
+pub fn matrix_on_device(
+    matrix: &Csr,
+    like: &Vector,
+) -> Result<Option<Box<dyn LinearOperator + Send + Sync>>, OperatorError> {
+    let Some((arithmetic, _)) = like.array() else { return Ok(None) };
+    let (device, layout) = (arithmetic.device(), Some(arithmetic.layout()));
+    let bytes = bytes_on_device(matrix, arithmetic.precision().bytes());
+    let room = device.free_bytes().is_none_or(|free| free > bytes as f64);
+    if !room || u32::try_from(matrix.columns.len()).is_err() {
+        return Ok(None);
+    }
+    let plain = Arithmetic::new(Arc::clone(device), arithmetic.precision())?;
+    let made = DeviceMatrix::new(&SparseKernels::new(&plain)?, matrix, (layout, layout))?;
+    Ok(Some(Box::new(made)))
+}
+
 /// Copies levels to the device of a vector, in its precision and layout. `None` for a host vector, levels without a
 /// dense coarsest factorisation, or insufficient device memory.
 pub fn on_device(made: &Aggregation, like: &Vector) -> Result<Option<Multigrid>, OperatorError> {

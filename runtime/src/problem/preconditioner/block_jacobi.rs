@@ -8,6 +8,7 @@ use crate::mesh::views::FacetViews;
 use crate::operator::Operator;
 use crate::problem::RunError;
 use crate::problem::context::Context;
+use crate::problem::multigrid::matrices::matrix_on_device;
 use crate::processes::Reduction;
 use crate::solve::{Approximation, BlockJacobi, LocalDofs};
 use crate::space::discretisation::Discretisation;
@@ -29,7 +30,7 @@ impl PreconditionerBuilder for CellBlocks {
                 "block Jacobi needs fields in `L2`, and `{name}` is continuous"
             )));
         }
-        Ok(Ok(Box::new(BlockJacobi::new(blocks(on)))))
+        Ok(Ok(Box::new(BlockJacobi::new(blocks(on), matrix_on_device))))
     }
 }
 

@@ -33,6 +33,8 @@ pub struct CellsBeyond {
     points: Vec<[f64; 3]>,
     /// Their diameters.
     diameters: Vec<f64>,
+    /// Their hanging words; empty if nothing hangs.
+    words: Vec<u32>,
     /// Nodes per cell.
     each: usize,
     /// The number of the first one: the number of cells of the part.
@@ -100,6 +102,15 @@ impl Mesh {
         let beyond = self.beyond_of(cell).map_or(&[][..], |beyond| beyond.points(cell));
         let own = if cell < self.n_cells() { self.cell_nodes(cell) } else { &[] };
         own.iter().map(|&node| self.points()[node as usize]).chain(beyond.iter().copied())
+    }
+
+    /// Returns the hanging word of a cell, of the mesh or beyond it; 0 if nothing hangs.
+    pub fn hanging_word(&self, cell: usize) -> u32 {
+        let Some(words) = self.hanging() else { return 0 };
+        words.get(cell).copied().unwrap_or_else(|| {
+            let beyond = self.beyond_of(cell).map_or(&[][..], CellsBeyond::hanging);
+            beyond[cell - words.len()]
+        })
     }
 
     /// Returns the diameter h of a cell: the largest distance between its vertices.
@@ -216,7 +227,12 @@ impl CellsBeyond {
         }
         let (shared, each) = (shared.into_values().collect(), mesh.nodes_per_cell());
         let diameters = points.chunks_exact(each).map(|of_map| mesh.diameter_of(of_map)).collect();
-        Self { points, diameters, each, first, shared, pairs }
+        let mut all = Self { points, diameters, words: Vec::new(), each, first, shared, pairs };
+        if let Some(words) = mesh.hanging() {
+            let received = all.received(cut, 1, |cell, word| word[0] = f64::from(words[cell]));
+            all.words = received.into_iter().map(|word| word as u32).collect();
+        }
+        all
     }
 
     /// Returns the number of the cells.
@@ -232,6 +248,11 @@ impl CellsBeyond {
     /// Returns the number of the first one, which is the number of cells of the part.
     pub fn first(&self) -> usize {
         self.first
+    }
+
+    /// Returns the hanging words of the cells; empty if nothing hangs in any part of the mesh.
+    pub fn hanging(&self) -> &[u32] {
+        &self.words
     }
 
     /// Returns the nodes of the map of a cell beyond.
@@ -256,7 +277,7 @@ impl CellsBeyond {
         &self.pairs
     }
 
-    /// Returns the chunk of a partition that writes to each cell beyond: that of a neighbour.
+    /// Returns the first chunk of a partition with a neighbour of each cell beyond.
     pub fn chunks(&self, partition: &Partition) -> Vec<usize> {
         let chunks = partition.chunks();
         let mut of_cell = vec![0; self.first];
@@ -274,12 +295,39 @@ impl CellsBeyond {
 
     /// Appends the values of the cells beyond to those of the part's own cells, `each` a cell. Collective.
     pub fn append(&self, cut: &PartInterface, each: usize, values: &mut Vec<f64>) {
-        values.resize((self.first + self.len()) * each, 0.0);
-        let entries = self.shared.iter().flat_map(|cell| {
-            let own = cell.number as usize * each..(cell.number as usize + 1) * each;
+        let own = |cell: usize, to: &mut [f64]| {
+            to.copy_from_slice(&values[cell * each..(cell + 1) * each]);
+        };
+        let received = self.received(cut, each, own);
+        values.extend(received);
+    }
+
+    /// Returns the values of the cells beyond, `each` a cell; `write` writes those of a cell of the part. Collective.
+    pub fn received(
+        &self,
+        cut: &PartInterface,
+        each: usize,
+        write: impl Fn(usize, &mut [f64]),
+    ) -> Vec<f64> {
+        let mut values = vec![0.0; self.shared.len() * each];
+        let cells = || self.shared.iter().map(|cell| cell.number as usize);
+        for (cell, own) in cells().zip(values.chunks_exact_mut(each.max(1))) {
+            if cell < self.first {
+                write(cell, own);
+            }
+        }
+        let entries = self.shared.iter().enumerate().flat_map(|(place, cell)| {
+            let own = place * each..(place + 1) * each;
             own.map(|unknown| SharedDof { unknown, ranks: &cell.ranks })
         });
-        InterfaceExchange::new(cut.group().clone(), entries).synchronise(values);
+        InterfaceExchange::new(cut.group().clone(), entries).synchronise(&mut values);
+        let mut received = vec![0.0; self.len() * each];
+        for (cell, values) in cells().zip(values.chunks_exact(each.max(1))) {
+            if let Some(number) = cell.checked_sub(self.first) {
+                received[number * each..(number + 1) * each].copy_from_slice(values);
+            }
+        }
+        received
     }
 }
 

@@ -2,6 +2,7 @@
 
 mod operators;
 mod orders;
+mod penalty;
 
 use weakform::{Form, Solution};
 

@@ -6,6 +6,11 @@ use weakform::{Execution, Form, Solution};
 /// Returns a grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard", with
 /// "middle" between them; optionally all are divided into triangles.
 fn layers(n: usize, triangles: bool) -> String {
+    bent_layers(n, triangles, 0.0)
+}
+
+/// Returns the same with nodes that are moved by up to `bend`, except across the boundary and the middle.
+fn bent_layers(n: usize, triangles: bool, bend: f64) -> String {
     let side = n + 1;
     let mut text = String::from(
         "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n7\n1 1 \"left\"\n1 2 \"right\"\n1 3 \"bottom\"\n1 4 \"top\"\n1 7 \"middle\"\n\
@@ -14,6 +19,8 @@ fn layers(n: usize, triangles: bool) -> String {
     text += &format!("{}\n", side * side);
     for i in 0..side * side {
         let (x, y) = ((i % side) as f64 / n as f64, (i / side) as f64 / n as f64);
+        let (across, along) = (x * (1.0 - x) * (1.0 + y), y * (1.0 - y) * (1.0 - 2.0 * y));
+        let (x, y) = (x + 4.0 * bend * across, y + 16.0 * bend * along * (x - 0.3));
         text += &format!("{} {x} {y} 0\n", i + 1);
     }
     let node = |i: usize, j: usize| j * side + i + 1;
@@ -309,6 +316,89 @@ fn integrals_between_cells_are_those_of_contact() {
     let found = form.problem("p").expect("a problem").folder(folder.path()).run();
     let Err(error) = found else { panic!("the tag is unknown") };
     assert!(error.to_string().contains("nowhere"), "{error}");
+}
+
+/// Terms between tagged cells and under the tag of their facets, with exact solutions that are linear in each region.
+#[test]
+fn terms_under_tags_of_inner_facets_have_exact_solutions() {
+    let folder = tempfile::tempdir().expect("a folder");
+    // The fluxes within both bodies, and Nitsche's conditions 0 below and 1 above.
+    let within = "let bulk = 4 * avg(penalty(T)) * jump(T) - dot(avg(grad(T)), n);";
+    let bodies = format!(
+        "field T: scalar in L2(k); param R = 3; f1[T] = grad(T);
+         on interior from \"soft\" to \"soft\" {{ {within} f0[jump(T)] = bulk; f1[avg(T)] = -jump(T) * n; }}
+         on interior from \"hard\" to \"hard\" {{ {} f0[jump(T)] = hulk; f1[avg(T)] = -jump(T) * n; }}
+         on boundary \"top\", \"bottom\" {{ let g = if x[1] > 0.5 {{ 1 }} else {{ 0 }};
+             f0[T] = 4 * penalty(T) * (T - g) - dot(grad(T), n); f1[T] = -(T - g) * n; }}",
+        within.replace("bulk", "hulk")
+    );
+    // The heat q that enters the upper body: T = −q y below, and 1 + q (1 − y) above.
+    let heat =
+        |q: f64| format!("if x[1] < 0.5 {{ {} * x[1] }} else {{ 1 + {q} * (1 - x[1]) }}", -q);
+    let source = |region: &str, row: &str| {
+        format!(
+            "field T: scalar; param below = 2; param above = 3;
+             on cells \"soft\" {{ f1[T] = below * grad(T); }} on cells \"hard\" {{ f1[T] = above * grad(T); }}
+             on interior {region} {{ {row} }}"
+        )
+    };
+    // Of the heat 10 that enters in the middle, 4 leaves below and 6 above.
+    let tent = "if x[1] < 0.5 { 2 * x[1] } else { 2 * (1 - x[1]) }".to_owned();
+    let cases = [
+        // q = (T_soft − T_hard) / 3.
+        (
+            format!("{bodies} on interior \"middle\" {{ f0[jump(T)] = jump(T) / R; }}"),
+            heat(-0.25),
+            "",
+        ),
+        // q = (T_soft − 2 T_hard) / 3: the sides of a partition.
+        (
+            format!(
+                "{bodies} on interior from \"soft\" to \"hard\" {{ let q = (inside(T) - 2 * outside(T)) / R; f0[jump(T)] = q; }}"
+            ),
+            heat(-4.0 / 9.0),
+            "",
+        ),
+        (
+            format!(
+                "{bodies} on interior from \"hard\" to \"soft\" {{ let q = (outside(T) - 2 * inside(T)) / R; f0[jump(T)] = -q; }}"
+            ),
+            heat(-4.0 / 9.0),
+            "",
+        ),
+        (
+            source("\"middle\"", "f0[T] = -10;"),
+            tent.clone(),
+            "dirichlet T = 0 on \"top\", \"bottom\";",
+        ),
+        (
+            source("from \"soft\" to \"hard\"", "f0[T] = -10 * n[1];"),
+            tent.clone(),
+            "dirichlet T = 0 on \"top\", \"bottom\";",
+        ),
+        (
+            source("from \"hard\" to \"soft\"", "f0[T] = 10 * n[1] + T - 1;"),
+            tent,
+            "dirichlet T = 0 on \"top\", \"bottom\";",
+        ),
+    ];
+    for triangles in [false, true] {
+        let layers = bent_layers(4, triangles, 0.05);
+        std::fs::write(folder.path().join("mesh.msh"), layers).expect("a file");
+        for (form, exact, conditions) in &cases {
+            let text = format!(
+                "form heat {{ {form} }} problem plate solves heat {{ mesh = \"mesh.msh\"; degree = 1; {conditions}
+                     solver = direct; exact T = {exact}; }}"
+            );
+            let solution = run(folder.path(), &text, Execution::Interpreted);
+            let solution = solution.unwrap_or_else(|error| panic!("{error}\n{text}"));
+            let (error, slope) = solution.error("T").expect("known errors");
+            assert!(
+                error < 1e-12 && slope < 1e-11,
+                "{error} {slope}, triangles {triangles}: {text}"
+            );
+        }
+    }
 }
 
 #[cfg(any(feature = "cuda", feature = "opencl"))]

@@ -253,6 +253,25 @@ fn what_does_not_hold_is_found() {
     assert!(said.contains("positive definite"), "{said}");
 }
 
+/// Newton's method stalls where a flux between cells amplifies jumps. It ends after a few steps, and says on which mesh.
+#[test]
+fn a_solve_that_stalls_ends() {
+    let text = "form burgers {
+        field u: scalar in L2(k); let b = [1, 0.5];
+        f0[u] = u; f1[u] = -u^2 / 2 * b;
+        on interior {
+            let s = dot(b, n);
+            f0[jump(u)] = s * avg(u^2) / 2 - max(abs(inside(u) * s), abs(outside(u) * s)) / 2 * jump(u);
+        }
+        on boundary \"x0\", \"x1\", \"y0\", \"y1\" { f0[u] = u^2 / 2 * dot(b, n); }
+    }";
+    let (names, added) = problems(&program(text), Some(Cell::Quadrilateral));
+    let program = program(&format!("{text}\n{added}"));
+    let found = verified(&program, &names[0], &Settings { kernels: false, ..small(&[1], None) });
+    let said = found.failures().join("\n");
+    assert!(said.contains("cells the solve fails: newton stagnated after 1"), "{said}");
+}
+
 /// Runs `wf verify`: returns its exit code, and its output.
 fn wf(arguments: &[&str]) -> (Option<i32>, String, String) {
     let output = Command::new(env!("CARGO_BIN_EXE_wf"))

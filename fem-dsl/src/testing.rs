@@ -13,6 +13,7 @@
 
 mod expressions;
 mod interior;
+mod lines;
 mod random;
 mod regions;
 mod second;

@@ -162,7 +162,7 @@ fn operations_grow_with_the_terms_of_a_form() {
     };
     let tower = |count: usize| format!("f0[u] = {};", vec!["u"; count].join("^"));
     let cases: [(&str, [String; 2]); 2] =
-        [("energy", [energy(64), energy(128)]), ("tower", [tower(250), tower(500)])];
+        [("energy", [energy(32), energy(64)]), ("tower", [tower(125), tower(250)])];
     for (name, [half, whole]) in cases {
         let (half, whole) = (sizes(&half), sizes(&whole));
         for (half, whole) in half.into_iter().zip(whole) {

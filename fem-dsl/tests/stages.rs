@@ -94,13 +94,14 @@ fn derivatives_pass_taylors_test() {
             for integral in &form.integrals {
                 let base = entries(&form, &integral.rows, &sample);
                 let action = entries(&form, &integral.action, &sample);
+                let steps = [1.0 / 512.0, 1.0 / 1024.0].map(|epsilon| {
+                    (epsilon, entries(&form, &integral.rows, &sample.moved(&form, epsilon)))
+                });
                 for slot in base.keys() {
                     let slope = action.get(slot).copied().unwrap_or(0.0);
-                    let remainder = |epsilon: f64| {
-                        let moved = entries(&form, &integral.rows, &sample.moved(&form, epsilon));
-                        (moved[slot] - base[slot] - epsilon * slope).abs()
-                    };
-                    let (coarse, fine) = (remainder(1.0 / 512.0), remainder(1.0 / 1024.0));
+                    let [coarse, fine] = steps
+                        .each_ref()
+                        .map(|(epsilon, moved)| (moved[slot] - base[slot] - epsilon * slope).abs());
                     let noise = 1024.0 * f64::EPSILON * (base[slot].abs() + slope.abs() + 1.0);
                     assert!(
                         fine <= 0.35 * coarse + noise,

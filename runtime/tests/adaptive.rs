@@ -112,7 +112,7 @@ fn discontinuous_fields_follow_a_corner_too() {
     for (cell, degree, fraction, most, last) in [
         ("quad", 1, 0.5, 8000, 4),
         ("quad", 2, 0.5, 9000, 5),
-        ("quad", 3, 0.75, 50_000, 4),
+        ("quad", 3, 0.75, 30_000, 3),
         ("tri", 2, 0.5, 9000, 5),
     ] {
         let text = format!(

@@ -50,6 +50,8 @@ struct Seen {
     /// Forms on meshes on which cells of different size meet.
     hanging: u64,
     shared: u64,
+    /// Forms on curved cells in space.
+    curved: u64,
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -97,6 +99,7 @@ fn half_between_cells(part: u64) {
         seen.turned += u64::from(case.is_turned());
         seen.hanging += u64::from(case.hangs());
         seen.shared += u64::from(case.hangs() && case.joins_continuous());
+        seen.curved += u64::from(case.is_curved_in_space());
         let (mut operator, by_threads) = case.operator();
         seen.threads += u64::from(by_threads);
         case.compare(&mut operator);
@@ -105,16 +108,17 @@ fn half_between_cells(part: u64) {
         }
         seen.tangents += u64::from(case.taylor(&mut operator));
     }
-    let Seen { forms, several, jumping, threads, tangents, turned, hanging, shared, .. } = seen;
+    let Seen { forms, several, jumping, threads, tangents, turned, hanging, .. } = seen;
+    let Seen { shared, curved, .. } = seen;
     println!(
         "{forms} forms: {several} with several fields, {jumping} with discontinuous ones, {turned} on turned cells, \
-         {hanging} on cells of different size, of which {shared} with terms of continuous fields, {threads} by groups \
-         of threads"
+         {curved} on curved ones in space, {hanging} on cells of different size, of which {shared} with terms of \
+         continuous fields, {threads} by groups of threads"
     );
     // A fifth in single precision.
     assert!(4 * several > forms && 2 * jumping > forms && 3 * tangents > 2 * forms);
     assert!(2 * turned > forms && 5 * hanging > forms, "{turned} {hanging}");
-    assert!(20 * shared > forms, "{shared}");
+    assert!(20 * shared > forms && 20 * curved > forms, "{shared} {curved}");
 }
 
 /// Forms with integrals between cells by groups of threads that share a pair.

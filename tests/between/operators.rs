@@ -27,12 +27,12 @@ fn nitsche(on: &str) -> String {
     )
 }
 
-fn setup(text: &str, on: Mesh, degree: usize) -> Setup {
+pub(super) fn setup(text: &str, on: Mesh, degree: usize) -> Setup {
     let form = Form::parse(text, "f").unwrap_or_else(|error| panic!("{error}\n{text}"));
     form.on(on).degree(degree).execution(Execution::Interpreted)
 }
 
-fn built(setup: Setup) -> System {
+pub(super) fn built(setup: Setup) -> System {
     setup.build().unwrap_or_else(|error| panic!("{error}"))
 }
 
@@ -50,17 +50,17 @@ fn applied(system: &mut System, u: &Vector, x: &Vector) -> Vec<f64> {
     y.to_vec()
 }
 
-fn residual(system: &System, u: &Vector) -> Vec<f64> {
+pub(super) fn residual(system: &System, u: &Vector) -> Vec<f64> {
     let mut r = system.vector();
     system.residual(u, &mut r).expect("a residual");
     r.to_vec()
 }
 
-fn norm(x: &[f64]) -> f64 {
+pub(super) fn norm(x: &[f64]) -> f64 {
     x.iter().map(|x| x * x).sum::<f64>().sqrt()
 }
 
-fn dot(x: &[f64], y: &[f64]) -> f64 {
+pub(super) fn dot(x: &[f64], y: &[f64]) -> f64 {
     x.iter().zip(y).map(|(x, y)| x * y).sum()
 }
 
@@ -202,7 +202,7 @@ fn by_place(system: &System, matrix: &Csr) -> Vec<Vec<f64>> {
     order.iter().map(|&i| order.iter().map(|&j| dense[i][j]).collect()).collect()
 }
 
-fn dense(matrix: &Csr) -> Vec<Vec<f64>> {
+pub(super) fn dense(matrix: &Csr) -> Vec<Vec<f64>> {
     let row = |i: usize| {
         let mut row = vec![0.0; matrix.size()];
         matrix.row(i).for_each(|(j, value)| row[j] += value);
@@ -211,7 +211,7 @@ fn dense(matrix: &Csr) -> Vec<Vec<f64>> {
     (0..matrix.size()).map(row).collect()
 }
 
-fn assembled(system: &mut System) -> Csr {
+pub(super) fn assembled(system: &mut System) -> Csr {
     let zero = system.vector();
     system.linearise(&zero).expect("a linearisation");
     system.matrix().expect("a matrix")
@@ -237,7 +237,7 @@ fn two_squares_have_the_matrices_by_hand() {
 }
 
 /// Factorises a symmetric matrix as L D Lᵀ without pivoting; returns L below the diagonal of 1, and D on it.
-fn factorised(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
+pub(super) fn factorised(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
     let n = a.len();
     for j in 0..n {
         let row: Vec<f64> = (0..j).map(|k| a[j][k] * a[k][k]).collect();
@@ -250,7 +250,7 @@ fn factorised(mut a: Vec<Vec<f64>>) -> Vec<Vec<f64>> {
 }
 
 /// Solves with the factors of a symmetric matrix.
-fn solved(factors: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
+pub(super) fn solved(factors: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
     let (n, mut x) = (b.len(), b.to_vec());
     for i in 0..n {
         x[i] -= dot(&factors[i][..i], &x[..i]);
@@ -264,7 +264,7 @@ fn solved(factors: &[Vec<f64>], b: &[f64]) -> Vec<f64> {
     x
 }
 
-fn product(a: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
+pub(super) fn product(a: &[Vec<f64>], x: &[f64]) -> Vec<f64> {
     a.iter().map(|row| dot(row, x)).collect()
 }
 

@@ -4,8 +4,8 @@
 //! with the right number of signs, except in a block `from … to …`.
 
 use super::expressions::Generator;
+use super::lines::Lines;
 use super::{FieldShape, Options, Random};
-use std::fmt::Write;
 
 /// The names of fields and of their test functions.
 const FIELDS: [(&str, &str); 3] = [("u", "du"), ("v", "dv"), ("s", "ds")];
@@ -54,24 +54,23 @@ fn interior(seed: u64, dim: usize, at_points: bool) -> String {
     let options = Options { dim, depth: 1, ..Options::default() };
     let generator =
         Generator { random, options, fields, main: 0, uses_u: true, points: false, normal: false };
-    let text = format!("form interior_{seed} {{\n");
-    let mut writer = Writer { text, generator, spaces, at_points };
+    let lines = Lines::new(&format!("interior_{seed}"));
+    let mut writer = Writer { lines, generator, spaces, at_points };
     writer.declare();
     let facets = ["", "", " \"inner\""][Random(seed).below(3)];
-    writer.line(1, &format!("on interior{facets} {{"));
+    writer.lines.push(1, &format!("on interior{facets} {{"));
     writer.block(false);
-    writer.line(1, "}");
+    writer.lines.push(1, "}");
     if writer.generator.below(2) == 0 {
-        writer.line(1, "on interior from \"left\" to \"right\" {");
+        writer.lines.push(1, "on interior from \"left\" to \"right\" {");
         writer.block(true);
-        writer.line(1, "}");
+        writer.lines.push(1, "}");
     }
-    writer.text.push_str("}\n");
-    writer.text
+    writer.lines.finish()
 }
 
 struct Writer {
-    text: String,
+    lines: Lines,
     generator: Generator,
     spaces: Vec<&'static str>,
     /// True if nodes are quadrature points.
@@ -79,34 +78,30 @@ struct Writer {
 }
 
 impl Writer {
-    fn line(&mut self, depth: usize, content: &str) {
-        writeln!(self.text, "{:1$}{content}", "", 4 * depth).expect("a string takes text");
-    }
-
     /// Declares fields, data and parameters, and writes the rows of the cells.
     fn declare(&mut self) {
         let fields = self.generator.fields.clone();
         for ((name, shape), space) in fields.iter().zip(self.spaces.clone()) {
-            self.line(1, &format!("field {name}: {} in {space};", shape.text()));
+            self.lines.push(1, &format!("field {name}: {} in {space};", shape.text()));
         }
         let mut place = self.generator.pick(&["", " on nodes in H1(1)", " on nodes in L2(k)"]);
         let mut other = " on nodes";
         if self.at_points {
             (place, other) = (" on nodes in L2(k)", " on nodes in L2(k)");
         }
-        self.line(1, &format!("aux a: scalar{place};"));
-        self.line(1, &format!("aux b: vector{other};"));
-        self.line(1, "aux c: scalar on cells;");
+        self.lines.push(1, &format!("aux a: scalar{place};"));
+        self.lines.push(1, &format!("aux b: vector{other};"));
+        self.lines.push(1, "aux c: scalar on cells;");
         let number = self.generator.number();
-        self.line(1, &format!("param p = {number};"));
+        self.lines.push(1, &format!("param p = {number};"));
         let components: Vec<String> =
             (0..self.generator.options.dim).map(|_| self.generator.number()).collect();
-        self.line(1, &format!("param r: vector = [{}];", components.join(", ")));
+        self.lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
         let shared = self.generator.scalar(1);
-        self.line(1, &format!("let w = {shared};"));
+        self.lines.push(1, &format!("let w = {shared};"));
         for (name, shape) in fields {
             let row = self.generator.row0(name, shape);
-            self.line(1, &format!("f0[{name}] = {row};"));
+            self.lines.push(1, &format!("f0[{name}] = {row};"));
         }
     }
 
@@ -155,20 +150,22 @@ impl Writer {
                 (self.generator.row0(name, shape), self.generator.row1(name, shape));
             let (even, odd) = (self.even(), self.odd());
             match (self.is_continuous(field), ordered) {
-                (true, _) => self.line(2, &format!("f0[{name}] = {even} * avg({value});")),
+                (true, _) => self.lines.push(2, &format!("f0[{name}] = {even} * avg({value});")),
                 (false, false) => {
-                    self.line(2, &format!("f0[jump({name})] = {even} * jump({value});"));
-                    self.line(2, &format!("f0[avg({name})] = {odd} * jump({value});"));
+                    self.lines.push(2, &format!("f0[jump({name})] = {even} * jump({value});"));
+                    self.lines.push(2, &format!("f0[avg({name})] = {odd} * jump({value});"));
                 }
                 (false, true) => {
-                    self.line(2, &format!("f0[inside({name})] = {odd} * outside({value});"));
+                    self.lines.push(2, &format!("f0[inside({name})] = {odd} * outside({value});"));
                 }
             }
             match ordered {
-                true => self.line(2, &format!("f1[outside({name})] = {even} * inside({flux});")),
+                true => {
+                    self.lines.push(2, &format!("f1[outside({name})] = {even} * inside({flux});"))
+                }
                 false => {
-                    self.line(2, &format!("f1[jump({name})] = {odd} * avg({flux});"));
-                    self.line(2, &format!("f1[avg({name})] = {even} * avg({flux});"));
+                    self.lines.push(2, &format!("f1[jump({name})] = {odd} * avg({flux});"));
+                    self.lines.push(2, &format!("f1[avg({name})] = {even} * avg({flux});"));
                 }
             }
         }
@@ -176,12 +173,12 @@ impl Writer {
 
     fn weak(&mut self, ordered: bool) {
         // Test functions are declared per block.
-        let number = self.text.len();
+        let number = self.lines.len();
         let mut terms = Vec::new();
         for (field, (name, shape)) in self.generator.fields.clone().into_iter().enumerate() {
             self.generator.main = field;
             let test = format!("{}{number}", FIELDS[field].1);
-            self.line(2, &format!("test {test} for {name};"));
+            self.lines.push(2, &format!("test {test} for {name};"));
             let (value, flux) =
                 (self.generator.row0(name, shape), self.generator.row1(name, shape));
             let product = match shape {
@@ -194,7 +191,7 @@ impl Writer {
             let word = if ordered { "inside" } else { "jump" };
             terms.push(format!("{} * {word}({flux})", self.odd()));
         }
-        self.line(2, &format!("residual = {};", terms.join(" + ")));
+        self.lines.push(2, &format!("residual = {};", terms.join(" + ")));
     }
 
     fn energy(&mut self) {
@@ -207,6 +204,6 @@ impl Writer {
             terms.push(format!("{} * {gradients}", self.generator.number()));
         }
         let even = self.even();
-        self.line(2, &format!("energy = {} + sin({even});", terms.join(" + ")));
+        self.lines.push(2, &format!("energy = {} + sin({even});", terms.join(" + ")));
     }
 }

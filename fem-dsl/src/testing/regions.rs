@@ -2,8 +2,8 @@
 
 use super::Random;
 use super::expressions::Generator;
+use super::lines::Lines;
 use super::{FieldShape, Options};
-use std::fmt::Write;
 
 /// A random form and its properties.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -78,7 +78,7 @@ pub fn random_regions(seed: u64, dim: usize) -> Regions {
     let options = Options { dim, aux, params, kinks: !smooth, depth: 1, ..Options::default() };
     let (uses_u, points, normal) = (true, true, false);
     let mut writer = Writer {
-        text: format!("form random_{seed} {{\n"),
+        lines: Lines::new(&format!("random_{seed}")),
         generator: Generator { random, options, fields, main: 0, uses_u, points, normal },
     };
     writer.declare();
@@ -87,7 +87,7 @@ pub fn random_regions(seed: u64, dim: usize) -> Regions {
     writer.generator.points = blocks == 0;
     let depth = if count == 1 { 2 } else { 1 };
     let shared = writer.generator.scalar(depth);
-    writer.line(1, &format!("let w = {shared};"));
+    writer.lines.push(1, &format!("let w = {shared};"));
     writer.generator.points = true;
     let notation = writer.notation(energy);
     let all: Vec<usize> = (0..count).collect();
@@ -100,8 +100,7 @@ pub fn random_regions(seed: u64, dim: usize) -> Regions {
     for _ in 0..blocks {
         writer.block(energy);
     }
-    writer.text.push_str("}\n");
-    Regions { text: writer.text, smooth, energy }
+    Regions { text: writer.lines.finish(), smooth, energy }
 }
 
 fn shape(random: &mut Random, dim: usize) -> FieldShape {
@@ -114,7 +113,7 @@ fn shape(random: &mut Random, dim: usize) -> FieldShape {
 }
 
 struct Writer {
-    text: String,
+    lines: Lines,
     generator: Generator,
 }
 
@@ -123,30 +122,26 @@ impl Writer {
         self.generator.random.below(n)
     }
 
-    fn line(&mut self, depth: usize, content: &str) {
-        writeln!(self.text, "{:1$}{content}", "", 4 * depth).expect("a string takes text");
-    }
-
     /// Declares fields, data and parameters.
     fn declare(&mut self) {
         for (name, shape) in self.generator.fields.clone() {
             let space = SPACES[self.below(SPACES.len())];
-            self.line(1, &format!("field {name}: {}{space};", shape.text()));
+            self.lines.push(1, &format!("field {name}: {}{space};", shape.text()));
         }
         if self.generator.options.aux {
             for data in ["a: scalar", "b: vector"] {
                 let place = DATA[self.below(DATA.len())];
-                self.line(1, &format!("aux {data}{place};"));
+                self.lines.push(1, &format!("aux {data}{place};"));
             }
-            self.line(1, "aux c: scalar on cells;");
-            self.line(1, "aux q: scalar on points;");
+            self.lines.push(1, "aux c: scalar on cells;");
+            self.lines.push(1, "aux q: scalar on points;");
         }
         if self.generator.options.params {
             let number = self.generator.number();
-            self.line(1, &format!("param p = {number};"));
+            self.lines.push(1, &format!("param p = {number};"));
             let dim = self.generator.options.dim;
             let components: Vec<String> = (0..dim).map(|_| self.generator.number()).collect();
-            self.line(1, &format!("param r: vector = [{}];", components.join(", ")));
+            self.lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
         }
     }
 
@@ -178,14 +173,14 @@ impl Writer {
 
     /// Adds a block with some of the fields.
     fn block_of(&mut self, place: &str, energy: bool) {
-        self.line(1, &format!("on {place} {{"));
+        self.lines.push(1, &format!("on {place} {{"));
         let count = self.generator.fields.len();
         let one = self.below(count);
         let whole = self.below(2) == 0;
         let fields: Vec<usize> = (0..count).filter(|&field| whole || field == one).collect();
         let notation = self.notation(energy);
         self.region(notation, &fields, (2, 1));
-        self.line(1, "}");
+        self.lines.push(1, "}");
     }
 
     /// Writes the physics of a region, with rows for some of the fields.
@@ -215,23 +210,23 @@ impl Writer {
             let (value, gradient) = self.parts();
             if value {
                 let row = self.generator.row0(name, shape);
-                self.line(indent, &format!("f0[{name}] = {row};"));
+                self.lines.push(indent, &format!("f0[{name}] = {row};"));
             }
             if gradient {
                 let row = self.generator.row1(name, shape);
-                self.line(indent, &format!("f1[{name}] = {row};"));
+                self.lines.push(indent, &format!("f1[{name}] = {row};"));
             }
         }
     }
 
     fn weak(&mut self, fields: &[usize], indent: usize) {
         // Test functions are declared per region.
-        let region = self.text.len();
+        let region = self.lines.len();
         let mut terms = Vec::new();
         for &field in fields {
             let ((name, shape), test) = (self.generator.fields[field], FIELDS[field].1);
             let test = format!("{test}{region}");
-            self.line(indent, &format!("test {test} for {name};"));
+            self.lines.push(indent, &format!("test {test} for {name};"));
             self.generator.main = field;
             let (value, gradient) = self.parts();
             if value {
@@ -250,7 +245,7 @@ impl Writer {
                 terms.push(format!("({factor}) * div({test})"));
             }
         }
-        self.line(indent, &format!("residual = {};", terms.join(" + ")));
+        self.lines.push(indent, &format!("residual = {};", terms.join(" + ")));
     }
 
     fn energy(&mut self, fields: &[usize], indent: usize) {
@@ -271,6 +266,7 @@ impl Writer {
         }
         let free = self.generator.scalar(self.generator.options.depth);
         let number = self.generator.number();
-        self.line(indent, &format!("energy = {} + {number} * sin({free} + w);", terms.join(" + ")));
+        self.lines
+            .push(indent, &format!("energy = {} + {number} * sin({free} + w);", terms.join(" + ")));
     }
 }

@@ -1,8 +1,8 @@
 //! Random forms with second derivatives in cells, on the boundary and between cells.
 
 use super::expressions::Generator;
+use super::lines::Lines;
 use super::{FieldShape, Options, Random};
-use std::fmt::Write;
 
 /// The spaces of the field.
 const SPACES: [&str; 4] = ["H1(k)", "H1(k + 1)", "L2(k)", "L2(k + 1)"];
@@ -26,53 +26,49 @@ pub fn random_second(seed: u64, dim: usize) -> String {
     let options = Options { dim, depth: 1, ..Options::default() };
     let generator =
         Generator { random, options, fields, main: 0, uses_u: true, points: false, normal: false };
-    let mut writer = Writer { text: format!("form second_{seed} {{\n"), generator, shape };
+    let lines = Lines::new(&format!("second_{seed}"));
+    let mut writer = Writer { lines, generator, shape };
     writer.declare();
     writer.cells();
     if writer.generator.below(2) == 0 {
         let tag = writer.generator.pick(&["x0", "x1", "y0", "y1"]);
-        writer.line(1, &format!("on boundary \"{tag}\" {{"));
+        writer.lines.push(1, &format!("on boundary \"{tag}\" {{"));
         writer.facets("");
-        writer.line(1, "}");
+        writer.lines.push(1, "}");
     }
     if writer.generator.below(3) > 0 {
-        writer.line(1, "on interior {");
+        writer.lines.push(1, "on interior {");
         writer.facets("avg");
-        writer.line(1, "}");
+        writer.lines.push(1, "}");
     }
-    writer.text.push_str("}\n");
-    writer.text
+    writer.lines.finish()
 }
 
 struct Writer {
-    text: String,
+    lines: Lines,
     generator: Generator,
     shape: FieldShape,
 }
 
 impl Writer {
-    fn line(&mut self, depth: usize, content: &str) {
-        writeln!(self.text, "{:1$}{content}", "", 4 * depth).expect("a string takes text");
-    }
-
     fn declare(&mut self) {
         let space = self.generator.pick(&SPACES);
         let shape = self.shape.text();
-        self.line(1, &format!("field u: {shape} in {space};"));
+        self.lines.push(1, &format!("field u: {shape} in {space};"));
         if self.generator.fields.len() > 1 {
             let space = self.generator.pick(&["H1(k)", "L2(k)", "L2(k - 1)"]);
-            self.line(1, &format!("field v: scalar in {space};"));
+            self.lines.push(1, &format!("field v: scalar in {space};"));
         }
-        self.line(1, "aux a: scalar on nodes in H1(1);");
-        self.line(1, "aux b: vector on nodes;");
-        self.line(1, "aux c: scalar on cells;");
+        self.lines.push(1, "aux a: scalar on nodes in H1(1);");
+        self.lines.push(1, "aux b: vector on nodes;");
+        self.lines.push(1, "aux c: scalar on cells;");
         let number = self.generator.number();
-        self.line(1, &format!("param p = {number};"));
+        self.lines.push(1, &format!("param p = {number};"));
         let dim = self.generator.options.dim;
         let components: Vec<String> = (0..dim).map(|_| self.generator.number()).collect();
-        self.line(1, &format!("param r: vector = [{}];", components.join(", ")));
+        self.lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
         let shared = self.generator.scalar(1);
-        self.line(1, &format!("let w = {shared};"));
+        self.lines.push(1, &format!("let w = {shared};"));
     }
 
     /// Returns a number with second derivatives of a function of the field's shape.
@@ -94,9 +90,9 @@ impl Writer {
             if self.generator.fields.len() > 1 {
                 energy += " + v^2 * (1 + dot(grad(v), grad(v)))";
             }
-            return self.line(1, &format!("energy = inner(u, u) + {energy};"));
+            return self.lines.push(1, &format!("energy = inner(u, u) + {energy};"));
         }
-        self.line(1, "test du for u;");
+        self.lines.push(1, "test du for u;");
         let (row0, row1) =
             (self.generator.row0("u", self.shape), self.generator.row1("u", self.shape));
         let other = self.generator.scalar(1);
@@ -107,15 +103,15 @@ impl Writer {
             format!("inner(grad(du), {row1})"),
         ];
         if self.generator.fields.len() > 1 {
-            self.line(1, "test dv for v;");
+            self.lines.push(1, "test dv for v;");
             terms.push(format!("dv * (v + {number} * {bend})"));
         }
-        self.line(1, &format!("residual = {};", terms.join(" + ")));
+        self.lines.push(1, &format!("residual = {};", terms.join(" + ")));
     }
 
     /// Writes the rows of facets; `avg` is the word that makes one value of two, if there are two.
     fn facets(&mut self, avg: &str) {
-        let (test, shape) = (format!("du{}", self.text.len()), self.shape);
+        let (test, shape) = (format!("du{}", self.lines.len()), self.shape);
         let of =
             |text: &str| if avg.is_empty() { text.to_owned() } else { format!("{avg}({text})") };
         let (one, other) = (self.generator.scalar(1), self.generator.scalar(1));
@@ -140,14 +136,14 @@ impl Writer {
         if self.generator.below(2) == 0 {
             let square = format!("{penalty} * {factor} * ({})^2", kink("u"));
             let flux = format!("{} * {}{odd}", normal("u"), kink("u"));
-            return self.line(2, &format!("energy = {square} - {flux} + {bend}^2 / 4;"));
+            return self.lines.push(2, &format!("energy = {square} - {flux} + {bend}^2 / 4;"));
         }
-        self.line(2, &format!("test {test} for u;"));
+        self.lines.push(2, &format!("test {test} for u;"));
         let terms = [
             format!("{factor} * {bend} * {tested}"),
             format!("{} * {}{odd}", normal("u"), kink(&test)),
             format!("({}) * {} * {}{odd}", of(&other), kink("u"), normal(&test)),
         ];
-        self.line(2, &format!("residual = {};", terms.join(" + ")));
+        self.lines.push(2, &format!("residual = {};", terms.join(" + ")));
     }
 }

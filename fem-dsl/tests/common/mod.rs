@@ -62,7 +62,7 @@ pub(crate) fn corpus() -> Vec<Form> {
 
 /// Returns random forms with integrals between cells.
 pub(crate) fn interior_forms() -> impl Iterator<Item = (String, Form)> {
-    (0..24).flat_map(|seed| {
+    (0..12).flat_map(|seed| {
         [2, 3].map(|dim| {
             let text = random_interior(seed, dim);
             let form = check(&text, dim).remove(0);

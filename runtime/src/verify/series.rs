@@ -9,7 +9,7 @@ use crate::operator::Operator;
 use crate::operator::functional::{errors, mean, measuring_rule, set_mean};
 use crate::problem::{Context, Requirement, RunError, SolvePlan, solve_planned};
 use crate::processes::Reduction;
-use crate::solve::{Continue, DirectFallback, InnerSolver, NonlinearSystem, Progress};
+use crate::solve::{Continue, DirectFallback, InnerSolver, NonlinearSystem, Outcome, Progress};
 use fem_dsl::problem::PreconditionerSettings;
 use std::time::Instant;
 
@@ -19,6 +19,9 @@ const RTOL: f64 = 1e-8;
 const ROUNDING: f64 = 1e-14;
 /// Maximum number of linear iterations.
 const ITERATIONS: usize = 20_000;
+/// Number of steps in which Newton's method should halve the residual: it starts near the solution. More than its full
+/// steps without a line search.
+const STALLED: usize = 10;
 
 /// Results on one mesh.
 #[derive(Clone, Debug, PartialEq)]
@@ -60,8 +63,19 @@ impl VerificationProblem {
         if plan.linear.factors_at_each == Some(Requirement::Preferred) {
             context.factorise_whole(operator, &u)?;
         }
-        let (report, _) = solve_planned(operator, context, &mut u, (&plan, 0.0), None, observe)?;
+        let (mut norms, mut has_stalled) = (Vec::new(), false);
+        let mut observe = |progress: Progress| {
+            norms.push(progress.residual);
+            let before = norms.iter().rev().nth(STALLED).filter(|_| plan.newton.is_some());
+            has_stalled = before.is_some_and(|before| progress.residual > 0.5 * before);
+            if has_stalled { Continue::No } else { observe(progress) }
+        };
+        let (mut report, _) =
+            solve_planned(operator, context, &mut u, (&plan, 0.0), None, &mut observe)?;
         operator.finish()?;
+        if has_stalled && report.outcome == Outcome::Cancelled {
+            report.outcome = Outcome::Stagnated;
+        }
         let report = report.converged()?;
         let mut u = u.to_vec();
         self.settle(&mut u)?;

@@ -136,10 +136,10 @@ impl Case {
         let second = form.integrals.iter().any(has_second);
         // A ball has no sides of a box.
         let has_sides = form.integrals.iter().any(|of| matches!(of.region, Region::Facets(_)));
-        let may_curve = dim == 2 && (is_between || second) && !has_sides;
-        let is_curved = may_curve && mix(seed, 9).is_multiple_of(3);
+        let may_curve = (is_between || second) && (dim == 2 || !second) && !has_sides;
+        let is_curved = may_curve && mix(seed, 9).is_multiple_of(2 * dim as u64 - 1);
         let mut mesh = match (is_between || second, is_curved) {
-            (_, true) => ball(cell, 2 + mix(seed, 10) as usize % 2),
+            (_, true) => ball(cell, 2 + mix(seed, 10) as usize % (4 - dim)),
             (true, _) => scrambled(&boxed(cell, &counts[..dim]), seed),
             (false, _) => boxed(cell, &counts[..dim]),
         };
@@ -152,7 +152,8 @@ impl Case {
         // Every fourth; most of those with terms between cells. Second derivatives of continuous fields need nodes that
         // do not hang.
         let continuous = form.fields.iter().any(|field| field.space.is_continuous());
-        let may_hang = mesh.cell().is_tensor() && !(second && continuous);
+        let is_costly = is_curved && dim == 3;
+        let may_hang = mesh.cell().is_tensor() && !(second && continuous) && !is_costly;
         let hangs = mix(seed, 20) % 4 < if is_between { 3 } else { 1 };
         if may_hang && hangs {
             mesh = adapted(mesh, seed);
@@ -164,8 +165,8 @@ impl Case {
         });
         let least = spaces.chain(nodal).map(|space| space.smallest_degree()).max().unwrap_or(1);
         let least = if second { least.max(2) } else { least };
-        let degree =
-            least + mix(seed, 2) as usize % if dim == 2 { 3 } else { 2 } * usize::from(least < 2);
+        let more = if is_costly { 1 } else { [3, 2][dim - 2] };
+        let degree = least + mix(seed, 2) as usize % more * usize::from(least < 2);
         let with = |rule| {
             let elements = elements(&form, mesh.cell(), degree, mesh.order(), rule);
             elements.expect("supported degrees")
@@ -215,6 +216,11 @@ impl Case {
     /// Returns whether some pair of cells sees its facet in different orientations.
     pub(crate) fn is_turned(&self) -> bool {
         cell_pairs(&self.on.mesh).iter().any(|pair| pair.orientations != [0, 0])
+    }
+
+    /// Returns whether the cells are curved, in space.
+    pub(crate) fn is_curved_in_space(&self) -> bool {
+        self.on.mesh.order() > 1 && self.on.mesh.dim() == 3
     }
 
     /// Returns whether some pair of cells has a larger one.
@@ -478,10 +484,10 @@ impl Case {
     }
 
     /// Checks second-order convergence: two halvings of a short enough step leave a sixteenth of the error, up to
-    /// rounding. An eighth is accepted, and steep forms get shorter steps.
+    /// rounding. An eighth is accepted, and steep forms get shorter steps: a sine of s needs h < 1 / |s'|, as small as 10⁻⁹.
     fn second_order(&self, what: &str, size: f64, error: impl Fn(f64) -> f64) {
         let mut errors = Vec::new();
-        for halvings in (6..=16).step_by(2) {
+        for halvings in (6..=36).step_by(2) {
             let (before, now) = (errors.last().copied(), error(0.5_f64.powi(halvings)));
             if now <= ROUNDING * size || before.is_some_and(|before: f64| now <= before / 8.0) {
                 return;
@@ -492,7 +498,7 @@ impl Case {
     }
 }
 
-/// Rounding error of a difference over the shortest step, relative to its terms.
+/// Rounding error of a difference over 2⁻¹⁶, relative to its terms.
 const ROUNDING: f64 = 1e-10;
 
 fn norm(values: &[f64]) -> f64 {

@@ -11,7 +11,7 @@ pub mod transposition;
 
 use crate::abi::{KernelAbi, Role, coordinate_stride};
 use crate::element::Lagrange;
-use crate::kir::{Binary, Condition, Kernel, Op, Statement, Unary};
+use crate::kir::{Binary, Condition, Kernel, Op, Run, Statement, Unary};
 use crate::plan::Elements;
 
 /// The cost per cell.
@@ -561,9 +561,11 @@ fn add(kernel: &Kernel, body: &[Statement], (times, slots): (f64, f64), cost: &m
             }
             Statement::GatherRun { run, .. } => {
                 cost.indexed.gathered_in_runs += times * run.length as f64;
+                cost.arithmetic.fused += times * summed(run);
             }
             Statement::ScatterRun { run, .. } => {
                 cost.indexed.added_in_runs += times * run.length as f64;
+                cost.arithmetic.fused += times * summed(run);
             }
             Statement::StoreLanes(..)
             | Statement::Set(_)
@@ -577,6 +579,12 @@ fn add(kernel: &Kernel, body: &[Statement], (times, slots): (f64, f64), cost: &m
             | Statement::Comment(_) => {}
         }
     }
+}
+
+/// Returns the multiply-adds of the weights of a run.
+fn summed(run: &Run) -> f64 {
+    let arrays = run.lines.as_ref().map_or(0, |lines| 1 + lines.others.len());
+    (run.length * arrays) as f64
 }
 
 /// Returns the counter of an arithmetic operation.

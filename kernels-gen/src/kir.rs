@@ -392,6 +392,22 @@ pub enum Positions {
     Row(ArgumentId, Index),
 }
 
+/// Lines of a run that are summed with weights. The run is a tensor cell with `n` nodes a direction, node by node and the
+/// first axis fastest; the positions are those of the components of its rotated copy, `[component][node]`. Line a of the
+/// copy has the positions n · a + i. Array k, of the run and its followers, has Σ_i weights[n · k + i] · entry i at a if
+/// the run is gathered; a scattered run has Σ_k weights[n · k + i] · array k at a in entry i.
+#[derive(Clone, Debug, PartialEq)]
+pub struct WeightedLines {
+    /// Nodes of a line.
+    pub n: usize,
+    /// Components of a node.
+    pub components: usize,
+    /// The weights, `[array][n]`.
+    pub weights: TableId,
+    /// The private arrays after that of the run.
+    pub others: Vec<LocalId>,
+}
+
 /// A run of `length` consecutive elements for each lane, from `map[at · lanes + lane] · scale` on, and the entries of a
 /// private array that they belong to: element j to `local[positions[first + j]]`.
 #[derive(Clone, Debug, PartialEq)]
@@ -412,6 +428,21 @@ pub struct Run {
     pub length: usize,
     /// True if nothing is moved where the starts are `u32::MAX`: then all lanes have it, or none.
     pub masked: bool,
+    /// Weights, if lines are summed.
+    pub lines: Option<WeightedLines>,
+}
+
+impl Run {
+    /// Returns the private arrays.
+    pub fn locals(&self) -> impl Iterator<Item = LocalId> + '_ {
+        let others = self.lines.iter().flat_map(|lines| lines.others.iter().copied());
+        std::iter::once(self.local).chain(others)
+    }
+
+    /// Returns the entries of a line, 1 without weights.
+    pub fn line(&self) -> usize {
+        self.lines.as_ref().map_or(1, |lines| lines.n)
+    }
 }
 
 /// The cache level of a prefetch.
@@ -635,6 +666,9 @@ impl Kernel {
                 if let Positions::Table(table) = run.positions {
                     read[table] |= runs;
                 }
+                if let Some(lines) = &run.lines {
+                    read[lines.weights] |= runs;
+                }
             }
             _ => {}
         };
@@ -649,7 +683,9 @@ impl Kernel {
                 matches!(&self.values[*value].op, Op::LoadLocal(local, _) if *local == id)
             }
             Statement::StoreLocal(local, ..) => *local == id,
-            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => run.local == id,
+            Statement::GatherRun { run, .. } | Statement::ScatterRun { run, .. } => {
+                run.locals().any(|local| local == id)
+            }
             _ => false,
         };
         body.iter().any(|statement| statement.any(&mut uses))

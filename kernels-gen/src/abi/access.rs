@@ -160,7 +160,8 @@ impl<'k> Finder<'k> {
         if let Positions::Row(positions, start) = &run.positions {
             self.rows(*positions, start, 1, run.first + length)?;
             // Entries are compared with the extent at a launch.
-            let fits = self.extent(*positions) <= self.kernel.locals[run.local].length;
+            let of_lines = |local| run.line() * self.kernel.locals[local].length;
+            let fits = run.locals().all(|local| self.extent(*positions) <= of_lines(local));
             self.require(fits, *positions, || run.local.to_string())?;
         }
         // Rows of four reals that begin at multiples of four are read whole.

@@ -61,7 +61,9 @@ const TAKEN_IN_RUST: &str = "
     Some None Ok Err
 
     V M LANES scatter scatter_masked scatter_run scatter_lanes scatter_long gather_masked flags gather_run gather_long
-    gather_lanes prefetch prefetch_indexed transpose columns_of columns_to fours row_of row_to BY_FOURS
+    gather_lanes gather_lines gather_axis gather_piece columns_at sum_lines scatter_lines scatter_axis scatter_piece
+    columns_onto spread_lines stride_of by_line by_halves by_chunk halves_of halves_to
+    prefetch prefetch_indexed transpose columns_of columns_to fours row_of row_to BY_FOURS
 
     run entry begin end first last batch active_lanes";
 

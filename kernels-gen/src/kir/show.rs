@@ -4,8 +4,8 @@
 //! bit. [`Kernel::fingerprint`] is the same text with digests of tables; the hash of a kernel is its hash.
 
 use super::{
-    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Label, Op, Positions, Rule, Run,
-    Statement, Table, Thread, ValueId, VarId, Write,
+    Condition, Entries, Index, IndirectIndex, Integer, Kernel, Label, LocalId, Op, Positions, Rule,
+    Run, Statement, Table, Thread, ValueId, VarId, WeightedLines, Write,
 };
 use fem_dsl::arena::{Id, IndexVec};
 use std::collections::BTreeSet;
@@ -275,14 +275,19 @@ impl Printer<'_> {
 
     /// The elements of a run, and the entries that they belong to.
     fn run(&self, run: &Run) -> (String, String) {
-        let Run { map, at, scale, local, positions, first, length, masked } = run;
+        let Run { map, at, scale, local, positions, first, length, masked, lines } = run;
         let mask = if *masked { " masked" } else { "" };
         let elements = format!("{map}[{}, lane] * {scale}..{mask}", self.index(at));
         let positions = match positions {
             Positions::Table(table) => table.to_string(),
             Positions::Row(array, start) => format!("{array}[{}]", self.index(start)),
         };
-        (elements, format!("{local}[{positions}[{first}..+{length}]]"))
+        let lines = lines.as_ref().map_or_else(String::new, |lines| {
+            let WeightedLines { n, components, weights, others } = lines;
+            let others: Vec<String> = others.iter().map(LocalId::to_string).collect();
+            format!(" lines {n}*{components} by {weights}[{}]", others.join(" "))
+        });
+        (elements, format!("{local}[{positions}[{first}..+{length}{lines}]]"))
     }
 
     fn integer(&self, integer: &Integer) -> String {

@@ -178,7 +178,8 @@ pub(crate) fn gather_corners(s: &mut Lowering<'_>) {
         };
         let (scale, first, length) = (coordinate_stride(dim), corner * dim, dim);
         let positions = Positions::Table(positions);
-        let run = Run { map, at, scale, local, positions, first, length, masked: false };
+        let run =
+            Run { map, at, scale, local, positions, first, length, masked: false, lines: None };
         s.b.statement(Statement::GatherRun { source, run });
     }
     s.corners = Some(local);
@@ -437,9 +438,9 @@ pub(crate) fn with_outside(
     let columns: Vec<Vec<ValueId>> = (0..dim).map(|a| column(s, a)).collect();
     let (k, det) = cofactors(&mut s.b, &columns);
     let reciprocal = s.b.reciprocal(det);
+    let extents = [at.extents[0], extent_outside(s, &k[0], reciprocal)];
     let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
     let k: Vec<Vec<ValueId>> = k.iter().map(row).collect();
-    let extents = [at.extents[0], extent_outside(s, &k[0])];
     let [inside, mut second] = at.second;
     if s.facts.needs_second(Side::Outside) {
         let bends = bends(s, Side::Outside, |s, i, part| position(s, outside, i, part));
@@ -455,11 +456,13 @@ pub(crate) fn norm(s: &mut Lowering<'_>, vector: &[ValueId]) -> ValueId {
     s.b.unary(Unary::Sqrt, square)
 }
 
-/// Computes 1 / |∇ξ₀| of the outside, if it is read.
-fn extent_outside(s: &mut Lowering<'_>, first: &[ValueId]) -> Option<ValueId> {
+/// Computes 1 / |∇ξ₀| of the outside, if it is read, from cof₀ and 1 / det J. Of equal facets |cof₀| is that of the inside.
+fn extent_outside(s: &mut Lowering<'_>, first: &[ValueId], reciprocal: ValueId) -> Option<ValueId> {
     s.facts.inputs.contains(&Input::Extent(Side::Outside)).then(|| {
         let length = norm(s, first);
-        s.b.reciprocal(length)
+        let size = s.b.unary(Unary::Abs, reciprocal);
+        let slope = s.b.mul(size, length);
+        s.b.reciprocal(slope)
     })
 }
 

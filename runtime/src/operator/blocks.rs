@@ -123,7 +123,9 @@ pub(super) fn in_chunks(
     Ok(match class {
         CellClass::Facets(integral) | CellClass::HangingFacets(_, integral) => {
             match pairs_of(on, class) {
-                Some(pairs) => Batches::of_pairs(partition, lanes, &pairs),
+                Some(pairs) => {
+                    Batches::of_pairs(partition, lanes, &pairs, disjoint_pairs(on).as_deref())
+                }
                 None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
             }
         }
@@ -140,6 +142,12 @@ pub(super) fn in_chunks(
 pub(super) fn pairs_of(on: &Discretisation, class: CellClass) -> Option<Vec<&CellPair>> {
     let pairs = on.pairs_of(class.integral()).filter(|_| class.is_of_facets())?;
     Some(pairs.iter().filter(|pair| pair.larger == class.larger()).collect())
+}
+
+/// Returns all pairs of the form, if its cells share no degrees of freedom.
+fn disjoint_pairs(on: &Discretisation) -> Option<Vec<&CellPair>> {
+    let shared = on.fields.iter().any(|field| field.space.element().is_continuous());
+    (!shared).then(|| on.pairs.iter().flatten().flatten().collect())
 }
 
 /// Returns the predicate of the cells of a class.

@@ -35,6 +35,21 @@ fn transpose(rows: [V; LANES]) -> [V; LANES] {
     }
 }
 
+/// Half a vector from each place.
+#[inline(always)]
+unsafe fn halves_of(low: *const T, high: *const T) -> V {
+    unsafe { V(_mm512_insertf64x4::<1>(_mm512_castpd256_pd512(_mm256_loadu_pd(low)), _mm256_loadu_pd(high))) }
+}
+
+/// The reverse of `halves_of`.
+#[inline(always)]
+unsafe fn halves_to(value: V, low: *mut T, high: *mut T) {
+    unsafe {
+        _mm256_storeu_pd(low, _mm512_castpd512_pd256(value.0));
+        _mm256_storeu_pd(high, _mm512_extractf64x4_pd::<1>(value.0));
+    }
+}
+
 /// The first `count` ≤ 4 elements from each place, as columns; the others mean nothing.
 #[inline(always)]
 unsafe fn columns_of(from: [*const T; LANES], count: usize) -> [V; 4] {

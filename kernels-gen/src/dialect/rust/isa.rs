@@ -112,6 +112,11 @@ impl Isa {
             _ => [include_str!("../preamble/transpose_memory.rs"), whole],
         };
         let transpose = transpose.concat();
+        // Half a register is one in itself.
+        let halves = match (isa, precision, lanes) {
+            (Self::Avx512, Precision::F64, 8) => "",
+            _ => include_str!("../preamble/halves.rs"),
+        };
         let enable = self.features(precision, lanes);
         let enable = enable.map_or_else(String::new, |features| {
             format!("#[target_feature(enable = \"{features}\")]")
@@ -121,7 +126,7 @@ impl Isa {
             (true, "") => "#[inline(never)]".to_owned(),
             (true, enable) => format!("#[inline(never)]\n    {enable}"),
         };
-        let text = [template, &transpose, common].join(
+        let text = [template, &transpose, halves, common].join(
             "
 ",
         );

@@ -6,7 +6,8 @@ use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
 use crate::dialect::names::{RUST, rename};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, Kernel,
-    LocalId, Op, Positions, Run, Statement, TableId, Unary, ValueId, VarId, Write as Mode,
+    LocalId, Op, Positions, Run, Statement, TableId, Unary, ValueId, VarId, WeightedLines,
+    Write as Mode,
 };
 use std::fmt::Write;
 
@@ -162,15 +163,25 @@ fn line(kernel: &FoldedKernel, statement: &Statement) -> Option<String> {
             let Run { scale, length, .. } = run;
             let [map, local, places] = run_arrays(kernel, run);
             let source = argument(kernel, *source);
+            if let Some((kinds, locals, weights)) = line_arrays(kernel, run, "") {
+                return Some(format!(
+                    "gather_lines::<{kinds}>({source}, {map}, [{locals}], {places}, {weights})"
+                ));
+            }
             format!("gather_run::<{length}, {scale}>({source}, {map}, {local}, {places})")
         }
         Statement::ScatterRun { target, run, write } => {
             let (Run { scale, length, .. }, add) = (run, *write != Mode::Exclusive);
             let [map, local, places] = run_arrays(kernel, run);
             let target = argument(kernel, *target);
-            let call = format!(
-                "scatter_run::<{length}, {scale}, {add}>({target}, {map}, active_lanes, {local}, {places})"
-            );
+            let call = match line_arrays(kernel, run, ".cast_const()") {
+                Some((kinds, locals, weights)) => format!(
+                    "scatter_lines::<{kinds}, {add}>({target}, {map}, active_lanes, [{locals}], {places}, {weights})"
+                ),
+                None => format!(
+                    "scatter_run::<{length}, {scale}, {add}>({target}, {map}, active_lanes, {local}, {places})"
+                ),
+            };
             if run.masked { format!("if *{map} != u32::MAX {{ {call} }}") } else { call }
         }
         Statement::Prefetch(from, at, cache) => {
@@ -225,6 +236,16 @@ fn run_arrays(kernel: &Kernel, run: &Run) -> [String; 3] {
         }
     };
     [map, local_name(kernel, *local).to_owned(), positions]
+}
+
+/// Returns the constants, the private arrays and the weights of a run whose lines are summed.
+fn line_arrays(kernel: &Kernel, run: &Run, cast: &str) -> Option<(String, String, String)> {
+    let WeightedLines { n, components, weights, .. } = run.lines.as_ref()?;
+    let locals: Vec<String> =
+        run.locals().map(|local| format!("{}{cast}", local_name(kernel, local))).collect();
+    let kinds = format!("{}, {}, {n}, {components}, {}", run.length, run.scale, locals.len());
+    let weights = format!("{}.as_ptr()", table_name(kernel, *weights));
+    Some((kinds, locals.join(", "), weights))
 }
 
 /// Prints a condition on integers that are equal in all lanes.

@@ -6,11 +6,12 @@ use super::shared::SharedMemory;
 use super::{Array, Fault};
 use crate::kir::{
     ArgumentId, Condition, Entries, Index, IndirectIndex, Integer, IntegersId, Kernel, LocalId, Op,
-    Positions, Run, SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
+    Positions, Run, SharedId, Statement, TableId, Thread, ValueId, VarId, WeightedLines, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
 use std::cell::RefCell;
+use std::collections::BTreeMap;
 use std::rc::Rc;
 
 /// A private array: entries, lane fastest, and the set that this batch has written.
@@ -411,6 +412,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         let first = self.at(&run.at) * self.lanes as i64;
         for lane in self.lanes_on() {
             let Some(start) = self.start(run, first + lane as i64)? else { continue };
+            if let Some(lines) = &run.lines {
+                self.gather_lines((source, start), run, lines, lane)?;
+                continue;
+            }
             for j in 0..run.length {
                 let number = self.read(source, start + j as i64)?;
                 let position = self.position(&run.positions, run.first + j)?;
@@ -421,6 +426,42 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
         }
         Ok(())
+    }
+
+    /// Sums the lines of a run of a lane.
+    fn gather_lines(
+        &mut self,
+        (source, start): (ArgumentId, i64),
+        run: &Run,
+        lines: &WeightedLines,
+        lane: usize,
+    ) -> Result<(), Fault> {
+        let everywhere = !self.on.contains(&false);
+        let mut sums = BTreeMap::<(usize, i64), f64>::new();
+        for j in 0..run.length {
+            let number = self.read(source, start + j as i64)?;
+            let position = self.position(&run.positions, run.first + j)?;
+            let (a, i) = (position / lines.n as i64, position as usize % lines.n);
+            for k in 0..=lines.others.len() {
+                *sums.entry((k, a)).or_default() += self.weight(lines, k, i) * number;
+            }
+        }
+        let locals: Vec<LocalId> = run.locals().collect();
+        for ((k, a), sum) in sums {
+            let entry = self.local_entry(locals[k], a)?;
+            let private = &mut self.locals[locals[k].index()];
+            private.values[entry * self.lanes + lane] = sum;
+            private.written[entry] |= everywhere;
+        }
+        Ok(())
+    }
+
+    /// Returns the weight of entry `i` of a line in array k.
+    fn weight(&self, lines: &WeightedLines, k: usize, i: usize) -> f64 {
+        match &self.kernel.tables[lines.weights].entries {
+            Entries::Real(weights) => weights[k * lines.n + i],
+            Entries::Position(_) => unreachable!("a verified kernel's weights should be real"),
+        }
     }
 
     fn scatter_run(&mut self, target: ArgumentId, run: &Run, write: Write) -> Result<(), Fault> {
@@ -436,8 +477,14 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             self.places.push(start);
             for j in 0..run.length {
                 let position = self.position(&run.positions, run.first + j)?;
-                let entry = self.written_entry(run.local, position)?;
-                let number = self.locals[run.local.index()].values[entry * self.lanes + lane];
+                let mut number = 0.0;
+                let (a, i) = (position / run.line() as i64, position as usize % run.line());
+                for (k, local) in run.locals().enumerate() {
+                    let entry = self.written_entry(local, a)?;
+                    let own = self.locals[local.index()].values[entry * self.lanes + lane];
+                    number +=
+                        run.lines.as_ref().map_or(1.0, |lines| self.weight(lines, k, i)) * own;
+                }
                 self.put(target, start + j as i64, number, write)?;
             }
         }

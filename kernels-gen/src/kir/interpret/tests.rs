@@ -4,7 +4,7 @@ use super::*;
 use crate::kir::build::Builder;
 use crate::kir::{
     Binary, Cache, Comparison, Condition, Element, Entries, Index, Integer, LocalId, Op, Positions,
-    Precision, Run, Statement, Unary, Value, ValueId, Write,
+    Precision, Run, Statement, Unary, Value, ValueId, WeightedLines, Write,
 };
 
 const LANES: usize = 4;
@@ -177,6 +177,7 @@ fn copy_runs(write: Write) -> Builder {
         first: 1,
         length: 3,
         masked: false,
+        lines: None,
     };
     b.statement(Statement::GatherRun { source: x, run: run(from) });
     b.statement(Statement::Prefetch(x, at.plus(1000), Cache::Second));
@@ -215,8 +216,17 @@ fn positions_of_runs_are_read_batch_by_batch_and_masked_runs_move_nothing() {
     let at = Index::from(b.batch());
     let (scale, first, length, masked) = (1, 0, 3, true);
     let table = Positions::Table(b.table("positions", Entries::Position(vec![0, 1, 2])));
-    let gathered =
-        Run { map: from, at: at.clone(), scale, local, positions: table, first, length, masked };
+    let gathered = Run {
+        map: from,
+        at: at.clone(),
+        scale,
+        local,
+        positions: table,
+        first,
+        length,
+        masked,
+        lines: None,
+    };
     b.statement(Statement::GatherRun { source: x, run: gathered.clone() });
     let positions = Positions::Row(turns, at.times(3));
     let added = Run { map: to, positions, ..gathered };
@@ -230,6 +240,40 @@ fn positions_of_runs_are_read_batch_by_batch_and_masked_runs_move_nothing() {
     run(b, 0..2, arrays).expect("no fault");
     assert_eq!(y[..12], [0.0; 12]);
     assert_eq!(y[12..15], [14.0, 12.0, 13.0]);
+}
+
+#[test]
+fn lines_of_rotated_cells_are_summed_with_weights() {
+    let mut b = builder(Precision::F64);
+    let x = b.argument("x", Element::Real, false);
+    let y = b.argument("y", Element::Real, true);
+    let [cells, turns] = ["cells", "turns"].map(|name| b.argument(name, Element::U32, false));
+    let (local, slope) = (b.local("face", 2), b.local("slope", 2));
+    let at = Index::from(b.batch());
+    let weights = b.table("weights", Entries::Real(vec![1.0, 0.5, -1.0, 1.0]));
+    let lines = WeightedLines { n: 2, components: 1, weights, others: vec![slope] };
+    let cell = Run {
+        map: cells,
+        at: at.clone(),
+        scale: 1,
+        local,
+        positions: Positions::Row(turns, at.times(4)),
+        first: 0,
+        length: 4,
+        masked: false,
+        lines: Some(lines),
+    };
+    b.statement(Statement::GatherRun { source: x, run: cell.clone() });
+    b.statement(Statement::ScatterRun { target: y, run: cell, write: Write::LaneSerial });
+    let x: Vec<f64> = (0..16).map(f64::from).collect();
+    let starts: Vec<u32> = (0..4).map(|cell| 4 * cell).collect();
+    let mut y = [0.0; 16];
+    // The second axis, backwards, comes first.
+    let arrays =
+        &[Array::F64(&x), Array::from(&mut y[..]), Array::U32(&starts), Array::U32(&[1, 3, 0, 2])];
+    run(b, 0..1, arrays).expect("no fault");
+    // Of the second cell: lines [6, 4] and [7, 5] have 6 + 4 / 2 and 7 + 5 / 2, and slopes of −2.
+    assert_eq!(y[4..8], [8.0 / 2.0 - 2.0, 9.5 / 2.0 - 2.0, 8.0 + 2.0, 9.5 + 2.0]);
 }
 
 fn local_use(write_first: bool) -> Result<(), Fault> {
@@ -269,7 +313,17 @@ fn private_entries_do_not_outlive_their_batch() {
     b.store_lanes(y, batch.clone(), value);
     let positions = Positions::Table(positions);
     let (first, length, masked) = (0, 1, false);
-    let run = Run { map: when, at: batch, scale: 1, local, positions, first, length, masked };
+    let run = Run {
+        map: when,
+        at: batch,
+        scale: 1,
+        local,
+        positions,
+        first,
+        length,
+        masked,
+        lines: None,
+    };
     b.statement(Statement::GatherRun { source: x, run });
     let interpreter = Interpreter::new(b.finish()).expect("a well-formed kernel");
     let mut y = [0.0; 2 * LANES];

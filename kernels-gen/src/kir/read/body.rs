@@ -5,7 +5,7 @@ use super::{DEEPEST, ReadError, Reader};
 use crate::kir::{
     ArgumentId, Binary, Cache, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId,
     Label, LocalId, Op, Positions, Rule, Run, SharedId, Statement, TableId, Unary, Value, ValueId,
-    Var, VarId, Write,
+    Var, VarId, WeightedLines, Write,
 };
 use fem_dsl::arena::Id;
 
@@ -181,7 +181,10 @@ impl Reader {
     }
 
     /// Reads `tableN[FIRST..+LENGTH]`, a part of a table of positions, or `argN[START][FIRST..+LENGTH]`.
-    fn positions(&mut self, line: &mut Line<'_>) -> Result<(Positions, usize, usize), ReadError> {
+    fn positions(
+        &mut self,
+        line: &mut Line<'_>,
+    ) -> Result<(Positions, usize, usize, Option<WeightedLines>), ReadError> {
         let positions = match self.maybe_argument(line)? {
             Some(array) => {
                 let start = self.index(line)?;
@@ -198,8 +201,34 @@ impl Reader {
         let first = line.natural()?;
         line.expect("..+")?;
         let length = line.natural()?;
+        let lines = self.lines(line)?;
         line.expect("]")?;
-        Ok((positions, first, length))
+        Ok((positions, first, length, lines))
+    }
+
+    /// Reads the weights of the lines of a run, if it has them: ` lines 4*1 by table2[local1 local2]`.
+    fn lines(&self, line: &mut Line<'_>) -> Result<Option<WeightedLines>, ReadError> {
+        if !line.eat(" lines ") {
+            return Ok(None);
+        }
+        let n = line.natural()?;
+        line.expect("*")?;
+        let components = line.natural()?;
+        line.expect(" by ")?;
+        let start = *line;
+        let weights = self.array_id(line, self.kernel.tables.len())?;
+        let weights = weights.ok_or_else(|| start.unexpected("a table such as `table0[`"))?;
+        let mut others = Vec::new();
+        while !line.eat("]") {
+            if !others.is_empty() {
+                line.expect(" ")?;
+            }
+            let start = *line;
+            let number = line.id(LocalId::PREFIX, "").filter(|&id| id < self.kernel.locals.len());
+            let number = number.ok_or_else(|| start.unexpected("an array such as `local0`"))?;
+            others.push(LocalId::from_index(number));
+        }
+        Ok(Some(WeightedLines { n, components, weights, others }))
     }
 
     /// Reads an affine integer: `2*batch.0 + q.3 + 1`.
@@ -576,9 +605,9 @@ impl Reader {
                 let start = *line;
                 let local = self.array_id(line, self.kernel.locals.len())?;
                 let local = local.ok_or_else(|| start.unexpected("an array such as `local0[`"))?;
-                let (positions, first, length) = self.positions(line)?;
+                let (positions, first, length, lines) = self.positions(line)?;
                 line.expect("]")?;
-                let run = Run { map, at, scale, local, positions, first, length, masked };
+                let run = Run { map, at, scale, local, positions, first, length, masked, lines };
                 return Ok(Statement::ScatterRun { target, run, write });
             }
             let offset = offset(line)?;
@@ -624,7 +653,7 @@ impl Reader {
 
     /// Reads a run that is copied to a private array, behind `localN[`.
     fn gather_run(&mut self, local: LocalId, line: &mut Line<'_>) -> Result<Statement, ReadError> {
-        let (positions, first, length) = self.positions(line)?;
+        let (positions, first, length, lines) = self.positions(line)?;
         line.expect("] = ")?;
         let source = self.argument_id(line)?;
         let map = self.argument_id(line)?;
@@ -632,7 +661,7 @@ impl Reader {
         line.expect("..")?;
         let masked = line.eat(" masked");
         line.expect("]")?;
-        let run = Run { map, at, scale, local, positions, first, length, masked };
+        let run = Run { map, at, scale, local, positions, first, length, masked, lines };
         Ok(Statement::GatherRun { source, run })
     }
 }

@@ -8,7 +8,7 @@ use crate::kir::verify::{Phase, verify};
 use crate::kir::{
     ArgumentId, Cache, Condition, Element, Entries, Index, IndirectIndex, Integer, IntegersId,
     Kernel, LocalId, Op, Positions, Precision, Rule, Run, Statement, TableId, Thread, Unary, Value,
-    ValueId, Var, VarId, Write,
+    ValueId, Var, VarId, WeightedLines, Write,
 };
 use crate::plan::{Strategy, Task};
 use std::collections::BTreeSet;
@@ -54,21 +54,34 @@ fn kernels_of_all_plans_are_read_back() {
 /// Statements that the builder has no function for: reads of `x`, and writes to `y` and `own`.
 fn other_statements(
     (x, y, map, own): (ArgumentId, ArgumentId, ArgumentId, IntegersId),
-    (local, positions): (LocalId, TableId),
+    (local, positions, reals): (LocalId, TableId, TableId),
     (slot, border): (VarId, VarId),
     at: &Index,
     value: ValueId,
 ) -> Vec<Statement> {
     let positions = Positions::Table(positions);
-    let run =
-        Run { map, at: at.clone(), scale: 3, local, positions, first: 1, length: 2, masked: false };
+    let run = Run {
+        map,
+        at: at.clone(),
+        scale: 3,
+        local,
+        positions,
+        first: 1,
+        length: 2,
+        masked: false,
+        lines: None,
+    };
     let turned = Positions::Row(map, at.clone());
     let turned = Run { positions: turned, masked: true, ..run.clone() };
+    let lines = WeightedLines { n: 2, components: 1, weights: reals, others: vec![local] };
+    let summed = Run { first: 0, length: 4, lines: Some(lines), ..turned.clone() };
     let to = IndirectIndex { map, at: at.clone(), scale: 1, offset: 0, masked: false };
     vec![
         Statement::GatherRun { source: x, run: run.clone() },
         Statement::GatherRun { source: x, run: turned.clone() },
         Statement::ScatterRun { target: y, run: turned, write: Write::LaneSerial },
+        Statement::GatherRun { source: x, run: summed.clone() },
+        Statement::ScatterRun { target: y, run: summed, write: Write::Exclusive },
         Statement::ScatterRun { target: y, run, write: Write::Alone },
         Statement::Scatter { target: y, to, value, write: Write::Inside(border) },
         Statement::StoreAt {
@@ -173,7 +186,8 @@ fn everything() -> Kernel {
     b.store_lanes(y, at.clone(), value);
     b.scatter(y, map, at.clone(), (3, 2), true, value);
     let arrays = (x, y, map, own);
-    for statement in other_statements(arrays, (local, positions), (slot, border), &at, value) {
+    for statement in other_statements(arrays, (local, positions, reals), (slot, border), &at, value)
+    {
         b.statement(statement);
     }
     for values in [vec![], vec![(0, [value, g])], vec![(0, [value, g]), (4, [numbers[0], h])]] {

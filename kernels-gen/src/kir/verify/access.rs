@@ -3,7 +3,7 @@
 use super::{CheckedKernel, Phase, Verifier, require};
 use crate::kir::{
     Argument, ArgumentId, Element, Entries, Index, Integer, IntegersId, Op, Positions, Run,
-    SharedId, Statement, Thread, VarId, Write,
+    SharedId, Statement, Thread, VarId, WeightedLines, Write,
 };
 
 /// The kind of access to an argument.
@@ -196,6 +196,9 @@ impl<'k> Verifier<'k> {
     fn run(&self, run: &Run) -> CheckedKernel {
         let Run { map, at, local, first, length, .. } = run;
         self.map(*map, at)?;
+        if let Some(lines) = &run.lines {
+            return self.lines(run, lines);
+        }
         let array = self.kernel.locals.get(*local).ok_or_else(|| format!("{local} is missing"))?;
         let table = match &run.positions {
             Positions::Table(table) => self.table(*table)?,
@@ -212,6 +215,28 @@ impl<'k> Verifier<'k> {
         require(distinct, || format!("a run names an entry of {} twice", array.name))?;
         let inside = positions.last().is_some_and(|&last| (last as usize) < array.length);
         require(inside, || format!("a run leaves {}", array.name))
+    }
+
+    /// Checks the weights and the arrays of the lines of a run.
+    fn lines(&self, run: &Run, lines: &WeightedLines) -> CheckedKernel {
+        let WeightedLines { n, components, weights, .. } = lines;
+        let Positions::Row(positions, start) = &run.positions else {
+            return Err("lines are summed of rotated cells alone".to_owned());
+        };
+        let table = self.table(*weights)?;
+        let Entries::Real(entries) = &table.entries else {
+            return Err(format!("{} has no weights", table.name));
+        };
+        let arrays = run.locals().count();
+        require(entries.len() == n * arrays, || format!("{} has other weights", table.name))?;
+        let whole = *n > 1 && *components > 0 && run.length.is_multiple_of(n * n * components);
+        require(whole && run.first == 0, || format!("a run of {} is no cell", run.length))?;
+        for local in run.locals() {
+            let array = self.kernel.locals.get(local);
+            let array = array.ok_or_else(|| format!("{local} is missing"))?;
+            require(n * array.length >= run.length, || format!("a run leaves {}", array.name))?;
+        }
+        self.elements(*positions, start)
     }
 }
 

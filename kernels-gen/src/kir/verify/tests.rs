@@ -179,7 +179,8 @@ fn tables_and_runs_fit() {
     let run = |positions: usize, first, length| {
         let (map, at, local) = (ArgumentId::from_index(2), Index::from(0), LocalId::from_index(0));
         let positions = Positions::Table(TableId::from_index(positions));
-        let run = Run { map, at, scale: 1, local, positions, first, length, masked: false };
+        let run =
+            Run { map, at, scale: 1, local, positions, first, length, masked: false, lines: None };
         Statement::GatherRun { source: ArgumentId::from_index(0), run }
     };
     let mut kernel = sound();

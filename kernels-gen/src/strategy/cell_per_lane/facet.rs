@@ -18,7 +18,7 @@ mod diagonal;
 mod straight;
 mod transfer;
 
-use straight::{StraightMap, columns_at};
+use straight::{StraightMap, columns_at, joined};
 
 use super::column::Column;
 use super::prefetch;
@@ -87,7 +87,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     s.gathered();
     let (mut inputs, mut maps) = (Vec::new(), Vec::new());
     for (index, trace) in traces.into_iter().enumerate() {
-        match StraightMap::new(s, index, &trace) {
+        match StraightMap::new(s, index, &trace, &maps) {
             Some(map) => {
                 inputs.push(FacetValues { value: None, gradient: Vec::new(), second: Vec::new() });
                 maps.push(map);
@@ -200,7 +200,7 @@ impl Facet {
             repeat(s, "y", self.q, false, |s, y| {
                 let point = &z.times(self.q) + &y;
                 let maps = layers.iter().map(|map| map.layer_point(s, self.points, &y)).collect();
-                self.at(s, (inputs, maps), outcomes, &point, [&y, &z]);
+                self.at(s, (inputs, joined(maps)), outcomes, &point, [&y, &z]);
             });
         });
     }
@@ -501,17 +501,10 @@ impl Facet {
         }
     }
 
-    /// Integrates back to the nodes and passes their results to `put`: of all nodes if each has its own entry
-    /// (`stores`).
-    fn integrate(
-        &self,
-        s: &mut Lowering<'_>,
-        outcome: &ElementVector,
-        stores: bool,
-        put: &mut dyn FnMut(&mut Builder, &Index, usize, ValueId),
-    ) {
-        let ElementVector { field, rows, side, line, parts, diagonal } = outcome;
-        let (components, plane, n) = (rows.len(), self.plane(line), line.n);
+    /// Integrates back to values, slopes and second derivatives along ξ₀ on the facet.
+    fn onto_facet(&self, s: &mut Lowering<'_>, outcome: &ElementVector) -> [Option<LocalId>; 3] {
+        let ElementVector { field, rows, line, parts, diagonal, .. } = outcome;
+        let (components, plane) = (rows.len(), self.plane(line));
         let (mut face, mut slope, mut bend) = (None, None, None);
         if diagonal.is_none() && self.is_at_points(s, line) {
             s.comment_on("integrate", *field);
@@ -554,6 +547,21 @@ impl Facet {
             face = any.then_some(onto);
         }
         self.integrate_second(s, outcome, [&mut face, &mut slope, &mut bend]);
+        [face, slope, bend]
+    }
+
+    /// Integrates back to the nodes and passes their results to `put`: of all nodes if each has its own entry
+    /// (`stores`).
+    fn integrate(
+        &self,
+        s: &mut Lowering<'_>,
+        outcome: &ElementVector,
+        stores: bool,
+        put: &mut dyn FnMut(&mut Builder, &Index, usize, ValueId),
+    ) {
+        let ElementVector { field, rows, side, line, diagonal, .. } = outcome;
+        let (components, plane, n) = (rows.len(), self.plane(line), line.n);
+        let [face, slope, bend] = self.onto_facet(s, outcome);
         let hangs = s.facts.result_hangs(*field);
         if let Some(array) = diagonal.filter(|_| hangs) {
             self.take_hanging(s, outcome, array);

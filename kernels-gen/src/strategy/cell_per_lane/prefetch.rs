@@ -9,6 +9,7 @@ use crate::lower::geometry::position_of;
 use crate::lower::lowering::Lowering;
 use crate::plan::{Geometry, Target};
 use fem_dsl::point::Side;
+use std::ops::Range;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;
@@ -96,12 +97,28 @@ pub(super) fn cells(s: &mut Lowering<'_>) {
             entries /= 2;
         }
         let id = s.arguments[&argument.role];
-        let lines = entries.div_ceil(step).min(MOST);
-        s.b.repeat("line", lines, lines <= 4, |b, line| {
-            let at = &start + &line.times(step);
-            b.statement(Statement::Prefetch(id, at, Cache::First));
-        });
+        let whole = vec![0..entries];
+        let geometry = argument.role == Role::Geometry;
+        let read = if geometry { corners(s, both).unwrap_or(whole) } else { whole };
+        for part in read {
+            let lines = part.len().div_ceil(step).min(MOST);
+            s.b.repeat("line", lines, lines <= 4, |b, line| {
+                let at = start.plus(part.start);
+                let at = &at + &line.times(step);
+                b.statement(Statement::Prefetch(id, at, Cache::First));
+            });
+        }
     }
+}
+
+/// Returns the coordinates that a pair of affine hexahedra reads: of the facet's first three corners, and of the first one
+/// opposite on each side (`facet/straight.rs`); `None` of other cells.
+fn corners(s: &Lowering<'_>, both: bool) -> Option<Vec<Range<usize>>> {
+    let inside = &s.facts.quantities[position_of(s, Side::Inside)?];
+    let straight = inside.element.degree() == 1 && !inside.value && s.facts.form.dim == 3;
+    let mut read = vec![0..9, 12..15];
+    read.extend(both.then_some(24..30));
+    (s.facts.sides() > 1 && s.facts.plan.affine && straight).then_some(read)
 }
 
 /// Prefetch distance in batches for the vectors of a field of degree 1.

@@ -197,6 +197,12 @@ impl Partition {
         &self.before[chunk]
     }
 
+    /// Returns whether a chunk waits for an earlier one; on devices none does.
+    pub fn is_before(&self, earlier: usize, later: usize) -> bool {
+        let before = self.before.get(later);
+        before.is_some_and(|before| before.binary_search(&(earlier as u32)).is_ok())
+    }
+
     /// Returns the neighbours of a chunk that are executed after it, ascending.
     pub fn after(&self, chunk: usize) -> &[u32] {
         &self.after[chunk]

@@ -1,7 +1,8 @@
 //! Batches of pairs of cells at a facet.
 //!
-//! A part of a partition has each pair with a cell in it, and writes to its own cells alone: no two parts ever write to
-//! one cell. A pair between two parts is thus in both, with the same inside, so that both compute the same numbers. The
+//! A part of a partition has each pair with both cells in it. A pair between two parts is in the one that is executed
+//! later, which writes both cells, if cells share no degrees of freedom and all parts that write one of them are ordered.
+//! Otherwise it is in both, with the same inside, so that both compute the same numbers, and each writes its own cell. The
 //! partition assigns cells beyond the mesh to its chunks.
 //! Batches of a part have pairs of which it writes both cells, the inside, or the outside.
 
@@ -22,28 +23,80 @@ const STRIP: u32 = 32;
 /// Bits of the sides that a batch writes: both, the inside, the outside.
 const WRITES: [u32; 3] = [3, 1, 2];
 
-impl Batches {
-    /// Creates batches of pairs; the cells are rotated so that the facet is ξ₀ = 0, and the outside's facet has the
-    /// coordinates of the inside's.
-    pub fn of_pairs(partition: &Partition, lanes: usize, pairs: &[&CellPair]) -> Self {
+/// The parts of cells and of their neighbours.
+struct PairParts<'a> {
+    partition: &'a Partition,
+    /// The part of each cell.
+    of_cell: Vec<usize>,
+    /// The cells with a neighbour in another part, and that part, ascending; `None` if cells share degrees of freedom.
+    others: Option<Vec<(u32, usize)>>,
+}
+
+impl<'a> PairParts<'a> {
+    fn new(partition: &'a Partition, disjoint: Option<&[&CellPair]>) -> Self {
         let parts = partition.parts();
         let n_cells = partition.chunks().iter().map(|chunk| chunk.cells.end).max().unwrap_or(0);
-        let mut part_of = vec![0; n_cells];
+        let mut of_cell = vec![0; n_cells];
         for (part, chunks) in parts.iter().enumerate() {
-            partition.cells_of(chunks.clone()).for_each(|cell| part_of[cell] = part);
+            partition.cells_of(chunks.clone()).for_each(|cell| of_cell[cell] = part);
         }
         let part = |&chunk: &usize| parts.partition_point(|chunks| chunks.end <= chunk);
-        part_of.extend(partition.chunks_beyond().iter().map(part));
+        of_cell.extend(partition.chunks_beyond().iter().map(part));
+        let others = disjoint.map(|pairs| {
+            let sides = pairs.iter().flat_map(|pair| {
+                let [own, other] = pair.sides.map(|side| side.cell);
+                [(own, of_cell[other as usize]), (other, of_cell[own as usize])]
+            });
+            let mut others: Vec<_> =
+                sides.filter(|&(cell, part)| of_cell[cell as usize] != part).collect();
+            others.sort_unstable();
+            others.dedup();
+            others
+        });
+        Self { partition, of_cell, others }
+    }
+
+    /// Returns the part that writes both cells of a pair: of two parts the later one, if it is ordered with all others
+    /// that may write the cell of the earlier one; `None` if each writes its own cell.
+    fn writer(&self, pair: &CellPair) -> Option<usize> {
+        let [inside, outside] = pair.sides.map(|side| self.of_cell[side.cell as usize]);
+        if inside == outside {
+            return Some(inside);
+        }
+        let (others, outer) = (self.others.as_ref()?, self.partition.outer());
+        let (first, last) = (inside.min(outside), inside.max(outside));
+        let cell = pair.sides[usize::from(outside == first)].cell;
+        let from = others.partition_point(|&(other, _)| other < cell);
+        let mut writers =
+            others[from..].iter().take_while(|(other, _)| *other == cell).map(|&(_, part)| part);
+        // Results of outer parts are sent before the inner ones run.
+        let is_sent = first < outer && last >= outer;
+        let ordered = |a: usize, b: usize| a == b || self.partition.is_before(a.min(b), a.max(b));
+        let all = writers.all(|part| part < first || ordered(part, last));
+        (!is_sent && ordered(first, last) && all).then_some(last)
+    }
+}
+
+impl Batches {
+    /// Creates batches of pairs; the cells are rotated so that the facet is ξ₀ = 0, and the outside's facet has the
+    /// coordinates of the inside's. `disjoint` are all pairs of the form, if cells share no degrees of freedom.
+    pub fn of_pairs(
+        partition: &Partition,
+        lanes: usize,
+        pairs: &[&CellPair],
+        disjoint: Option<&[&CellPair]>,
+    ) -> Self {
+        let parts = PairParts::new(partition, disjoint);
         // Pairs of each part, by the sides that it writes.
-        let mut own: Vec<[Vec<&CellPair>; 3]> = vec![Default::default(); parts.len()];
+        let mut own: Vec<[Vec<&CellPair>; 3]> = vec![Default::default(); partition.parts().len()];
         for &pair in pairs {
-            match pair.sides.map(|side| part_of[side.cell as usize]) {
-                [inside, outside] if inside == outside => own[inside][0].push(pair),
-                [inside, outside] => {
-                    own[inside][1].push(pair);
-                    own[outside][2].push(pair);
-                }
-            }
+            let Some(writer) = parts.writer(pair) else {
+                let [inside, outside] = pair.sides.map(|side| parts.of_cell[side.cell as usize]);
+                own[inside][1].push(pair);
+                own[outside][2].push(pair);
+                continue;
+            };
+            own[writer][0].push(pair);
         }
         // All pairs of a batch are rotated alike.
         own.iter_mut().flatten().for_each(|group| group.sort_by_key(|pair| rotations(pair)));
@@ -271,7 +324,7 @@ mod tests {
     use super::*;
     use crate::mesh::pairs::cell_pairs;
     use crate::operator::batch::boxed;
-    use std::collections::BTreeMap;
+    use std::collections::{BTreeMap, BTreeSet};
 
     #[test]
     fn both_cells_of_a_pair_are_written_once_and_share_the_nodes_of_their_facet() {
@@ -286,26 +339,28 @@ mod tests {
                 .filter(|(_, node)| node.lattice[0] == 0)
                 .map(|(i, _)| i)
                 .collect();
-            for chunk in [8, 1 << 20] {
+            let all: Vec<&CellPair> = pairs.iter().collect();
+            let mut once_each = 0;
+            for (chunk, disjoint) in [(8, None), (8, Some(&all[..])), (1 << 20, None)] {
                 let partition = Partition::with_chunk_cells(&mesh, chunk);
                 let space = Space::new(&mesh, &partition, element, 1).expect("a space");
-                let all: Vec<&CellPair> = pairs.iter().collect();
-                let batches = Batches::of_pairs(&partition, 4, &all);
+                let batches = Batches::of_pairs(&partition, 4, &all, disjoint);
+                let mut writers = vec![BTreeSet::new(); mesh.n_cells()];
                 let outside = batches.outside().expect("pairs");
                 let nodes = [&batches, outside].map(|side| side.nodes(&space));
                 let mut written = BTreeMap::<(u32, u8), usize>::new();
                 for (part, range) in batches.parts().iter().enumerate() {
                     let chunks = partition.parts()[part].clone();
-                    let is_own = |cell: u32| {
-                        partition.cells_of(chunks.clone()).any(|own| own == cell as usize)
-                    };
+                    partition.cells_of(chunks.clone()).for_each(|cell| {
+                        writers[cell].insert(part);
+                    });
                     for batch in range.clone() {
                         for lane in 0..batches.active()[batch] as usize {
                             let at = 4 * batch + lane;
                             for (bit, side) in [&batches, outside].into_iter().enumerate() {
                                 if batches.writes()[batch] >> bit & 1 == 1 {
                                     let local = side.local(at).expect("a facet");
-                                    assert!(is_own(side.cells()[at]), "{cell}");
+                                    writers[side.cells()[at] as usize].insert(part);
                                     *written.entry((side.cells()[at], local)).or_default() += 1;
                                 }
                             }
@@ -323,6 +378,24 @@ mod tests {
                 for side in sides {
                     assert_eq!(written.get(&(side.cell, side.local)), Some(&1), "{cell}");
                 }
+                // Parts clear their own cells first.
+                let part_of = |cell: usize| {
+                    let has =
+                        |part: &usize| partition.cells_of(*part..part + 1).any(|own| own == cell);
+                    (0..partition.parts().len()).find(has)
+                };
+                for (own, parts) in writers.iter().enumerate() {
+                    assert_eq!(parts.first().copied(), part_of(own), "{cell}");
+                    assert!(disjoint.is_some() || parts.len() == 1, "{cell}");
+                    let parts: Vec<usize> = parts.iter().copied().collect();
+                    let ordered = parts.windows(2).all(|two| partition.is_before(two[0], two[1]));
+                    assert!(ordered, "{cell}: {parts:?}");
+                }
+                let lanes: usize = batches.active().iter().map(|&active| active as usize).sum();
+                let least = if disjoint.is_some() || batches.parts().len() == 1 { 0 } else { 1 };
+                assert!(lanes >= pairs.len() + least, "{cell}");
+                assert!(disjoint.is_none() || lanes < once_each, "{cell}: {lanes}");
+                once_each = lanes;
             }
         }
     }
@@ -338,7 +411,7 @@ mod tests {
             let partition = Partition::with_chunk_cells(&mesh, 16);
             let space = Space::new(&mesh, &partition, element, components).expect("a space");
             let constraints = Constraints::none(&space);
-            let batches = Batches::of_pairs(&partition, lanes, &all);
+            let batches = Batches::of_pairs(&partition, lanes, &all, None);
             for side in Side::ALL {
                 let own = batches.on(side).expect("pairs");
                 let starts = own.starts(&space).expect("contiguous");

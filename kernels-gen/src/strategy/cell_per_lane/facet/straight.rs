@@ -6,7 +6,7 @@
 //! ∂x/∂ξ₀ = s₀₀ + η s_η + ζ s_ζ + η ζ s_ηζ      ∂x/∂η = f_η + ζ f_ηζ      ∂x/∂ζ = f_ζ + η f_ηζ
 //! ```
 //!
-//! Of affine cells it is constant.
+//! Of affine cells it is constant. Cells of equal size have the same columns ∂x/∂η and ∂x/∂ζ.
 
 use super::Trace;
 use crate::element::LinePoints;
@@ -19,6 +19,8 @@ use fem_dsl::point::Part;
 pub(super) struct StraightMap {
     quantity: usize,
     is_larger: bool,
+    /// True if the columns along the facet are those of the inside.
+    is_shared: bool,
     /// ∂x/∂ξ₀, ∂x/∂η, ∂x/∂ζ.
     columns: [Vec<ValueId>; 3],
     growth: Option<Growth>,
@@ -36,8 +38,14 @@ struct Growth {
 impl StraightMap {
     /// Returns the map of a quantity, if it is that of a hexahedron with straight edges without coordinates and second
     /// derivatives.
-    pub(super) fn new(s: &mut Lowering<'_>, quantity: usize, trace: &Trace) -> Option<Self> {
+    pub(super) fn new(
+        s: &mut Lowering<'_>,
+        quantity: usize,
+        trace: &Trace,
+        maps: &[Self],
+    ) -> Option<Self> {
         let own = &s.facts.quantities[quantity];
+        let inside = maps.first().filter(|_| s.facts.plan.larger.is_none());
         let straight = s.facts.form.dim == 3 && s.facts.sides() > 1 && own.element.degree() == 1;
         let slope = trace
             .slope
@@ -45,19 +53,34 @@ impl StraightMap {
         let corners = |s: &mut Lowering<'_>, array: LocalId, corner: usize| -> Vec<ValueId> {
             (0..3).map(|i| s.b.load(array, Index::from(4 * i + corner))).collect()
         };
-        let facet: Vec<_> = (0..4).map(|corner| corners(s, trace.face, corner)).collect();
+        let affine = s.facts.plan.affine;
         let first = corners(s, slope, 0);
-        let columns = [first, minus(s, &facet[1], &facet[0]), minus(s, &facet[2], &facet[0])];
-        let growth = (!s.facts.plan.affine).then(|| {
+        let (columns, twist) = match inside {
+            Some(inside) => {
+                let [_, eta, zeta] = inside.columns.clone();
+                ([first, eta, zeta], inside.growth.as_ref().map(|growth| growth.twist.clone()))
+            }
+            None => {
+                let facet: Vec<_> = (0..4).map(|corner| corners(s, trace.face, corner)).collect();
+                let along = [minus(s, &facet[1], &facet[0]), minus(s, &facet[2], &facet[0])];
+                let twist = (!affine).then(|| {
+                    let opposite = minus(s, &facet[3], &facet[2]);
+                    minus(s, &opposite, &along[0])
+                });
+                let [eta, zeta] = along;
+                ([first, eta, zeta], twist)
+            }
+        };
+        let growth = twist.map(|twist| {
             let slopes: Vec<_> = (0..4).map(|corner| corners(s, slope, corner)).collect();
             let along = [minus(s, &slopes[1], &slopes[0]), minus(s, &slopes[2], &slopes[0])];
-            let opposite = [minus(s, &slopes[3], &slopes[2]), minus(s, &facet[3], &facet[2])];
-            let mixed = minus(s, &opposite[0], &along[0]);
-            let twist = minus(s, &opposite[1], &columns[1]);
+            let opposite = minus(s, &slopes[3], &slopes[2]);
+            let mixed = minus(s, &opposite, &along[0]);
             let [eta, zeta] = along;
             Growth { slopes: [eta, zeta, mixed], twist }
         });
-        Some(Self { quantity, is_larger: trace.line.is_larger, columns, growth })
+        let (is_larger, is_shared) = (trace.line.is_larger, inside.is_some());
+        Some(Self { quantity, is_larger, is_shared, columns, growth })
     }
 
     /// Returns the map on a line of constant ζ.
@@ -67,7 +90,9 @@ impl StraightMap {
         };
         let at = self.coordinate(s, points, z);
         let [normal, first, second] = &self.columns;
-        let columns = [grown(s, at, zeta, normal), grown(s, at, twist, first), second.clone()];
+        let along = |s: &mut Lowering<'_>| grown(s, at, twist, first);
+        let first = if self.is_shared { first.clone() } else { along(s) };
+        let columns = [grown(s, at, zeta, normal), first, second.clone()];
         let slopes = [grown(s, at, mixed, eta), zeta.clone(), mixed.clone()];
         Self { columns, growth: Some(Growth { slopes, twist: twist.clone() }), ..self.clone() }
     }
@@ -79,7 +104,9 @@ impl StraightMap {
         };
         let at = self.coordinate(s, points, y);
         let [normal, first, second] = &self.columns;
-        let columns = [grown(s, at, eta, normal), first.clone(), grown(s, at, twist, second)];
+        let along = |s: &mut Lowering<'_>| grown(s, at, twist, second);
+        let second = if self.is_shared { second.clone() } else { along(s) };
+        let columns = [grown(s, at, eta, normal), first.clone(), second];
         Self { columns, growth: None, ..self.clone() }
     }
 
@@ -91,6 +118,16 @@ impl StraightMap {
         let table = s.b.table(name, Entries::Real(entries));
         s.b.load_table(table, at.clone())
     }
+}
+
+/// Returns the maps at a point, with the columns that the outside shares with the inside.
+pub(super) fn joined(mut maps: Vec<StraightMap>) -> Vec<StraightMap> {
+    if let [inside, outside] = &mut maps[..]
+        && outside.is_shared
+    {
+        outside.columns[1..].clone_from_slice(&inside.columns[1..]);
+    }
+    maps
 }
 
 /// Returns component c of a column of a quantity's Jacobian, if it is among the maps.

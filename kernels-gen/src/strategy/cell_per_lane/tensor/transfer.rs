@@ -42,7 +42,17 @@ impl Tensor {
         for (entity, first, length) in runs {
             let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
             let positions = Positions::Table(positions);
-            let run = Run { map, at, scale: 1, local, positions, first, length, masked: false };
+            let run = Run {
+                map,
+                at,
+                scale: 1,
+                local,
+                positions,
+                first,
+                length,
+                masked: false,
+                lines: None,
+            };
             s.b.statement(Statement::GatherRun { source, run });
         }
     }
@@ -158,7 +168,17 @@ impl Tensor {
             let write = if inside { Write::Exclusive } else { nodal.write() };
             let at = batch.times(entities).plus(entity);
             let positions = Positions::Table(positions);
-            let run = Run { map, at, scale: 1, local, positions, first, length, masked: false };
+            let run = Run {
+                map,
+                at,
+                scale: 1,
+                local,
+                positions,
+                first,
+                length,
+                masked: false,
+                lines: None,
+            };
             s.b.statement(Statement::ScatterRun { target, run, write });
         }
     }
@@ -244,7 +264,7 @@ fn whole_cell(
     let length = positions.len();
     let positions = Positions::Table(s.b.table("positions", Entries::Position(positions)));
     let at = Index::from(s.b.batch());
-    Run { map, at, scale: 1, local, positions, first: 0, length, masked: false }
+    Run { map, at, scale: 1, local, positions, first: 0, length, masked: false, lines: None }
 }
 
 /// Returns the runs of a tensor element: a table of positions, and (entity, first entry, length) of each nonempty run.

@@ -97,7 +97,7 @@ pub(super) fn cells(s: &mut Lowering<'_>) {
             entries /= 2;
         }
         let id = s.arguments[&argument.role];
-        let whole = vec![0..entries];
+        let whole = std::iter::once(0..entries).collect();
         let geometry = argument.role == Role::Geometry;
         let read = if geometry { corners(s, both).unwrap_or(whole) } else { whole };
         for part in read {

@@ -266,7 +266,7 @@ pub fn emit_with_interfaces(
 ) -> Result<(String, Vec<KernelInterface>), Error> {
     let only_text = |text: String| Ok((text, Vec::new()));
     if emission.stage == Stage::Parse {
-        return only_text(format!("{:#?}\n", program.file()));
+        return only_text(format!("{:#?}\n", program.written()));
     }
     let checked = chosen(program, emission.form.as_deref())?;
     let cell = emission.cell.unwrap_or(match checked.dimensions.form(3) {

@@ -47,6 +47,17 @@ weak_form! {
     }
 }
 
+weak_form! {
+    /// Two real fields.
+    form waves {
+        field u: complex scalar;
+        param w = 3;
+        test v for u;
+        residual = inner(grad(u), grad(v)) - (w^2 * u + 1) * conj(v);
+        on boundary "x0" { residual = -i * w * u * conj(v); }
+    }
+}
+
 const MESHES: [(&str, usize); 8] = [
     ("box(dim: 2, cells: 3)", 1),
     ("box(dim: 2, cells: 3, deform: 0.1)", 1),
@@ -230,6 +241,28 @@ fn values_in_structs_are_those_by_name() -> Result<(), Error> {
     typed.set_params(&params)?;
     let [untyped, typed] = [untyped, typed].map(|mut system| outcomes(&mut system));
     assert_eq!(untyped?, typed?);
+    Ok(())
+}
+
+/// The operator of a linear form commutes with i.
+#[test]
+fn complex_fields_are_their_parts() -> Result<(), Error> {
+    let setup = waves::form().on(mesh("box(dim: 2, cells: 3, deform: 0.1)")?).degree(2);
+    let system = setup.params(waves::Params { w: 2.0 }).build()?;
+    let sum = |re: f64, im: f64| -> Result<_, Error> {
+        let mut u = system.interpolate("u_re", |x| re * x[0].sin() - im * x[1].cos())?;
+        u.axpby(1.0, &system.interpolate("u_im", |x| im * x[0].sin() + re * x[1].cos())?, 1.0);
+        let mut y = system.vector();
+        system.apply(&u, &mut y)?;
+        let y = y.to_vec();
+        Ok([y[..y.len() / 2].to_vec(), y[y.len() / 2..].to_vec()])
+    };
+    let ([a, b], [c, d]) = (sum(1.0, 0.0)?, sum(0.0, 1.0)?);
+    let largest = a.iter().chain(&b).fold(0.0_f64, |largest, value| largest.max(value.abs()));
+    let minus_b: Vec<f64> = b.iter().map(|b| -b).collect();
+    for (one, other) in a.iter().zip(&d).chain(minus_b.iter().zip(&c)) {
+        assert!((one - other).abs() <= 1e-13 * largest && largest > 0.1, "{one} {other}");
+    }
     Ok(())
 }
 

@@ -217,7 +217,12 @@ impl Program {
         file.forms.iter().flat_map(of).collect()
     }
 
-    /// Returns its syntax tree.
+    /// Returns the syntax tree of its text.
+    pub fn written(&self) -> &ast::File {
+        &self.written
+    }
+
+    /// Returns the same in real numbers.
     pub fn file(&self) -> &ast::File {
         &self.piece.file
     }

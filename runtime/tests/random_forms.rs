@@ -28,7 +28,7 @@ const BETWEEN: u64 = 30;
 const SHARED: u64 = 12;
 
 /// Number of forms with second derivatives.
-const SECOND: u64 = 24;
+const SECOND: u64 = 16;
 
 /// Number of forms with integrals between cells for each device.
 #[cfg(any(feature = "cuda", feature = "opencl"))]

@@ -41,18 +41,7 @@ impl Tensor {
         let (positions, runs) = runs(s, places, components);
         for (entity, first, length) in runs {
             let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
-            let positions = Positions::Table(positions);
-            let run = Run {
-                map,
-                at,
-                scale: 1,
-                local,
-                positions,
-                first,
-                length,
-                masked: false,
-                lines: None,
-            };
+            let run = unmasked((map, at), local, positions, (first, length));
             s.b.statement(Statement::GatherRun { source, run });
         }
     }
@@ -167,18 +156,7 @@ impl Tensor {
             let inside = whole && entity == entities / 2;
             let write = if inside { Write::Exclusive } else { nodal.write() };
             let at = batch.times(entities).plus(entity);
-            let positions = Positions::Table(positions);
-            let run = Run {
-                map,
-                at,
-                scale: 1,
-                local,
-                positions,
-                first,
-                length,
-                masked: false,
-                lines: None,
-            };
+            let run = unmasked((map, at), local, positions, (first, length));
             s.b.statement(Statement::ScatterRun { target, run, write });
         }
     }
@@ -262,9 +240,20 @@ fn whole_cell(
         .flat_map(|place| (0..components).map(move |c| (c * places.length() + place) as u32))
         .collect();
     let length = positions.len();
-    let positions = Positions::Table(s.b.table("positions", Entries::Position(positions)));
+    let positions = s.b.table("positions", Entries::Position(positions));
     let at = Index::from(s.b.batch());
-    Run { map, at, scale: 1, local, positions, first: 0, length, masked: false, lines: None }
+    unmasked((map, at), local, positions, (0, length))
+}
+
+/// Returns a run of `length` entries of an array, whose positions begin at the entry `first` of a table, for all lanes.
+fn unmasked(
+    (map, at): (ArgumentId, Index),
+    local: LocalId,
+    positions: TableId,
+    (first, length): (usize, usize),
+) -> Run {
+    let positions = Positions::Table(positions);
+    Run { map, at, scale: 1, local, positions, first, length, masked: false, lines: None }
 }
 
 /// Returns the runs of a tensor element: a table of positions, and (entity, first entry, length) of each nonempty run.

@@ -127,6 +127,9 @@ pub enum Part {
     Derivative(usize),
     /// The second derivative ∂²/∂x_i∂x_j, i ≤ j.
     Second(usize, usize),
+    /// A component of the exterior derivative in physical space, with component 0 of the slot: curl of a field in
+    /// Hcurl (one component in the plane), div of one in Hdiv.
+    Exterior(usize),
 }
 
 impl Part {
@@ -139,15 +142,15 @@ impl Part {
     pub fn order(self) -> usize {
         match self {
             Self::Value => 0,
-            Self::Derivative(_) => 1,
+            Self::Derivative(_) | Self::Exterior(_) => 1,
             Self::Second(..) => 2,
         }
     }
 
-    /// Returns the number of derivatives along an axis.
+    /// Returns the number of derivatives along an axis; none for an exterior derivative, which has no axis.
     pub fn along(self, axis: usize) -> usize {
         match self {
-            Self::Value => 0,
+            Self::Value | Self::Exterior(_) => 0,
             Self::Derivative(j) => usize::from(j == axis),
             Self::Second(i, j) => usize::from(i == axis) + usize::from(j == axis),
         }
@@ -214,6 +217,14 @@ pub enum Input {
     PenaltyFactor(usize),
     /// The degree k, known when the kernel is planned.
     Degree,
+    /// The entry ∂ξ_a/∂x_i, at (a, i), of the inverse of a cell's map. No form reads it: kernels that pull Piola fields
+    /// back do.
+    Inverse(Side, usize, usize),
+    /// The entry ∂x_i/∂ξ_a, at (a, i), of the Jacobian matrix of a cell's map. No form reads it, like
+    /// [`Input::Inverse`].
+    Tangent(Side, usize, usize),
+    /// The signed 1 / det J of a cell's map. No form reads it, like [`Input::Inverse`].
+    Density(Side),
 }
 
 /// One scalar operation; operands have smaller ids.

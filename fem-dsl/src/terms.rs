@@ -78,6 +78,10 @@ pub enum Space {
     H1(Degree),
     /// Discontinuous Lagrange.
     L2(Degree),
+    /// Nédélec elements of the first kind, whose tangential parts are continuous.
+    Hcurl(Degree),
+    /// Raviart–Thomas elements, whose normal parts are continuous.
+    Hdiv(Degree),
 }
 
 /// A polynomial degree.
@@ -95,27 +99,46 @@ impl Space {
         matches!(self, Self::H1(_))
     }
 
-    /// Returns the smallest k ≥ 1 for which this space exists: its own degree is then at least 1 if it is continuous,
-    /// and at least 0 otherwise.
+    /// Returns whether its functions are vectors mapped by a Piola transform: continuous in part, with an exterior
+    /// derivative (curl or div) in the place of a gradient.
+    pub fn is_piola(self) -> bool {
+        matches!(self, Self::Hcurl(_) | Self::Hdiv(_))
+    }
+
+    /// Returns the number of components of the exterior derivative in `dim` dimensions: curl of a field in Hcurl, div
+    /// of one in Hdiv, none elsewhere.
+    pub fn exterior_components(self, dim: usize) -> usize {
+        match self {
+            Self::H1(_) | Self::L2(_) => 0,
+            Self::Hcurl(_) => 2 * dim - 3,
+            Self::Hdiv(_) => 1,
+        }
+    }
+
+    /// Returns the smallest k ≥ 1 for which this space exists: its own degree is then at least 0 in L2, and at least 1
+    /// elsewhere.
     pub fn smallest_degree(self) -> usize {
-        self.smallest_degree_for(if self.is_continuous() { 1 } else { 0 })
+        self.smallest_degree_for(i64::from(!matches!(self, Self::L2(_))))
     }
 
     /// Returns the smallest k ≥ 1 for which its own degree is at least `own`; 1 if it does not depend on k.
     pub(crate) fn smallest_degree_for(self, own: i64) -> usize {
-        let least = match self {
-            Self::H1(Degree::Relative(offset)) | Self::L2(Degree::Relative(offset)) => {
-                own - i64::from(offset)
-            }
-            Self::H1(Degree::Fixed(_)) | Self::L2(Degree::Fixed(_)) => 1,
+        let least = match self.degree() {
+            Degree::Relative(offset) => own - i64::from(offset),
+            Degree::Fixed(_) => 1,
         };
         usize::try_from(least).map_or(1, |least| least.max(1))
     }
 
+    /// Returns its degree: the largest degree of its polynomials.
+    pub fn degree(self) -> Degree {
+        let (Self::H1(degree) | Self::L2(degree) | Self::Hcurl(degree) | Self::Hdiv(degree)) = self;
+        degree
+    }
+
     /// Returns its own degree for degree `k` of the form; it is negative if the space does not exist.
     pub fn degree_at(self, k: usize) -> i64 {
-        let (Self::H1(degree) | Self::L2(degree)) = self;
-        match degree {
+        match self.degree() {
             Degree::Relative(offset) => {
                 let k = i64::try_from(k).unwrap_or(i64::MAX);
                 k.saturating_add(i64::from(offset))
@@ -128,11 +151,13 @@ impl Space {
 impl std::fmt::Display for Space {
     /// Prints the notation of the language: `H1(k - 1)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let (family, degree) = match *self {
-            Self::H1(degree) => ("H1", degree),
-            Self::L2(degree) => ("L2", degree),
+        let family = match self {
+            Self::H1(_) => "H1",
+            Self::L2(_) => "L2",
+            Self::Hcurl(_) => "Hcurl",
+            Self::Hdiv(_) => "Hdiv",
         };
-        match degree {
+        match self.degree() {
             Degree::Fixed(degree) => write!(f, "{family}({degree})"),
             Degree::Relative(0) => write!(f, "{family}(k)"),
             Degree::Relative(offset) => {

@@ -195,7 +195,7 @@ fn consistent_terms_between_cells_are_left_as_they_are() {
             Input::State(slot) => match slot.part {
                 Part::Value => u,
                 Part::Derivative(0) => 2.0 * X[0],
-                Part::Derivative(_) | Part::Second(..) => 0.0,
+                Part::Derivative(_) | Part::Second(..) | Part::Exterior(_) => 0.0,
             },
             Input::Coordinate(axis) => X[axis],
             Input::Normal(axis) => N[axis],

@@ -271,15 +271,16 @@ impl Elements {
             });
         }
         let resolve = |name: &str, space: Space| {
+            if space.is_piola() {
+                let text = format!("`{name}` is in {space}: no strategy has kernels for it");
+                return Err(PlanError::Unsupported(text));
+            }
             let most = largest_degree(cell);
             let made = Lagrange::in_space(cell, space, degree);
             match made.ok().filter(|element| element.degree() <= most) {
                 Some(element) => Ok(element),
                 None => {
-                    let least = match space {
-                        Space::H1(_) => 1,
-                        Space::L2(_) => 0,
-                    };
+                    let least = usize::from(!matches!(space, Space::L2(_)));
                     let (name, degree) = (name.to_owned(), space.degree_at(degree));
                     Err(PlanError::Degree { name, degree, cell, least, most })
                 }

@@ -3,7 +3,7 @@
 
 use super::expr::{Expr, Terminal};
 use super::{ExprId, Form, Row, rate_name};
-use crate::terms::{Binary, Comparison, Degree, Location, Space, Unary};
+use crate::terms::{Binary, Comparison, Location, Space, Unary};
 use std::fmt;
 
 impl fmt::Display for Form {
@@ -73,16 +73,7 @@ struct Notation<T>(T);
 
 impl fmt::Display for Notation<Space> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, degree) = match self.0 {
-            Space::H1(degree) => ("H1", degree),
-            Space::L2(degree) => ("L2", degree),
-        };
-        match degree {
-            Degree::Relative(0) => write!(f, "{name}(k)"),
-            Degree::Relative(m) if m < 0 => write!(f, "{name}(k - {})", -m),
-            Degree::Relative(m) => write!(f, "{name}(k + {m})"),
-            Degree::Fixed(degree) => write!(f, "{name}({degree})"),
-        }
+        self.0.fmt(f)
     }
 }
 

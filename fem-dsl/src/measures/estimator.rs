@@ -132,6 +132,8 @@ fn extend(
                 Part::Derivative(axis) => test.component * form.dim + axis,
                 // Kernels that store the values at the points have none.
                 Part::Second(..) => continue,
+                // The tangent of a Piola field has no place here: its flux is no gradient's.
+                Part::Exterior(_) => continue,
             };
             tested.add(shares.tangent.start + place, flux);
             if test == trial {

@@ -45,7 +45,7 @@ fn tested(of: &EstimatorForm, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
             let part = match slot.part {
                 Part::Value => 0,
                 Part::Derivative(axis) => 1 + axis,
-                Part::Second(..) => unreachable!("a form of first derivatives"),
+                Part::Second(..) | Part::Exterior(_) => unreachable!("a form of gradients"),
             };
             state[of.form.row(slot.field, slot.component)][part]
         }

@@ -34,6 +34,7 @@ pub fn continuous(form: &PointForm) -> Option<PointForm> {
         field.space = match field.space {
             Space::L2(Degree::Fixed(0)) => return None,
             Space::L2(degree) | Space::H1(degree) => Space::H1(degree),
+            piola @ (Space::Hcurl(_) | Space::Hdiv(_)) => piola,
         };
     }
     made.integrals = form.integrals.iter().filter_map(of_integral).collect();
@@ -48,7 +49,7 @@ type Place = (Slot, Option<Slot>);
 fn one(slot: Slot) -> Slot {
     match slot.part {
         Part::Value => Slot { side: Side::Inside, ..slot },
-        Part::Derivative(_) | Part::Second(..) => slot,
+        Part::Derivative(_) | Part::Second(..) | Part::Exterior(_) => slot,
     }
 }
 

@@ -131,12 +131,16 @@ pub(super) fn sample(input: Input, seed: u64) -> f64 {
         Input::Degree => (9, None),
         Input::Extent(side) => (10 + 20 * side as usize, None),
         Input::PenaltyFactor(field) => (11 + 20 * field, None),
+        Input::Inverse(side, a, i) => (12 + 20 * (9 * side as usize + 3 * a + i), None),
+        Input::Tangent(side, a, i) => (13 + 20 * (9 * side as usize + 3 * a + i), None),
+        Input::Density(side) => (14 + 20 * side as usize, None),
     };
     let place = slot.map_or(0, |slot| {
         let part = match slot.part {
             Part::Value => 0,
             Part::Derivative(j) => j + 1,
             Part::Second(i, j) => 300 + 3 * i + j,
+            Part::Exterior(i) => 400 + i,
         };
         1000 * slot.field + 10 * slot.component + part + 500_000 * slot.side as usize
     });

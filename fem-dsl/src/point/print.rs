@@ -127,20 +127,39 @@ impl PointForm {
             Input::Extent(side) => sided("hn", region.is_interior().then_some(side)),
             Input::PenaltyFactor(field) => format!("penalty_factor({})", self.fields[field].name),
             Input::Degree => "k".to_owned(),
+            Input::Inverse(side, a, i) => format!("inverse({})[{a}, {i}]", side.word()),
+            Input::Tangent(side, a, i) => format!("tangent({})[{a}, {i}]", side.word()),
+            Input::Density(side) => format!("density({})", side.word()),
         }
     }
 
     fn field_name(&self, region: &Region, mark: &str, slot: Slot) -> String {
         let field = &self.fields[slot.field];
         let word = word(region, Some(field.space), slot);
-        slot_name(&format!("{mark}{}", field.name), field.shape, slot, word)
+        let name = format!("{mark}{}", field.name);
+        self.exterior_name(&name, slot, word)
+            .unwrap_or_else(|| slot_name(&name, field.shape, slot, word))
     }
 
     /// Returns the test factor of a slot: `test(u)[1]`, `grad(test(u))[0, 1]`.
     fn test_name(&self, region: &Region, slot: Slot) -> String {
         let field = &self.fields[slot.field];
         let word = word(region, Some(field.space), slot);
-        slot_name(&format!("test({})", field.name), field.shape, slot, word)
+        let name = format!("test({})", field.name);
+        self.exterior_name(&name, slot, word)
+            .unwrap_or_else(|| slot_name(&name, field.shape, slot, word))
+    }
+
+    /// Returns the name of a component of an exterior derivative: `curl(E)[0]`, `div(u)`.
+    fn exterior_name(&self, name: &str, slot: Slot, side: Option<Side>) -> Option<String> {
+        let Part::Exterior(i) = slot.part else { return None };
+        let space = self.fields[slot.field].space;
+        let word = if matches!(space, Space::Hdiv(_)) { "div" } else { "curl" };
+        let base = sided(&format!("{word}({name})"), side);
+        Some(match space.exterior_components(self.dim) {
+            1 => base,
+            _ => format!("{base}[{i}]"),
+        })
     }
 }
 
@@ -176,6 +195,7 @@ fn slot_name(name: &str, shape: super::Shape, slot: Slot, side: Option<Side>) ->
             indices.extend([i, j]);
             format!("grad(grad({name}))")
         }
+        Part::Exterior(_) => unreachable!("PointForm::exterior_name names exterior derivatives"),
     };
     let base = sided(&base, side);
     if indices.is_empty() {

@@ -128,7 +128,9 @@ mod tests {
                 let at = |slot: &crate::point::Slot| match slot.part {
                     crate::point::Part::Value => 0,
                     crate::point::Part::Derivative(axis) => 1 + axis,
-                    crate::point::Part::Second(..) => unreachable!("a form of first derivatives"),
+                    crate::point::Part::Second(..) | crate::point::Part::Exterior(_) => {
+                        unreachable!("a form of gradients")
+                    }
                 };
                 of.residual.iter().for_each(|(slot, node)| values[0][at(slot)] = numbers[*node]);
                 of.action.iter().for_each(|(slot, node)| values[1][at(slot)] = numbers[*node]);

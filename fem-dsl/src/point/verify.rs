@@ -111,11 +111,16 @@ fn nodes(form: &PointForm, integral: &Integral) -> Result<(), VerifyError> {
     Ok(())
 }
 
-fn inside(dim: usize, shape: Shape, slot: Slot) -> bool {
+/// Returns whether values of a shape in a space, if they are functions, have a slot.
+fn inside(dim: usize, shape: Shape, space: Option<Space>, slot: Slot) -> bool {
+    let piola = space.is_some_and(Space::is_piola);
     let part = match slot.part {
         Part::Value => true,
-        Part::Derivative(j) => j < dim,
-        Part::Second(i, j) => i <= j && j < dim,
+        Part::Derivative(j) => j < dim && !piola,
+        Part::Second(i, j) => i <= j && j < dim && !piola,
+        Part::Exterior(i) => {
+            slot.component == 0 && space.is_some_and(|space| i < space.exterior_components(dim))
+        }
     };
     part && slot.component < shape.components()
 }
@@ -133,7 +138,8 @@ fn has_slot(integral: &Integral, space: Option<Space>, slot: Slot) -> bool {
 
 fn exists(form: &PointForm, integral: &Integral, slot: Slot) -> bool {
     form.fields.get(slot.field).is_some_and(|field| {
-        inside(form.dim, field.shape, slot) && has_slot(integral, Some(field.space), slot)
+        let space = Some(field.space);
+        inside(form.dim, field.shape, space, slot) && has_slot(integral, space, slot)
     })
 }
 
@@ -146,7 +152,7 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
                 Location::Nodes(space) => Some(space),
                 Location::Cells | Location::Points => None,
             };
-            inside(form.dim, aux.shape, slot)
+            inside(form.dim, aux.shape, space, slot)
                 && has_slot(integral, space, slot)
                 && (!derivative || space.is_some())
                 && slot.part.order() < 2
@@ -160,5 +166,9 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
         Input::Diameter(side) => has_side(integral, side),
         Input::PenaltyFactor(field) => field < form.fields.len() && !integral.region.is_of_cells(),
         Input::Time | Input::Degree => true,
+        Input::Inverse(side, a, i) | Input::Tangent(side, a, i) => {
+            a < form.dim && i < form.dim && has_side(integral, side)
+        }
+        Input::Density(side) => has_side(integral, side),
     }
 }

@@ -207,6 +207,7 @@ impl Sample {
                 Part::Value => slot.component,
                 Part::Derivative(j) => slot.component * dim + j,
                 Part::Second(i, j) => (slot.component * dim + i) * dim + j,
+                Part::Exterior(i) => i,
             };
             self.values[&terminals[slot.part.order()].with_side(Some(slot.side))][at]
         };
@@ -239,6 +240,9 @@ impl Sample {
             Input::Extent(side) => self.values[&Terminal::Extent(Some(side))][0],
             Input::PenaltyFactor(field) => Self::factor(field),
             Input::Degree => self.values[&Terminal::Degree][0],
+            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => {
+                panic!("no form reads {input:?}")
+            }
         }
     }
 }

@@ -54,6 +54,9 @@ pub enum ElementError {
         /// The largest.
         max: usize,
     },
+    /// The functions of the space are no Lagrange functions.
+    #[error("{0} has no Lagrange element")]
+    Space(Space),
 }
 
 /// A node of an element.
@@ -98,6 +101,7 @@ impl Lagrange {
         match space {
             Space::H1(_) => Self::ranged(cell, degree, 1, Family::Continuous),
             Space::L2(_) => Self::ranged(cell, degree, 0, Family::Discontinuous),
+            Space::Hcurl(_) | Space::Hdiv(_) => Err(ElementError::Space(space)),
         }
     }
 

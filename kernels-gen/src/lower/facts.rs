@@ -481,6 +481,7 @@ impl<'a> KernelFacts<'a> {
             Part::Value => (true, tested.1),
             Part::Derivative(_) => (tested.0, true),
             Part::Second(..) => (tested.0, tested.1 || self.is_bent()),
+            Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         })
     }
 

@@ -102,6 +102,7 @@ impl PointGeometry {
                 rows.map(|(a, row)| (Part::Derivative(a), row[axis])).collect()
             }
             Part::Second(..) => self.second[side as usize][&part].clone(),
+            Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         }
     }
 

@@ -153,6 +153,7 @@ impl<'a> Lowering<'a> {
         let moving = integral.depends_on(|input| match input {
             Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => true,
             Input::Extent(_) => true,
+            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => true,
             Input::Aux(slot) => form.aux[slot.field].location != Location::Cells,
             Input::Param(..) | Input::Time | Input::Diameter(_) | Input::Degree => false,
             Input::PenaltyFactor(_) => false,
@@ -209,7 +210,10 @@ impl<'a> Lowering<'a> {
             | Input::Direction(_)
             | Input::Coordinate(_)
             | Input::Normal(_)
-            | Input::Extent(_) => {
+            | Input::Extent(_)
+            | Input::Inverse(..)
+            | Input::Tangent(..)
+            | Input::Density(_) => {
                 unreachable!("this input varies over a cell")
             }
         }

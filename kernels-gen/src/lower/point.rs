@@ -283,6 +283,7 @@ fn supply(
                 (None, None) => s.b.name(sum, &name),
             }
         }
+        Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         Part::Second(i, j) => {
             let terms = at.parts_of(&mut s.b, s.facts.side_of(source), slot.part);
             let mut sum = None;
@@ -366,6 +367,7 @@ fn physics(
                 let flux = s.b.mul(value, factors.flux);
                 seconds.push((row, part, flux));
             }
+            Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         }
     }
     for (row, flux) in fluxes.iter().enumerate() {

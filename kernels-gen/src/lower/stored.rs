@@ -466,6 +466,7 @@ impl TestFactors {
                 let at = parts.iter().position(|&known| known == part);
                 &mut self.second[at.expect("a part of this dimension")]
             }
+            Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         };
         *place = b.fma(term.0, term.1, *place);
     }
@@ -490,6 +491,7 @@ impl PartValues<'_> {
                 let at = Part::of_order(2, dim).iter().position(|&known| known == part)?;
                 self.second.get(at).copied()
             }
+            Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         }
     }
 }

@@ -116,6 +116,7 @@ impl Tables {
                 Some(&table) => (table, None),
                 None => return s.b.constant(0.0),
             },
+            Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
         };
         match (constant, node.known(), self.by) {
             (Some(slopes), Some(node), TableReader::One) => s.b.constant(slopes[node]),

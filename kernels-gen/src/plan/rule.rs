@@ -369,6 +369,9 @@ impl Matrix {
                         let at = at.expect("a part of the cell's dimension");
                         seconds[slot.field][at][q * table.nodes + i]
                     }
+                    Part::Exterior(_) => {
+                        unreachable!("the pull-back replaces exterior derivatives")
+                    }
                 };
                 (first, (0..table.nodes).map(of_node).collect())
             };

@@ -370,6 +370,9 @@ impl Dofs {
                     Part::Second(..) => {
                         unreachable!("second derivatives have one lane or thread a cell")
                     }
+                    Part::Exterior(_) => {
+                        unreachable!("the pull-back replaces exterior derivatives")
+                    }
                 });
             }
         }
@@ -442,6 +445,7 @@ impl Dofs {
                 Part::Second(..) => {
                     unreachable!("second derivatives have one lane or thread a cell")
                 }
+                Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
             };
         }
         sum

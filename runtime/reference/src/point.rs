@@ -139,6 +139,7 @@ impl<'t> Point<'t> {
                 }
                 sum
             }
+            Part::Exterior(_) => unreachable!("Lagrange functions have no exterior derivative"),
         }
     }
 
@@ -149,6 +150,7 @@ impl<'t> Point<'t> {
             Part::Value => 0,
             Part::Derivative(axis) => 1 + axis,
             Part::Second(a, b) => 1 + self.dim + a * self.dim + b,
+            Part::Exterior(_) => unreachable!("Lagrange functions have no exterior derivative"),
         };
         let number = space.number * (1 + self.dim + self.dim * self.dim) + of_part;
         self.functions[number].get_or_init(|| {
@@ -280,6 +282,9 @@ impl<'t> Sides<'t> {
                 BoundedValue::new(reference.fields[field].element.penalty_factor())
             }
             Input::Degree => BoundedValue::new(reference.degree as f64),
+            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => {
+                unreachable!("only the pull-back of kernels reads the map of a cell")
+            }
         }
     }
 }

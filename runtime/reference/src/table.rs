@@ -112,6 +112,7 @@ impl BasisTable {
                 let pair = a * self.dim + b - a * (a + 1) / 2;
                 self.seconds[pair][q * self.nodes + i]
             }
+            Part::Exterior(_) => unreachable!("Lagrange functions have no exterior derivative"),
         }
     }
 

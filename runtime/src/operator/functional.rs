@@ -534,6 +534,7 @@ fn part(quantity: &PointValues, dim: usize, slot: Slot) -> &[f64] {
             let at = at.expect("a part of the mesh's dimension");
             &quantity.second[slot.component * parts.len() + at]
         }
+        Part::Exterior(_) => unreachable!("only Lagrange fields are evaluated"),
     }
 }
 

@@ -136,10 +136,7 @@ fn values(expression: &Expression, place: u32, content: &Content, params: &[Vec<
 
 /// Warns about `degree` and `t` if nothing depends on them.
 fn settings(statements: &[Statement<'_>], form: &Form, content: &Content) -> Vec<Diagnostic> {
-    let relative = |(_, space): (&str, Space)| {
-        let (Space::H1(degree) | Space::L2(degree)) = space;
-        matches!(degree, Degree::Relative(_))
-    };
+    let relative = |(_, space): (&str, Space)| matches!(space.degree(), Degree::Relative(_));
     let reachable = form.exprs.reachable_in_order(&form.roots());
     let reads = |terminal: Terminal, input: Input| {
         reachable.iter().any(|&id| *form.exprs.expr(id) == Expr::Terminal(terminal))

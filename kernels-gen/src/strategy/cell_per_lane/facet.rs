@@ -455,6 +455,7 @@ impl Facet {
                     let at = axis_pairs(self.dim).iter().position(|&pair| pair == (a, b));
                     parts.second[at.expect("a part of the cell's dimension")]
                 }
+                Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
             };
             s.b.load(local, point.plus(c * self.count()))
         };

@@ -264,6 +264,9 @@ impl Group {
             (Part::Second(..), _, _) => {
                 unreachable!("second derivatives have one lane or thread a cell")
             }
+            (Part::Exterior(_), _, _) => {
+                unreachable!("the pull-back replaces exterior derivatives")
+            }
         }
     }
 

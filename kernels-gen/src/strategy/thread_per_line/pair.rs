@@ -233,6 +233,7 @@ impl Pairs {
                 Part::Second(..) => {
                     unreachable!("second derivatives have one lane or thread a cell")
                 }
+                Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
                 Part::Derivative(axis) => {
                     let planes = self.curved.iter().find(|values| values.of == quantity);
                     let planes = planes.expect("a gradient should be evaluated where it is read");

@@ -66,6 +66,9 @@ impl Transposition {
                         Part::Second(..) => {
                             unreachable!("second derivatives have one lane or thread a cell")
                         }
+                        Part::Exterior(_) => {
+                            unreachable!("the pull-back replaces exterior derivatives")
+                        }
                     });
                     nodal.scatter(&mut s.b, &entry, c, sum);
                 }

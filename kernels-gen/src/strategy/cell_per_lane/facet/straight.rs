@@ -140,7 +140,7 @@ pub(super) fn columns_at(
     let map = maps.iter().find(|map| map.quantity == quantity)?;
     match part {
         Part::Derivative(axis) => Some(map.columns[axis][c]),
-        Part::Value | Part::Second(..) => None,
+        Part::Value | Part::Second(..) | Part::Exterior(_) => None,
     }
 }
 

@@ -379,6 +379,7 @@ fn plans(
         affine: !tensor,
         order: 1,
         runs: tensor,
+        signs: false,
         periodic: false,
         hanging: emission.hanging,
     };

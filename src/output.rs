@@ -107,7 +107,7 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
             by_cell.push((name, shape, Cow::Owned(cell_by_cell(space, values))));
             continue;
         }
-        let (element, nodes) = (space.element(), space.nodes());
+        let (element, nodes) = (space.nodal(), space.nodes());
         point_fields.push(PointField { name, element, nodes, values, shape });
     }
     let cells = by_cell.iter();

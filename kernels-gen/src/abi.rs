@@ -18,6 +18,7 @@
 //! | [`Role::Targets`] | `u32 [batch][component · points + point][lane]`: DoF of that space at the point; `u32::MAX` for none |
 //! | [`Role::Map`] | `u32 [batch][entry][lane]`, entries by [`Indices`] |
 //! | [`Role::Turns`] | `u32 [batch][node · components + component]`: the entry of a cell's DoF in arrays `[component][node]` of the rotated cell, equal for all lanes |
+//! | [`Role::Signs`] | `[batch][degree of freedom][lane]`: 1 or −1 |
 //! | [`Role::Lines`], [`Role::Rows`] | the same as [`Role::Map`] with the nodes of a cell in another order |
 //! | [`Role::FirstAxis`] | `u32 [batch][lane]` |
 //! | [`Role::Slots`] | `u32 [batch][slot]`, or `[batch][component][slot]` for [`Indices::Dofs`], entries as in [`Indices`]; `u32::MAX` in empty slots |
@@ -149,6 +150,8 @@ pub enum Role {
     FirstAxis(Side),
     /// For kernels of pairs with [`Indices::Cells`], the entries of a trace's DoFs in the rotated cell.
     Turns(usize),
+    /// The sign of each degree of freedom of a vector-valued function in its cell.
+    Signs(Owner),
     /// The degrees of freedom of a field that a batch's slots represent: [`Slots`].
     Slots(usize, Indices),
     /// For each node of a cell, its slot in a field and the cell's term of that slot: [`Slots`].

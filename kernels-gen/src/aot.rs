@@ -76,7 +76,7 @@ fn facts(cell: Cell, order: usize) -> impl Iterator<Item = MeshFacts> {
     let runs = if cell.is_tensor() { vec![true, false] } else { vec![false] };
     affine.into_iter().flat_map(move |affine| {
         runs.clone().into_iter().flat_map(move |runs| {
-            let facts = MeshFacts { affine, order, runs, periodic: false, hanging: false };
+            let facts = MeshFacts { affine, order, runs, ..MeshFacts::default() };
             [facts, MeshFacts { periodic: true, ..facts }]
         })
     })

@@ -30,6 +30,8 @@ pub struct MeshFacts {
     pub order: usize,
     /// True if every cell sees its entities in their own orientation, so that DoFs come in runs.
     pub runs: bool,
+    /// True if some cell sees an entity in another orientation, so that DoFs of vector-valued functions have signs.
+    pub signs: bool,
     /// True if periodic identification makes nodes differ from mesh vertices.
     pub periodic: bool,
     /// True if some cells have hanging nodes.
@@ -39,8 +41,8 @@ pub struct MeshFacts {
 /// A mesh of straight-edged cells of arbitrary shape, without boundary conditions.
 impl Default for MeshFacts {
     fn default() -> Self {
-        let [affine, runs, periodic, hanging] = [false; 4];
-        Self { affine, order: 1, runs, periodic, hanging }
+        let [affine, runs, signs, periodic, hanging] = [false; 5];
+        Self { affine, order: 1, runs, signs, periodic, hanging }
     }
 }
 
@@ -142,8 +144,10 @@ fn region_by_region(
 fn own_indices(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Indices {
     let between = form.integrals.iter().any(|integral| integral.region.is_interior());
     let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
+    let runs = runs && !elements.are_vector_valued();
     match () {
         () if runs => Indices::Runs,
+        () if elements.are_vector_valued() => Indices::Nodes,
         () if between && elements.cell.is_tensor() && !elements.are_continuous() => Indices::Cells,
         () => Indices::Nodes,
     }
@@ -169,6 +173,7 @@ fn of_region(
             Scatter::Atomic
         },
         even_odd: EvenOdd::Always,
+        signs: facts.signs,
         unroll: ZEN4.unroll,
         block: if task.is_of_matrices() {
             1
@@ -216,6 +221,7 @@ fn of_region(
         lanes: base(task).lanes,
         indices: base(task).indices,
         scatter: base(task).scatter,
+        signs: facts.signs,
         ..Plan::new(Target::Vectors, task, 1, precision, own)
     }));
     Ok(plans)

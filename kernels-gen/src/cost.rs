@@ -10,7 +10,7 @@
 pub mod transposition;
 
 use crate::abi::{KernelAbi, Role, coordinate_stride};
-use crate::element::Lagrange;
+use crate::element::Element;
 use crate::kir::{Binary, Condition, Kernel, Op, Run, Statement, Unary};
 use crate::plan::Elements;
 
@@ -437,27 +437,32 @@ fn fine(elements: &Elements) -> f64 {
 fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
     let dim = elements.cell.dim() as i32;
     let real = abi.precision.bytes() as f64;
-    let unknowns = |element: Option<Lagrange>| {
+    let unknowns = |element: Option<Element>| {
         let own = element.filter(|element| !element.is_continuous());
         if let Some(element) = own {
             return element.count() as f64;
         }
-        let all = (element.map_or(1, Lagrange::degree) as f64).powi(dim);
+        let all = (element.map_or(1, Element::degree) as f64).powi(dim);
         if elements.cell.is_tensor() { all } else { all / f64::from([1, 1, 2, 6][dim as usize]) }
     };
     let share = |extent: usize| extent as f64 / abi.lanes as f64;
     let mut bytes = Bytes::default();
+    let of_field = |field: usize| {
+        let own = |at: &usize| elements.origins[*at].index == field;
+        let numbers = |at| unknowns(Some(elements.fields[at])) * elements.components[at] as f64;
+        (0..elements.fields.len()).filter(own).map(numbers).sum::<f64>()
+    };
     for argument in &abi.arguments {
         match argument.role {
             // A matrix is not counted: neighbours share its entries.
             Role::Params | Role::Tables | Role::Matrix => {}
             Role::State(f) | Role::Direction(f) => {
-                let all = unknowns(Some(elements.fields[f])) * elements.components[f] as f64;
+                let all = of_field(f);
                 bytes.vectors += real * all;
             }
             // Read and written; inside of cells only written if results there are stored.
             Role::Result(f) => {
-                let all = unknowns(Some(elements.fields[f])) * elements.components[f] as f64;
+                let all = of_field(f);
                 bytes.vectors += real * (2.0 * all - stored_inside(abi, elements, f) as f64);
             }
             // Only if the field's degree is 1: a node per DoF.
@@ -473,7 +478,12 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
             }
             Role::Axis(_) => bytes.geometry += real * unknowns(None),
             Role::Geometry | Role::Diameter => bytes.geometry += real * share(argument.extent),
-            Role::AuxNodes(i) => bytes.data += real * unknowns(elements.aux[i]),
+            Role::Signs(_) => bytes.indices += real * share(argument.extent),
+            Role::AuxNodes(i) => {
+                let own = |at: &usize| elements.aux_origins[*at].index == i;
+                let all = (0..elements.aux.len()).filter(own);
+                bytes.data += all.map(|at| real * unknowns(elements.aux[at])).sum::<f64>();
+            }
             Role::AuxCells(_) | Role::AuxPoints(_) => bytes.data += real * share(argument.extent),
             Role::Starts
             | Role::Places

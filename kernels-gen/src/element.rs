@@ -1,8 +1,8 @@
 //! Finite elements on reference cells: cells, points and rules, Lagrange bases and their tables.
 //!
 //! ```text
-//! Cell ── Lagrange (nodes) ──┐
-//!    └─── Rule (points) ─────┴─tabulate→ Tabulation (values, gradients)
+//! Cell ── Element (Lagrange, Whitney) ──┐
+//!    └─── Rule (points) ────────────────┴─tabulate→ Tabulation (values, gradients)
 //! ```
 //!
 //! Elements and rules are small descriptors that can be compared and hashed. Nodes, points and tables are computed from
@@ -11,16 +11,22 @@
 
 pub mod cell;
 mod double;
+pub mod family;
 pub mod lagrange;
 pub mod line;
+pub mod line_basis;
 pub mod quadrature;
 mod simplex;
 pub mod tabulate;
+pub mod whitney;
 
 pub use cell::Cell;
+pub use family::Element;
 pub use lagrange::{ElementError, Lagrange, Node, entity_permutation};
 pub use line::{LinePoints, LineTable};
+pub use line_basis::LineBasis;
 pub use quadrature::{Rule, default_rule};
 pub use tabulate::{
     Tabulation, interpolation, line_of_parent, tabulate, tabulate_rule, tabulate_seconds,
 };
+pub use whitney::{Whitney, WhitneyDof, WhitneyFamily};

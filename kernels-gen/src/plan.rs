@@ -4,14 +4,16 @@
 //! independent; [`Plan::check`] rejects unsupported combinations with a reason.
 
 pub mod cell_matrix;
+pub(crate) mod components;
 pub mod rule;
 mod support;
 pub(crate) mod traces;
 
 use crate::abi::Indices;
-use crate::element::{Cell, ElementError, Lagrange, Rule};
+use crate::element::{Cell, Element, ElementError, Lagrange, Rule};
 use crate::kir::Precision;
-use fem_dsl::point::{Input, Integral, Location, Node, Part, PointForm, Side, Slot, Space};
+pub use components::Origin;
+use fem_dsl::point::{Field, Input, Integral, Location, Node, Part, PointForm, Side, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
 pub use support::has_second;
@@ -199,11 +201,15 @@ pub struct Elements {
     /// Quadrature.
     pub rule: Rule,
     /// The element of each field.
-    pub fields: Vec<Lagrange>,
-    /// The components of each field.
+    pub fields: Vec<Element>,
+    /// The numbers of each degree of freedom of a field: its components, 1 of vector-valued functions.
     pub components: Vec<usize>,
+    /// The place of each field among those of the form, if these are components of vector-valued functions.
+    pub origins: Vec<Origin>,
+    /// The same of the auxiliary data.
+    pub aux_origins: Vec<Origin>,
     /// The element of each nodal auxiliary field; `None` for those on cells and points.
-    pub aux: Vec<Option<Lagrange>>,
+    pub aux: Vec<Option<Element>>,
     /// Remarks on an explicit quadrature.
     pub notes: Vec<String>,
     /// Rank deficiency of this quadrature in a single cell; mesh and boundary conditions then decide whether a problem
@@ -276,7 +282,7 @@ impl Elements {
                 return Err(PlanError::Unsupported(text));
             }
             let most = largest_degree(cell);
-            let made = Lagrange::in_space(cell, space, degree);
+            let made = Element::in_space(cell, space, degree);
             match made.ok().filter(|element| element.degree() <= most) {
                 Some(element) => Ok(element),
                 None => {
@@ -291,26 +297,58 @@ impl Elements {
             Location::Nodes(space) => resolve(&aux.name, space).map(Some),
             Location::Cells | Location::Points => Ok(None),
         });
-        let (fields, aux) = (fields.collect::<Result<_, _>>()?, aux.collect::<Result<_, _>>()?);
-        let components = form.fields.iter().map(|field| field.shape.components()).collect();
-        Ok(Self { cell, degree, rule, fields, components, aux, notes: Vec::new(), lost: None })
+        let fields: Vec<Element> = fields.collect::<Result<_, _>>()?;
+        let aux: Vec<Option<Element>> = aux.collect::<Result<_, _>>()?;
+        let components = |(field, element): (&Field, &Element)| {
+            element.whitney().map_or(field.shape.components(), |_| 1)
+        };
+        let components = form.fields.iter().zip(&fields).map(components).collect();
+        let origin = |(index, name, element): (usize, &str, Option<Element>)| Origin {
+            index,
+            name: name.to_owned(),
+            first: 0,
+            total: element.map_or(0, Element::count),
+        };
+        let names = form.fields.iter().zip(&fields).enumerate();
+        let origins = names.map(|(i, (field, &of))| origin((i, &field.name, Some(of)))).collect();
+        let names = form.aux.iter().zip(&aux).enumerate();
+        let aux_origins = names.map(|(i, (data, &of))| origin((i, &data.name, of))).collect();
+        let (notes, lost) = (Vec::new(), None);
+        Ok(Self { cell, degree, rule, fields, components, origins, aux_origins, aux, notes, lost })
+    }
+
+    /// Returns the elements of a form of one field without data, for a rule.
+    pub fn of_field(name: &str, element: Element, components: usize, rule: Rule) -> Self {
+        let (cell, degree, total) = (element.cell(), element.degree(), element.count());
+        Self {
+            cell,
+            degree,
+            rule,
+            fields: vec![element],
+            components: vec![components],
+            origins: vec![Origin { index: 0, name: name.to_owned(), first: 0, total }],
+            aux: Vec::new(),
+            aux_origins: Vec::new(),
+            notes: Vec::new(),
+            lost: None,
+        }
     }
 
     /// Returns the element and the number of components of each field.
-    pub fn spaces(&self) -> Vec<(Lagrange, usize)> {
+    pub fn spaces(&self) -> Vec<(Element, usize)> {
         self.fields.iter().copied().zip(self.components.iter().copied()).collect()
     }
 
     /// Returns the element of nodal data; of degree 1 if it has none.
-    pub fn element_of_aux(&self, aux: usize) -> Result<Lagrange, ElementError> {
+    pub fn element_of_aux(&self, aux: usize) -> Result<Element, ElementError> {
         match self.aux.get(aux).copied().flatten() {
             Some(element) => Ok(element),
-            None => Lagrange::continuous(self.cell, 1),
+            None => Ok(Lagrange::continuous(self.cell, 1)?.into()),
         }
     }
 
     /// Returns whether the nodes of an element are the quadrature points.
-    pub fn collocated(&self, element: Lagrange) -> bool {
+    pub fn collocated(&self, element: Element) -> bool {
         self.rule.line().is_some_and(|line| element.line() == Some(line))
     }
 
@@ -321,7 +359,9 @@ impl Elements {
 
     /// Returns whether the nodes of the first field are the corners of the cells.
     pub fn at_corners(&self) -> bool {
-        let linear = |element: &Lagrange| element.is_continuous() && element.degree() == 1;
+        let linear = |element: &Element| {
+            element.lagrange().is_some_and(|own| own.is_continuous() && own.degree() == 1)
+        };
         self.fields.first().is_some_and(linear)
     }
 
@@ -340,6 +380,12 @@ impl Elements {
             }
             _ => false,
         }
+    }
+
+    /// Returns whether the functions of any field or data are vectors, or components of such.
+    pub fn are_vector_valued(&self) -> bool {
+        let mut all = self.fields.iter().chain(self.aux.iter().flatten());
+        all.any(|element| element.lagrange().is_none())
     }
 
     /// Returns whether cells share DoFs in all fields.
@@ -461,6 +507,8 @@ pub struct Plan {
     /// True if cells have hanging nodes ([`crate::abi::hanging`]): values read from their parents are interpolated, and
     /// results are transformed by the transpose.
     pub hanging: bool,
+    /// True if degrees of freedom of vector-valued functions have a sign in each cell, [`crate::abi::Role::Signs`].
+    pub signs: bool,
     /// The larger of two cells at a facet, of which the facet is a half along each of its axes.
     pub larger: Option<Side>,
     /// True if threads with a cell each add to both ends of an edge at once, since the next thread's cell may continue
@@ -509,6 +557,7 @@ impl Plan {
             scatter: Scatter::Atomic,
             slots: Vec::new(),
             hanging: false,
+            signs: false,
             larger: None,
             edges: false,
             linearisation: Linearisation::Recompute,
@@ -585,6 +634,16 @@ impl Plan {
         }
         if self.indices == Indices::Runs && !(tensor && elements.are_continuous()) {
             return unsupported("runs of unknowns need a tensor cell and continuous fields");
+        }
+        let whitney = elements.are_vector_valued();
+        if whitney && !matches!(self.indices, Indices::Nodes | Indices::Dofs) {
+            return unsupported("degrees of freedom of vector-valued functions have an index each");
+        }
+        if whitney && (self.strategy != Strategy::CellPerLane || self.scatter == Scatter::Block) {
+            return unsupported("vector-valued functions have a lane or thread for each cell");
+        }
+        if whitney && self.hanging {
+            return unsupported("vector-valued functions need a mesh without hanging nodes");
         }
         if self.hanging && !tensor {
             return unsupported("nodes of simplices do not hang");

@@ -20,14 +20,14 @@ mod tests;
 pub mod transfer;
 
 use crate::mesh::distributed::{self, PartInterface};
-use crate::mesh::nodes::{FirstNodes, NodeLayout, count_nodes};
+use crate::mesh::nodes::{FirstNodes, NodeLayout, count_nodes, reversed_signs};
 use crate::mesh::partition::Partition;
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::processes::ProcessGroup;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::support::parallel::ParallelSliceMut;
 use beyond::NodesBeyond;
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::{Element, Lagrange};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -61,7 +61,7 @@ pub enum SpaceError {
 /// The degrees of freedom of a field on a mesh.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Space {
-    element: Lagrange,
+    element: Element,
     components: usize,
     nodes_per_cell: usize,
     n_nodes: usize,
@@ -69,6 +69,8 @@ pub struct Space {
     nodes: Vec<u32>,
     /// The first local node of each entity, or `None` without nodes, if every cell sees its entities in their own frames.
     runs: Option<Vec<Option<u32>>>,
+    /// Whether the sign of each degree of freedom is reversed, `[cell][local node]`, if any is.
+    signs: Option<Vec<bool>>,
     /// The nodes that each chunk is the first to touch, in execution order.
     new_nodes: Vec<Range<usize>>,
     /// The local nodes on each facet of the cell, ascending.
@@ -95,9 +97,10 @@ impl Space {
     pub fn new(
         mesh: &Mesh,
         partition: &Partition,
-        element: Lagrange,
+        element: impl Into<Element>,
         components: usize,
     ) -> Result<Self, SpaceError> {
+        let element = element.into();
         let mut space = Self::on(mesh, mesh.connectivity(), partition, element, components)?;
         space.shared = mesh.cut().map_or_else(Vec::new, |cut| space.shared(mesh, cut));
         let words = mesh.hanging().filter(|_| element.is_continuous());
@@ -109,17 +112,17 @@ impl Space {
     pub fn of_data(
         mesh: &Mesh,
         partition: &Partition,
-        element: Lagrange,
+        element: impl Into<Element>,
         components: usize,
     ) -> Result<Self, SpaceError> {
-        Self::on(mesh, mesh.topology(), partition, element, components)
+        Self::on(mesh, mesh.topology(), partition, element.into(), components)
     }
 
     fn on(
         mesh: &Mesh,
         topology: &Topology,
         partition: &Partition,
-        element: Lagrange,
+        element: Element,
         components: usize,
     ) -> Result<Self, SpaceError> {
         if element.cell() != mesh.cell() {
@@ -142,6 +145,7 @@ impl Space {
             n_nodes,
             nodes: starts.nodes(topology, &layout),
             runs,
+            signs: reversed_signs(topology, &layout),
             new_nodes: starts.new_nodes,
             facet_nodes: layout.facet_nodes(mesh.cell()),
             hanging: None,
@@ -176,12 +180,13 @@ impl Space {
     }
 
     /// Returns the number of nodes of a space with this element on a mesh.
-    pub fn count(mesh: &Mesh, element: Lagrange) -> usize {
+    pub fn count(mesh: &Mesh, element: impl Into<Element>) -> usize {
         count_nodes(mesh.connectivity(), &NodeLayout::new(element))
     }
 
     /// Returns the number of nodes on all parts of a mesh. Collective.
-    pub fn count_in_all(mesh: &Mesh, element: Lagrange) -> usize {
+    pub fn count_in_all(mesh: &Mesh, element: impl Into<Element>) -> usize {
+        let element = element.into();
         let (own, layout) = (Self::count(mesh, element), NodeLayout::new(element));
         let Some(cut) = mesh.cut() else { return own };
         let is_of_others = |entity: &&distributed::SharedEntity| {
@@ -209,8 +214,17 @@ impl Space {
     }
 
     /// Returns the element.
-    pub fn element(&self) -> Lagrange {
+    pub fn element(&self) -> Element {
         self.element
+    }
+
+    /// Returns the element, whose degrees of freedom are values at nodes.
+    ///
+    /// # Panics
+    ///
+    /// If the functions are vectors.
+    pub fn nodal(&self) -> Lagrange {
+        self.element.lagrange().expect("the degrees of freedom should be values at nodes")
     }
 
     /// Returns the number of components of the field.
@@ -243,6 +257,17 @@ impl Space {
                 &beyond[own.start - self.nodes.len()..own.end - self.nodes.len()]
             }
         }
+    }
+
+    /// Returns whether degrees of freedom have signs that differ between cells.
+    pub fn has_signs(&self) -> bool {
+        self.signs.is_some()
+    }
+
+    /// Returns whether the sign of each degree of freedom of a cell is reversed; empty if none is.
+    pub fn cell_signs(&self, cell: usize) -> &[bool] {
+        let own = cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell;
+        self.signs.as_ref().map_or(&[], |signs| &signs[own])
     }
 
     /// Returns the nodes of all cells, `[cell][local node]`.

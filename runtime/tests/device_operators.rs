@@ -597,7 +597,7 @@ fn nodes_inside_of_cells_may_have_conditions() {
     let on = Arc::get_mut(&mut setting.on).expect("nobody else has it");
     let field = &mut on.fields[0];
     let points = field.space.points(&on.mesh, &on.partition).expect("points");
-    let inside = field.space.element().nodes().iter().rposition(|node| node.dim == 3);
+    let inside = field.space.nodal().nodes().iter().rposition(|node| node.dim == 3);
     let cell = field.space.nodes().chunks(125).next_back().expect("a cell");
     let inside = cell[inside.expect("a node inside")];
     field

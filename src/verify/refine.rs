@@ -9,7 +9,7 @@ use fem_dsl::form::Form;
 use fem_dsl::point::Region;
 use fem_dsl::problem::{Argument, MeshSource, Problem};
 use fem_dsl::program::fluxes;
-use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::element::{Cell, Element};
 use kernels_gen::generate::elements;
 use runtime::mesh::{LoadError, load};
 use runtime::problem::{RunError, with_periodic_sides};
@@ -200,7 +200,7 @@ impl Series {
         let elements = elements(form, cell, problem.degree, mesh.order(), problem.quadrature);
         let elements = elements.map_err(RunError::from)?;
         let unknowns =
-            |(element, components): (Lagrange, usize)| Space::count(mesh, element) * components;
+            |(element, components): (Element, usize)| Space::count(mesh, element) * components;
         Ok(elements.spaces().into_iter().map(unknowns).sum())
     }
 

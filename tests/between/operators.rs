@@ -74,7 +74,7 @@ impl Embedding {
     fn new(continuous: &System, discontinuous: &System) -> Self {
         let spaces = [continuous, discontinuous].map(|of| &of.discretisation().fields[0].space);
         let [from, to] = spaces;
-        let table = tabulate(from.element(), &to.element().points());
+        let table = tabulate(from.element(), &to.nodal().points());
         let mut rows = vec![Vec::new(); discontinuous.dofs()];
         for cell in 0..continuous.mesh().n_cells() {
             let own = from.cell_nodes(cell);

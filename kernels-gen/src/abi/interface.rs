@@ -86,6 +86,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
         }
         Role::FirstAxis(_) => "axis that is the cell's own first one".to_owned(),
         Role::Turns(number) => format!("entries of {} in the rotated cell", field(number)),
+        Role::Signs(owner) => format!("signs of the degrees of freedom of {}", of(owner)),
         Role::Slots(number, indices) => {
             format!("{} of {} in the slots of a batch", unit(indices), field(number))
         }

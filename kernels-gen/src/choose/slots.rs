@@ -3,7 +3,7 @@
 use super::PlanOverrides;
 use super::tuning::{HOPPER, Sizes};
 use crate::abi::{SHARED_BYTES, Slots};
-use crate::element::Lagrange;
+use crate::element::Element;
 use crate::lower::facts::KernelFacts;
 use crate::lower::slots::bytes;
 use crate::plan::{Elements, Plan, Scatter, Strategy};
@@ -62,14 +62,14 @@ pub(super) fn with_slots(plan: Plan, elements: &Elements, overrides: &PlanOverri
     if plan.scatter != Scatter::Block {
         return plan;
     }
-    let own = |element: &Lagrange| overrides.slots.unwrap_or_else(|| slots(*element, plan.lanes));
+    let own = |element: &Element| overrides.slots.unwrap_or_else(|| slots(*element, plan.lanes));
     let slots = elements.fields.iter().map(own).collect();
     Plan { slots, ..plan }
 }
 
 /// Returns the slots for `cells` consecutive cells in a grid's bricks. If they do not suffice, for instance with
 /// another cell order, a batch has fewer cells.
-fn slots(element: Lagrange, cells: usize) -> Slots {
+fn slots(element: Element, cells: usize) -> Slots {
     let cell = element.cell();
     let (terms, boxes) = match (cell.is_tensor(), cell.dim()) {
         (true, _) => (4, cells),

@@ -96,7 +96,8 @@ impl Selection<'_> {
                 Task::Matrix => overrides.matrix.unwrap_or(Scatter::Owner),
                 _ => scatter.unwrap_or_default(),
             },
-            edges: !matrix && HOPPER.edges.at(sizes),
+            edges: !matrix && HOPPER.edges.at(sizes) && !self.elements.are_vector_valued(),
+            signs: self.facts.signs,
             unroll: HOPPER.unroll,
             residency: match overrides.residency {
                 _ if matrix => 1,
@@ -144,7 +145,7 @@ impl Selection<'_> {
             }
             Some(strategy) => matches!(strategy, Strategy::ThreadPerLine { .. }),
         };
-        if !(wanted && integral.region.is_interior()) {
+        if !(wanted && integral.region.is_interior()) || elements.are_vector_valued() {
             return None;
         }
         let members = q.pow(form.dim as u32 - 1);
@@ -186,7 +187,10 @@ impl Selection<'_> {
             && elements.cell.is_tensor()
             && by_cells_or_lines;
         let numbers = |integral| blocks(form, integral, false, |_, _| true).numbers;
-        let one_number = || form.integrals.iter().all(|integral| numbers(integral) == 1);
+        let one_number = || {
+            let scalar = !elements.are_vector_valued();
+            scalar && form.integrals.iter().all(|integral| numbers(integral) == 1)
+        };
         let wished = (overrides.linearisation, overrides.geometry);
         let plan = self.base(task);
         Ok(match task {
@@ -251,7 +255,8 @@ fn of_region(
     let sizes = Sizes::new(form, elements);
     let selection = Selection { form, elements, facts, precision, overrides, own_geometry, sizes };
     let sum = |plan: Plan| {
-        if !plan.task.stores() && !plan.task.is_of_matrices() {
+        let adds = !plan.task.stores() && !plan.task.is_of_matrices();
+        if adds && !elements.are_vector_valued() {
             summing(form, elements, plan, overrides)
         } else {
             plan
@@ -273,7 +278,11 @@ fn of_region(
     // Data stored for other kernels than these has its own batches.
     let separate = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
     let (separate, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(separate);
-    let mut plans = transposed::transpose(form, elements, plans, overrides)?;
+    // Vector-valued functions have a thread for each cell.
+    let mut plans = match elements.are_vector_valued() {
+        true => plans,
+        false => transposed::transpose(form, elements, plans, overrides)?,
+    };
     plans.extend(separate);
     let facets = over_facets(form, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
@@ -307,6 +316,9 @@ fn lines(
     plan: &Plan,
     overrides: &PlanOverrides,
 ) -> Option<Plan> {
+    if elements.are_vector_valued() {
+        return None;
+    }
     let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
     let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
     let even_odd = if q >= lines.even_odd { EvenOdd::Always } else { EvenOdd::Never };

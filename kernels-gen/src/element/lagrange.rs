@@ -42,6 +42,14 @@ enum Family {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ElementError {
+    /// There is no element of this space on the cell.
+    #[error("no element of {family} on {cell}: there are those of quad and hex")]
+    Cell {
+        /// The space.
+        family: super::WhitneyFamily,
+        /// The cell.
+        cell: Cell,
+    },
     /// The degree is out of range.
     #[error("no Lagrange element of degree {degree} on {cell}: degrees {min} to {max} are there")]
     Degree {

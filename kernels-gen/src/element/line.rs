@@ -343,7 +343,7 @@ impl LineTable {
     }
 
     /// Copies the first half of the entries onto the second, point-reflected.
-    fn mirror(&mut self) {
+    pub(super) fn mirror(&mut self) {
         let entries = self.values.len();
         for entry in 0..entries / 2 {
             self.values[entries - 1 - entry] = self.values[entry];

@@ -1,10 +1,11 @@
 //! Values and reference gradients of a basis at points, and interpolation between point sets.
 //!
-//! `tabulate`: (Lagrange, points) → Tabulation with φ_i(x_q) and ∂φ_i/∂ξ_j(x_q). On tensor cells
-//! these are products of interval tables, on simplices the dual basis of `simplex`.
+//! `tabulate`: (Element, points) → Tabulation with φ_i(x_q) and ∂φ_i/∂ξ_j(x_q) of scalar functions: a Lagrange element
+//! or one component of another. On tensor cells these are products of interval tables, on simplices the dual basis of
+//! `simplex`.
 
 use super::simplex::SimplexBasis;
-use super::{Lagrange, LinePoints, LineTable, Rule};
+use super::{Element, LineBasis, LinePoints, LineTable, Rule};
 use std::collections::BTreeMap;
 
 /// A basis tabulated at points.
@@ -34,19 +35,20 @@ impl Tabulation {
         &self.gradients[start..start + self.dim]
     }
 
-    fn empty(element: Lagrange) -> Self {
+    fn empty(element: Element) -> Self {
         let (nodes, dim) = (element.count(), element.cell().dim());
         Self { points: 0, nodes, dim, values: Vec::new(), gradients: Vec::new() }
     }
 }
 
 /// Tabulates the basis of `element` at any points of its cell.
-pub fn tabulate(element: Lagrange, points: &[[f64; 3]]) -> Tabulation {
-    if let Some((table, rows)) = line_table(element, points) {
-        return products(element, &table, rows.into_iter());
+pub fn tabulate(element: impl Into<Element>, points: &[[f64; 3]]) -> Tabulation {
+    let element = element.into();
+    if let Some((tables, rows)) = line_tables(element, points) {
+        return tables.products(element, rows.into_iter());
     }
     let mut result = Tabulation::empty(element);
-    let basis = SimplexBasis::new(result.dim, element.degree(), &element.points());
+    let basis = simplex_basis(element);
     for &point in points {
         result.points += 1;
         for (value, gradient) in basis.evaluate(point) {
@@ -57,10 +59,80 @@ pub fn tabulate(element: Lagrange, points: &[[f64; 3]]) -> Tabulation {
     result
 }
 
-/// Returns the table of a tensor element's nodes of a line at the coordinates of points, and the row of each coordinate of
+fn simplex_basis(element: Element) -> SimplexBasis {
+    let element = element.lagrange().expect("a scalar element on a simplex should be Lagrange's");
+    SimplexBasis::new(element.cell().dim(), element.degree(), &element.points())
+}
+
+/// The tables of the functions along each axis of a tensor element.
+struct AxisTables {
+    tables: Vec<LineTable>,
+    /// The table of each axis.
+    of_axis: Vec<usize>,
+}
+
+impl AxisTables {
+    /// Computes the tables of an element; `None` if it is no scalar product of functions along the axes.
+    fn new(element: Element, table: impl Fn(LineBasis) -> LineTable) -> Option<Self> {
+        let lines = element.lines()?;
+        let mut known: Vec<LineBasis> = Vec::new();
+        let of_axis = lines[..element.cell().dim()].iter().map(|line| {
+            known.iter().position(|other| other == line).unwrap_or_else(|| {
+                known.push(*line);
+                known.len() - 1
+            })
+        });
+        let of_axis = of_axis.collect();
+        Some(Self { tables: known.into_iter().map(table).collect(), of_axis })
+    }
+
+    /// Returns the table of an axis.
+    fn of(&self, axis: usize) -> &LineTable {
+        &self.tables[self.of_axis[axis]]
+    }
+
+    /// Returns the index of each axis's function in function `i`.
+    fn indices(&self, i: usize) -> Vec<usize> {
+        let mut rest = i;
+        let index = |axis: usize| {
+            let n = self.of(axis).nodes;
+            let own = rest % n;
+            rest /= n;
+            own
+        };
+        (0..self.of_axis.len()).map(index).collect()
+    }
+
+    /// Returns products of their rows; a point is given as one row per axis.
+    fn products(&self, element: Element, points: impl Iterator<Item = Vec<usize>>) -> Tabulation {
+        let mut result = Tabulation::empty(element);
+        let dim = result.dim;
+        let indices: Vec<Vec<usize>> = (0..result.nodes).map(|i| self.indices(i)).collect();
+        for rows in points {
+            result.points += 1;
+            for indices in &indices {
+                let factor = |axis: usize, derivative: Option<usize>| {
+                    let (q, i, table) = (rows[axis], indices[axis], self.of(axis));
+                    if derivative == Some(axis) {
+                        table.derivative(q, i)
+                    } else {
+                        table.value(q, i)
+                    }
+                };
+                let product = |d| (0..dim).map(|axis| factor(axis, d)).product::<f64>();
+                result.values.push(product(None));
+                result.gradients.extend((0..dim).map(|axis| product(Some(axis))));
+            }
+        }
+        result
+    }
+}
+
+/// Returns the tables of a tensor element along its axes at the coordinates of points, and the row of each coordinate of
 /// each point. Points of a tensor rule share coordinates; each is tabulated once.
-fn line_table(element: Lagrange, points: &[[f64; 3]]) -> Option<(LineTable, Vec<Vec<usize>>)> {
-    let (line, dim) = (element.line()?, element.cell().dim());
+fn line_tables(element: Element, points: &[[f64; 3]]) -> Option<(AxisTables, Vec<Vec<usize>>)> {
+    let dim = element.cell().dim();
+    element.lines()?;
     let mut rows = BTreeMap::new();
     for coordinate in points.iter().flat_map(|point| &point[..dim]) {
         let next = rows.len();
@@ -73,26 +145,27 @@ fn line_table(element: Lagrange, points: &[[f64; 3]]) -> Option<(LineTable, Vec<
     let at = |point: &[f64; 3]| -> Vec<usize> {
         point[..dim].iter().map(|coordinate| rows[&coordinate.to_bits()]).collect()
     };
-    Some((LineTable::at(line, &coordinates), points.iter().map(at).collect()))
+    let tables = AxisTables::new(element, |line| line.table_at(&coordinates))?;
+    Some((tables, points.iter().map(at).collect()))
 }
 
-/// Tabulates second derivatives of the basis of `element` at any points of its cell: ∂²φ_i/∂ξ_a∂ξ_b(x_q) at
+/// Tabulates second derivatives of the basis of a Lagrange element at any points of its cell: ∂²φ_i/∂ξ_a∂ξ_b(x_q) at
 /// `[pair][q * nodes + i]`, the pairs a ≤ b in ascending order.
-pub fn tabulate_seconds(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<f64>> {
+pub fn tabulate_seconds(element: impl Into<Element>, points: &[[f64; 3]]) -> Vec<Vec<f64>> {
+    let element = element.into();
     let dim = element.cell().dim();
     let pairs: Vec<(usize, usize)> = (0..dim).flat_map(|a| (a..dim).map(move |b| (a, b))).collect();
-    let Some((table, rows)) = line_table(element, points) else {
-        let basis = SimplexBasis::new(dim, element.degree(), &element.points());
-        return basis.seconds(points, &pairs);
+    let Some((tables, rows)) = line_tables(element, points) else {
+        return simplex_basis(element).seconds(points, &pairs);
     };
-    let n = table.nodes;
-    let entry = |rows: &[usize], i: usize, (a, b): (usize, usize)| -> f64 {
+    let indices: Vec<Vec<usize>> = (0..element.count()).map(|i| tables.indices(i)).collect();
+    let entry = |rows: &[usize], indices: &[usize], (a, b): (usize, usize)| -> f64 {
         let order = |axis: usize| usize::from(axis == a) + usize::from(axis == b);
-        let factor = |axis: usize| table.entry(order(axis), rows[axis], i / n.pow(axis as u32) % n);
+        let factor = |axis: usize| tables.of(axis).entry(order(axis), rows[axis], indices[axis]);
         (0..dim).map(factor).product()
     };
     let of = |&pair: &(usize, usize)| {
-        let entries = rows.iter().flat_map(|rows| (0..element.count()).map(move |i| (rows, i)));
+        let entries = rows.iter().flat_map(|rows| indices.iter().map(move |i| (rows, i)));
         entries.map(|(rows, i)| entry(rows, i, pair)).collect()
     };
     pairs.iter().map(of).collect()
@@ -100,46 +173,23 @@ pub fn tabulate_seconds(element: Lagrange, points: &[[f64; 3]]) -> Vec<Vec<f64>>
 
 /// Tabulates the basis of `element` at the points of a rule on the same cell. On tensor cells the entries are products
 /// of the values that sum-factorised kernels use.
-pub fn tabulate_rule(element: Lagrange, rule: Rule) -> Tabulation {
+pub fn tabulate_rule(element: impl Into<Element>, rule: Rule) -> Tabulation {
+    let element = element.into();
     assert_eq!(element.cell(), rule.cell(), "element and rule should be on one cell");
-    let (Some(nodes), Some(points)) = (element.line(), rule.line()) else {
-        return tabulate(element, &rule.points());
-    };
-    let q = points.count();
+    let tables = rule.line().and_then(|points| {
+        Some((AxisTables::new(element, |line| line.table(points))?, points.count()))
+    });
+    let Some((tables, q)) = tables else { return tabulate(element, &rule.points()) };
     let indices = |point: usize| -> Vec<usize> {
         (0..element.cell().dim()).map(|axis| point / q.pow(axis as u32) % q).collect()
     };
-    products(element, &LineTable::new(nodes, points), (0..rule.count()).map(indices))
-}
-
-/// Returns products of the rows of an interval table; a point is given as one row per direction.
-fn products(
-    element: Lagrange,
-    table: &LineTable,
-    points: impl Iterator<Item = Vec<usize>>,
-) -> Tabulation {
-    let mut result = Tabulation::empty(element);
-    let (n, dim) = (table.nodes, result.dim);
-    for rows in points {
-        result.points += 1;
-        for i in 0..result.nodes {
-            let node = |axis: usize| i / n.pow(axis as u32) % n;
-            let factor = |axis: usize, derivative: Option<usize>| {
-                let (q, i) = (rows[axis], node(axis));
-                if derivative == Some(axis) { table.derivative(q, i) } else { table.value(q, i) }
-            };
-            let product = |d| (0..dim).map(|axis| factor(axis, d)).product::<f64>();
-            result.values.push(product(None));
-            result.gradients.extend((0..dim).map(|axis| product(Some(axis))));
-        }
-    }
-    result
+    tables.products(element, (0..rule.count()).map(indices))
 }
 
 /// Returns the matrix that evaluates functions of `element` at points: row-major, one row per point, one column per
 /// node. From [`Lagrange::equispaced`] to another element's points and back it changes between the bases of file
 /// formats and ours.
-pub fn interpolation(element: Lagrange, points: &[[f64; 3]]) -> Vec<f64> {
+pub fn interpolation(element: impl Into<Element>, points: &[[f64; 3]]) -> Vec<f64> {
     tabulate(element, points).values
 }
 

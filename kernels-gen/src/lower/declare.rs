@@ -178,11 +178,14 @@ impl Lowering<'_> {
                 self.declare_map(QuantitySource::Direction(0));
             }
             for field in results {
-                let nodes = self.facts.elements.fields[field].count();
-                let (numbers, name) =
-                    (nodes * self.facts.components(field), self.facts.of_field("cells", field));
-                let role = Role::CellResult(field);
+                let origin = self.facts.elements.origins[field].clone();
+                let (numbers, name) = (
+                    origin.total * self.facts.components(field),
+                    self.facts.of_field("cells", field),
+                );
+                let role = Role::CellResult(origin.index);
                 self.argument(role, &name, Element::Real, numbers * lanes, true);
+                self.declare_signs(QuantitySource::Direction(field));
             }
             return;
         }
@@ -208,42 +211,35 @@ impl Lowering<'_> {
 
     /// Declares the DoFs of a trace to which a batch of pairs adds.
     fn declare_written(&mut self, trace: usize) {
-        let name = format!("{}_written", self.facts.form.fields[trace].name);
+        let origin = self.facts.elements.origins[trace].clone();
+        let name = format!("{}_written", origin.name);
         let (indices, numbers) = match self.facts.indices_of(QuantitySource::Direction(trace)) {
             Indices::Cells => (Indices::Cells, 1),
-            _ => {
-                let nodes = self.facts.elements.fields[trace].count();
-                (Indices::Dofs, nodes * self.facts.components(trace))
-            }
+            _ => (Indices::Dofs, origin.total * self.facts.components(trace)),
         };
-        let role = Role::Map(Owner::Result(trace), indices);
+        let role = Role::Map(Owner::Result(origin.index), indices);
         self.argument(role, &name, Element::U32, numbers * self.facts.plan.lanes, false);
+        self.declare_signs(QuantitySource::Direction(trace));
         if indices == Indices::Cells {
             self.declare_turns(trace);
         }
     }
 
     fn declare_map(&mut self, source: QuantitySource) {
-        let owner = source.owner();
         let indices = self.facts.indices_of(source);
         if let Some(field) = self.facts.slotted(source) {
             return self.declare_slots(field, indices);
         }
-        let (base, element, components) = match owner {
-            Owner::Field(f) => (
-                &self.facts.form.fields[f].name,
-                self.facts.elements.fields[f],
-                self.facts.components(f),
-            ),
-            Owner::Aux(i) => {
-                let aux = &self.facts.form.aux[i];
-                let element =
-                    self.facts.elements.aux[i].expect("a nodal aux should have an element");
-                (&aux.name, element, aux.shape.components())
+        let (origin, components) = match source {
+            QuantitySource::State(f) | QuantitySource::Direction(f) => {
+                (&self.facts.elements.origins[f], self.facts.components(f))
             }
-            Owner::Result(_) => unreachable!("no source is a result"),
+            QuantitySource::Aux(i) => {
+                (&self.facts.elements.aux_origins[i], self.facts.form.aux[i].shape.components())
+            }
+            QuantitySource::Position(_) => unreachable!("coordinates are stored cell by cell"),
         };
-        let nodes = element.count();
+        let (base, nodes) = (&origin.name, origin.total);
         let (word, entries) = match indices {
             Indices::Nodes => ("nodes", nodes),
             Indices::Tiles => ("tiles", nodes),
@@ -254,8 +250,28 @@ impl Lowering<'_> {
         let name = format!("{base}_{word}");
         let entries = entries * self.facts.plan.lanes;
         self.argument(self.facts.map_of(source), &name, Element::U32, entries, false);
-        if let (Indices::Cells, Owner::Field(field)) = (indices, owner) {
+        if let (Indices::Cells, QuantitySource::State(field) | QuantitySource::Direction(field)) =
+            (indices, source)
+        {
             self.declare_turns(field);
+        }
+        self.declare_signs(source);
+    }
+
+    /// Declares the signs of a source's degrees of freedom, if they have any.
+    fn declare_signs(&mut self, source: QuantitySource) {
+        if self.facts.has_signs(source) {
+            let (_, total) = self.facts.span_of(source);
+            let (owner, lanes) = (self.facts.owner_of(source), self.facts.plan.lanes);
+            let origins = &self.facts.elements;
+            let name = match owner {
+                Owner::Aux(_) => "data_signs".to_owned(),
+                Owner::Field(index) | Owner::Result(index) => {
+                    let own = origins.origins.iter().find(|origin| origin.index == index);
+                    own.map_or_else(String::new, |origin| format!("{}_signs", origin.name))
+                }
+            };
+            self.argument(Role::Signs(owner), &name, Element::Real, total * lanes, false);
         }
     }
 

@@ -13,7 +13,7 @@ use super::jacobian::PointGeometry;
 use super::lowering::{Evaluate, Lowering};
 use super::point::pulled_blocks;
 use super::stored::{Block, Blocks, PartValues, PulledBlock, TestFactors, act};
-use crate::element::{LinePoints, LineTable};
+use crate::element::{LineBasis, LinePoints};
 use crate::kir::build::Builder;
 use crate::kir::{Index, ValueId};
 use crate::lower::contract::Matrix;
@@ -178,8 +178,12 @@ pub(crate) fn table(nodes: LinePoints, points: LinePoints, derived: usize) -> Ma
 }
 
 /// Returns the same for two factors with these orders of derivatives.
-pub(crate) fn table_of(nodes: LinePoints, points: LinePoints, orders: [usize; 2]) -> Matrix {
-    let line = LineTable::new(nodes, points);
+pub(crate) fn table_of(
+    basis: impl Into<LineBasis>,
+    points: LinePoints,
+    orders: [usize; 2],
+) -> Matrix {
+    let line = basis.into().table(points);
     let entry = |i: usize, q: usize| line.entry(orders[0], q, i) * line.entry(orders[1], q, i);
-    Matrix::from_fn(nodes.count(), points.count(), entry)
+    Matrix::from_fn(line.nodes, points.count(), entry)
 }

@@ -1,6 +1,6 @@
 //! A line of nodes from a facet on: values and slopes at its beginning, and the tables in the plane of the facet.
 
-use crate::element::{Lagrange, LinePoints, LineTable};
+use crate::element::{Element, LinePoints, LineTable};
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
 use crate::lower::contract::Matrix;
@@ -26,7 +26,7 @@ pub(crate) struct FacetLine {
 
 impl FacetLine {
     /// Computes the tables of an element for the points of a line.
-    pub(crate) fn new(points: LinePoints, element: Lagrange, is_larger: bool) -> Self {
+    pub(crate) fn new(points: LinePoints, element: Element, is_larger: bool) -> Self {
         let (nodes, n) = (nodes_of(element), element.degree() + 1);
         let table = match is_larger {
             false => LineTable::new(nodes, points),

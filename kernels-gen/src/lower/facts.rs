@@ -4,13 +4,13 @@
 mod second;
 
 use crate::abi::{Indices, Owner, Role};
-use crate::element::Lagrange;
+use crate::element::{Element, Lagrange};
 use crate::limits::STORED;
 use crate::lower::facet_line::FacetLine;
 use crate::lower::graph::needed;
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{
-    Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task, tested,
+    Elements, Geometry, Linearisation, Origin, Plan, Scatter, Strategy, Target, Task, tested,
 };
 use fem_dsl::point::{
     Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side, Slot,
@@ -29,15 +29,6 @@ pub(crate) enum QuantitySource {
 }
 
 impl QuantitySource {
-    /// Returns the owner of its index array.
-    pub(crate) fn owner(self) -> Owner {
-        match self {
-            Self::State(field) | Self::Direction(field) => Owner::Field(field),
-            Self::Aux(aux) => Owner::Aux(aux),
-            Self::Position(_) => unreachable!("coordinates are stored cell by cell"),
-        }
-    }
-
     /// Returns whether it is the map of a cell.
     pub(crate) fn is_position(self) -> bool {
         matches!(self, Self::Position(_))
@@ -50,7 +41,7 @@ pub(crate) struct Quantity {
     pub(crate) source: QuantitySource,
     pub(crate) name: String,
     pub(crate) components: usize,
-    pub(crate) element: Lagrange,
+    pub(crate) element: Element,
     pub(crate) value: bool,
     pub(crate) gradient: bool,
     /// Second derivatives.
@@ -167,9 +158,56 @@ impl<'a> KernelFacts<'a> {
         if self.of_pairs() { 2 } else { 1 }
     }
 
-    /// Returns the index of a trace's field among those of the form.
+    /// Returns the index of a field among those of the form: of a trace, or of a component of its functions.
     pub(crate) fn field_of(&self, trace: usize) -> usize {
-        trace % (self.form.fields.len() / self.sides())
+        self.index_on_side(&self.elements.origins, trace)
+    }
+
+    /// Returns the index of a field or of data among those of the form.
+    fn index_on_side(&self, origins: &[Origin], trace: usize) -> usize {
+        let all = origins.last().map_or(1, |last| last.index + 1);
+        origins[trace].index % (all / self.sides()).max(1)
+    }
+
+    /// Returns the owner of the index array of a source.
+    pub(crate) fn owner_of(&self, source: QuantitySource) -> Owner {
+        match source {
+            QuantitySource::State(field) | QuantitySource::Direction(field) => {
+                Owner::Field(self.elements.origins[field].index)
+            }
+            QuantitySource::Aux(aux) => Owner::Aux(self.elements.aux_origins[aux].index),
+            QuantitySource::Position(_) => unreachable!("coordinates are stored cell by cell"),
+        }
+    }
+
+    /// Returns the first of a cell's nodes that belong to a source, and the number of all.
+    pub(crate) fn span_of(&self, source: QuantitySource) -> (usize, usize) {
+        let origin = match source {
+            QuantitySource::State(field) | QuantitySource::Direction(field) => {
+                &self.elements.origins[field]
+            }
+            QuantitySource::Aux(aux) => &self.elements.aux_origins[aux],
+            QuantitySource::Position(_) => {
+                let order = match self.plan.geometry {
+                    Geometry::Nodes(order) => order,
+                    _ => 1,
+                };
+                return (0, geometry_element(self.elements, order).count());
+            }
+        };
+        (origin.first, origin.total)
+    }
+
+    /// Returns whether the degrees of freedom of a source have a sign in each cell.
+    pub(crate) fn has_signs(&self, source: QuantitySource) -> bool {
+        let element = match source {
+            QuantitySource::State(field) | QuantitySource::Direction(field) => {
+                Some(self.elements.fields[field])
+            }
+            QuantitySource::Aux(aux) => self.elements.aux[aux],
+            QuantitySource::Position(_) => None,
+        };
+        element.is_some_and(Element::is_component) && (self.on_facets() || self.plan.signs)
     }
 
     /// Returns the side of a component, given by its row.
@@ -196,7 +234,9 @@ impl<'a> KernelFacts<'a> {
         match source {
             QuantitySource::State(trace) => Role::State(self.field_of(trace)),
             QuantitySource::Direction(trace) => Role::Direction(self.field_of(trace)),
-            QuantitySource::Aux(aux) => Role::AuxNodes(aux % (self.form.aux.len() / self.sides())),
+            QuantitySource::Aux(aux) => {
+                Role::AuxNodes(self.index_on_side(&self.elements.aux_origins, aux))
+            }
             QuantitySource::Position(_) => Role::Geometry,
         }
     }
@@ -570,7 +610,7 @@ impl<'a> KernelFacts<'a> {
                     source: QuantitySource::Position(side),
                     name: if inside { "x" } else { "outside_x" }.to_owned(),
                     components: self.form.dim,
-                    element: geometry_element(self.elements, order),
+                    element: geometry_element(self.elements, order).into(),
                     value: self.needs_x && inside,
                     gradient: true,
                     second: self.is_bent() && self.needs_second(side),
@@ -626,7 +666,7 @@ impl<'a> KernelFacts<'a> {
 
     /// Returns the index array of a source.
     pub(crate) fn map_of(&self, source: QuantitySource) -> Role {
-        let (owner, indices) = (source.owner(), self.indices_of(source));
+        let (owner, indices) = (self.owner_of(source), self.indices_of(source));
         match self.slowest_axis(source) {
             _ if self.by_rows(source) => Role::Rows(owner, indices),
             Some(axis) => Role::Lines(owner, indices, axis),

@@ -80,7 +80,8 @@ impl Affine {
             x = self.image(s, &coordinates);
         }
         let second = [self.second.clone(), SecondMap::new()];
-        PointGeometry { second, ..PointGeometry::new(self.k.clone(), None, weight, x) }
+        let columns = (!self.jacobian.is_empty()).then(|| self.jacobian.clone());
+        PointGeometry { second, columns, ..PointGeometry::new(self.k.clone(), None, weight, x) }
     }
 
     /// Computes x = origin + Σ_a ξ_a J_a.
@@ -285,7 +286,7 @@ pub(crate) fn curved(
     let columns: Vec<_> = (0..dim).map(|a| part(s, Part::Derivative(a))).collect();
     let x = if s.facts.needs_x { part(s, Part::Value) } else { Vec::new() };
     let (k, det) = cofactors(&mut s.b, &columns);
-    PointGeometry::new(k, Some(det), weight, x)
+    PointGeometry { columns: Some(columns), ..PointGeometry::new(k, Some(det), weight, x) }
 }
 
 /// Computes the geometry at a point of the rule: `map` supplies the map of an affine cell, `position` component i of a

@@ -14,7 +14,7 @@ use super::facts::{KernelFacts, QuantitySource};
 use super::lowering::Lowering;
 use crate::abi::Role;
 use crate::abi::hanging::{corner, lower, others, side, upper};
-use crate::element::{Lagrange, LinePoints, line_of_parent};
+use crate::element::{Element, LinePoints, line_of_parent};
 use crate::kir::build::Builder;
 use crate::kir::{
     ArgumentId, Condition, Entries, Index, Integer, LocalId, TableId, ValueId, VarId,
@@ -42,7 +42,7 @@ impl KernelFacts<'_> {
 
     /// Returns whether a quantity can have hanging nodes: DoFs of continuous elements can; data has values at all
     /// nodes.
-    pub(crate) fn hangs(&self, source: QuantitySource, element: Lagrange) -> bool {
+    pub(crate) fn hangs(&self, source: QuantitySource, element: Element) -> bool {
         let unknown = matches!(source, QuantitySource::State(_) | QuantitySource::Direction(_));
         let resolves = self.plan.hanging && self.plan.task != Task::StoredProduct;
         resolves && unknown && element.is_continuous()

@@ -6,7 +6,7 @@
 
 use crate::kir::ValueId;
 use crate::kir::build::Builder;
-use fem_dsl::point::{Part, Side};
+use fem_dsl::point::{Input, Part, Side};
 use std::collections::BTreeMap;
 
 /// Geometry at a point: the pull-back of gradients, and the weight of the point.
@@ -16,6 +16,8 @@ pub(crate) struct PointGeometry {
     pub(crate) k: Vec<Vec<ValueId>>,
     /// det J, if `k` contains cofactors.
     pub(crate) det: Option<ValueId>,
+    /// The columns `[a][i]` = ∂x_i/∂ξ_a, where they are known.
+    pub(crate) columns: Option<Vec<Vec<ValueId>>>,
     /// The quadrature weight, times |det J| if `k` contains the inverse.
     pub(crate) weight: ValueId,
     /// Physical coordinates, if the form needs them.
@@ -90,7 +92,45 @@ impl PointGeometry {
         x: Vec<ValueId>,
     ) -> Self {
         let (normal, outside, extents) = (Vec::new(), Vec::new(), [None; 2]);
-        Self { k, det, weight, x, normal, outside, extents, second: Default::default() }
+        let (columns, second) = (None, Default::default());
+        Self { k, det, columns, weight, x, normal, outside, extents, second }
+    }
+
+    /// Returns an entry of the map of a side: [`Input::Inverse`], [`Input::Tangent`] or [`Input::Density`].
+    pub(crate) fn entry(&self, b: &mut Builder, input: Input) -> ValueId {
+        match input {
+            Input::Inverse(side, a, i) => {
+                let entry = self.of(side)[a][i];
+                match self.det.filter(|_| side == Side::Inside) {
+                    None => entry,
+                    Some(det) => {
+                        let reciprocal = b.reciprocal(det);
+                        b.mul(entry, reciprocal)
+                    }
+                }
+            }
+            Input::Density(side) => match self.det.filter(|_| side == Side::Inside) {
+                Some(det) => b.reciprocal(det),
+                None => determinant(b, self.of(side)),
+            },
+            Input::Tangent(side, a, i) => {
+                let known = self.columns.as_ref().filter(|_| side == Side::Inside);
+                if let Some(columns) = known {
+                    return columns[a][i];
+                }
+                // K = adj J / det J, and J = adj K / det K; of cofactors, J = adj (adj J) / det J^(d − 2).
+                let k = self.of(side);
+                let entry = cofactor(b, k, a, i);
+                let determinant = match self.det.filter(|_| side == Side::Inside) {
+                    Some(_) if k.len() == 2 => return entry,
+                    Some(det) => det,
+                    None => determinant(b, k),
+                };
+                let reciprocal = b.reciprocal(determinant);
+                b.mul(entry, reciprocal)
+            }
+            _ => unreachable!("only entries of the map should be asked for"),
+        }
     }
 
     /// Returns a part in physical space as a sum of factors and reference parts, where `k` is the inverse.
@@ -113,6 +153,24 @@ impl PointGeometry {
             Side::Outside => &self.outside,
         }
     }
+}
+
+/// Computes the cofactor of an entry of a 2 × 2 or 3 × 3 matrix.
+fn cofactor(b: &mut Builder, k: &[Vec<ValueId>], a: usize, i: usize) -> ValueId {
+    if k.len() == 2 {
+        let entry = k[1 - a][1 - i];
+        return if a == i { entry } else { b.unary(crate::kir::Unary::Neg, entry) };
+    }
+    let [c, d] = [(a + 1) % 3, (a + 2) % 3];
+    let [l, m] = [(i + 1) % 3, (i + 2) % 3];
+    let product = b.mul(k[c][l], k[d][m]);
+    b.fma_neg(k[c][m], k[d][l], product)
+}
+
+/// Computes the determinant of a 2 × 2 or 3 × 3 matrix.
+fn determinant(b: &mut Builder, k: &[Vec<ValueId>]) -> ValueId {
+    let cofactors: Vec<ValueId> = (0..k.len()).map(|i| cofactor(b, k, 0, i)).collect();
+    dot(b, &k[0], &cofactors)
 }
 
 /// Computes a × b.
@@ -323,5 +381,6 @@ pub(crate) fn multilinear_point(
         columns.push(line(b, start, slope, xi));
     }
     let (k, det) = cofactors_from(b, &columns, row.first);
-    PointGeometry::new(k, Some(det), weight, x)
+    let columns = (row.first == 0).then_some(columns);
+    PointGeometry { columns, ..PointGeometry::new(k, Some(det), weight, x) }
 }

@@ -118,7 +118,13 @@ fn reference_gradient(
     evaluate: &mut Evaluate<'_>,
 ) -> Vec<ValueId> {
     let dim = s.facts.elements.cell.dim();
-    (0..dim).map(|a| evaluate(s, quantity, component, Part::Derivative(a))).collect()
+    let element = s.facts.quantities[quantity].element;
+    (0..dim)
+        .map(|a| match element.is_differentiated(a) {
+            true => evaluate(s, quantity, component, Part::Derivative(a)),
+            false => s.b.constant(0.0),
+        })
+        .collect()
 }
 
 /// Returns the second derivatives of a component in the reference cell.
@@ -239,6 +245,9 @@ fn supply(
         Input::Aux(slot) => (QuantitySource::Aux(slot.field), slot),
         Input::Coordinate(axis) => return at.x[axis],
         Input::Normal(axis) => return at.normal[axis],
+        Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => {
+            return at.entry(&mut s.b, input);
+        }
         Input::Extent(side) => {
             return at.extents[side as usize].expect("an extent should be there where it is read");
         }
@@ -254,6 +263,10 @@ fn supply(
     };
     match slot.part {
         Part::Value => evaluate(s, quantity, slot.component, Part::Value),
+        // Along an axis of the reference cell.
+        Part::Derivative(_) if s.facts.quantities[quantity].element.is_component() => {
+            evaluate(s, quantity, slot.component, slot.part)
+        }
         Part::Derivative(axis) => {
             let key = (quantity, slot.component);
             let gradient = match gradients.get(&key) {
@@ -359,6 +372,10 @@ fn physics(
         let row = s.facts.row(field, component);
         match part {
             Part::Value => tested[row].value = Some(s.b.mul(value, factors.value)),
+            Part::Derivative(_) if s.facts.elements.fields[field].is_component() => {
+                let term = (value, factors.value);
+                tested[row].add(&mut s.b, dim, part, term);
+            }
             Part::Derivative(axis) => {
                 let flux = s.b.mul(value, factors.flux);
                 fluxes[row].push((axis, flux));

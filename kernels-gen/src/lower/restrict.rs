@@ -23,6 +23,10 @@ pub(crate) struct NodalLocation {
     write: Write,
     /// The location in the slots of the batch, if any.
     slots: Option<SlotLocation>,
+    /// The first of a cell's nodes, and the number of all.
+    span: (usize, usize),
+    /// The signs of the degrees of freedom of a cell, if they have any.
+    signs: Option<ArgumentId>,
 }
 
 impl NodalLocation {
@@ -33,7 +37,9 @@ impl NodalLocation {
         let by_map = !quantity.source.is_position() && slots.is_none();
         let map = by_map.then(|| map_of(s, quantity.source));
         let (array, components) = (s.arguments[&role], quantity.components);
-        Self { array, map, components, write: Write::Exclusive, slots }
+        let span = s.facts.span_of(quantity.source);
+        let signs = signs_of(s, quantity.source);
+        Self { array, map, components, write: Write::Exclusive, slots, span, signs }
     }
 
     /// Returns the location of the result of a field.
@@ -41,7 +47,8 @@ impl NodalLocation {
         let (components, own) = (s.facts.components(field), QuantitySource::Direction(field));
         let result = Role::Result(s.facts.field_of(field));
         let written = |indices: Indices| {
-            let map = s.arguments.get(&Role::Map(Owner::Result(field), indices));
+            let index = s.facts.elements.origins[field].index;
+            let map = s.arguments.get(&Role::Map(Owner::Result(index), indices));
             map.map(|&map| (map, indices))
         };
         let added = || {
@@ -51,7 +58,10 @@ impl NodalLocation {
         let (role, map, write) = match s.facts.plan.scatter {
             Scatter::Atomic => (result, Some(added()), Write::LaneSerial),
             Scatter::Coloured => (result, Some(added()), Write::Alone),
-            Scatter::Owner => (Role::CellResult(field), None, Write::Exclusive),
+            Scatter::Owner => {
+                let role = Role::CellResult(s.facts.elements.origins[field].index);
+                (role, None, Write::Exclusive)
+            }
             Scatter::Block => {
                 // They have their own terms.
                 let map = (!s.facts.sums_first()).then(added);
@@ -59,11 +69,34 @@ impl NodalLocation {
             }
         };
         let slots = s.in_slots(role, field);
-        Self { array: s.arguments[&role], map, components, write, slots }
+        let (span, signs) = (s.facts.span_of(own), signs_of(s, own));
+        Self { array: s.arguments[&role], map, components, write, slots, span, signs }
+    }
+
+    /// Returns the number through all batches of a node of the cell.
+    pub(crate) fn node(self, b: &Builder, node: &Index) -> Index {
+        let (first, total) = self.span;
+        &Index::from(b.batch()).times(total).plus(first) + node
     }
 
     /// Gathers component `c` of a node, which is numbered through all batches.
     pub(crate) fn gather(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
+        let value = self.gather_unsigned(b, node, c);
+        self.signed(b, node, value)
+    }
+
+    /// Applies the sign of a node.
+    fn signed(self, b: &mut Builder, node: &Index, value: ValueId) -> ValueId {
+        match self.signs {
+            None => value,
+            Some(signs) => {
+                let sign = b.load_lanes(signs, node.clone());
+                b.mul(sign, value)
+            }
+        }
+    }
+
+    fn gather_unsigned(self, b: &mut Builder, node: &Index, c: usize) -> ValueId {
         let unknown = || node.times(self.components).plus(c);
         if let Some(slots) = self.slots {
             return slots.load(b, node, c);
@@ -116,6 +149,7 @@ impl NodalLocation {
 
     /// Adds to component `c` of a node, or stores the cell's contribution.
     pub(crate) fn scatter(self, b: &mut Builder, node: &Index, c: usize, value: ValueId) {
+        let value = self.signed(b, node, value);
         let unknown = node.times(self.components).plus(c);
         let (target, write) = (self.array, self.write);
         if let Some(slots) = self.slots {
@@ -197,6 +231,11 @@ impl MatrixEntries {
         let to = IndirectIndex { map, at, scale: 1, offset: 0, masked: true };
         b.statement(Statement::Scatter { target, to, value, write });
     }
+}
+
+fn signs_of(s: &Lowering<'_>, source: QuantitySource) -> Option<ArgumentId> {
+    let own = s.facts.has_signs(source).then(|| s.facts.owner_of(source));
+    own.map(|owner| s.arguments[&Role::Signs(owner)])
 }
 
 /// Returns the index array of a source and its kind of indices.

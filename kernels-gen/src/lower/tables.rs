@@ -2,7 +2,7 @@
 //! points.
 
 use super::lowering::Lowering;
-use crate::element::{Lagrange, tabulate, tabulate_seconds};
+use crate::element::{Element, tabulate, tabulate_seconds};
 use crate::kir::{Entries, Index, TableId, ValueId};
 use fem_dsl::point::Part;
 use std::collections::BTreeMap;
@@ -30,12 +30,7 @@ pub(crate) enum TableReader {
 }
 
 impl Tables {
-    pub(crate) fn new(
-        s: &mut Lowering<'_>,
-        name: &str,
-        element: Lagrange,
-        by: TableReader,
-    ) -> Self {
+    pub(crate) fn new(s: &mut Lowering<'_>, name: &str, element: Element, by: TableReader) -> Self {
         Self::of(s, name, element, by, false)
     }
 
@@ -43,7 +38,7 @@ impl Tables {
     pub(crate) fn with_seconds(
         s: &mut Lowering<'_>,
         name: &str,
-        element: Lagrange,
+        element: Element,
         second: bool,
     ) -> Self {
         Self::of(s, name, element, TableReader::One, second)
@@ -52,7 +47,7 @@ impl Tables {
     fn of(
         s: &mut Lowering<'_>,
         name: &str,
-        element: Lagrange,
+        element: Element,
         by: TableReader,
         second: bool,
     ) -> Self {

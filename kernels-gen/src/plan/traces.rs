@@ -5,23 +5,36 @@
 //! for a trace: gather, interpolation, rows and columns of the Jacobian, element matrices. Only the map of the cell
 //! differs between the sides.
 
-use super::Elements;
+use super::components::with_components;
+use super::{Elements, Origin};
 use fem_dsl::point::{Coefficient, Graph, Input, Integral, Node, NodeId, PointForm, Side, Slot};
 use std::borrow::Cow;
 
-/// Returns a form and its elements with traces for fields, if one of its integrals is over pairs of cells; otherwise
-/// both as they are.
+/// Returns a form and its elements with components for vector-valued functions ([`with_components`]), and with traces for
+/// fields if the integral is over pairs of cells.
 pub(crate) fn with_traces<'a>(
     form: &'a PointForm,
     elements: &'a Elements,
     integral: usize,
 ) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
+    let (count, of_aux) = (elements.fields.len(), elements.aux.len());
+    let (form, elements) = with_components(form, elements, integral);
     let of_pairs = |integral: &Integral| integral.region.is_interior();
     if !form.integrals.get(integral).is_some_and(of_pairs) {
-        return (Cow::Borrowed(form), Cow::Borrowed(elements));
+        return (form, elements);
     }
-    let (mut traces, mut of_traces) = (form.clone(), elements.clone());
+    let (mut traces, mut of_traces) = (form.clone().into_owned(), elements.clone().into_owned());
     let outside = |name: &str| format!("outside_{name}");
+    let on_outside = |origins: &[Origin], count: usize| -> Vec<Origin> {
+        let moved = |own: &Origin| Origin {
+            index: own.index + count,
+            name: outside(&own.name),
+            ..own.clone()
+        };
+        origins.iter().map(moved).collect()
+    };
+    of_traces.origins.extend(on_outside(&elements.origins, count));
+    of_traces.aux_origins.extend(on_outside(&elements.aux_origins, of_aux));
     for field in &form.fields {
         traces.fields.push(fem_dsl::point::Field { name: outside(&field.name), ..field.clone() });
     }

@@ -21,7 +21,7 @@ mod diagonal;
 mod hanging;
 
 use crate::abi::{Indices, KernelAbi, THREADS};
-use crate::element::{Lagrange, LinePoints, LineTable};
+use crate::element::{Element, LinePoints, LineTable};
 use crate::kir::{Condition, Entries, Index, Kernel, SharedId, TableId, ValueId, VarId};
 use crate::lower::ends::tested_parts;
 use crate::lower::factors::nodes_of;
@@ -111,7 +111,7 @@ impl SharedQuantity {
         &mut self,
         s: &mut Lowering<'_>,
         name: &str,
-        (element, line): (Lagrange, LinePoints),
+        (element, line): (Element, LinePoints),
         volume: usize,
         back: bool,
     ) {
@@ -491,7 +491,7 @@ fn declare(
     s: &mut Lowering<'_>,
     name: &str,
     components: usize,
-    element: Lagrange,
+    element: Element,
     line: LinePoints,
     volume: usize,
 ) -> SharedQuantity {

@@ -33,7 +33,7 @@ pub mod transposition;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Argument, MeshSource};
 use kernels_gen::cost::{Cost, Machine, Weights, count, stored_inside};
-use kernels_gen::element::{Cell, ElementError, Lagrange, LinePoints, Rule};
+use kernels_gen::element::{Cell, Element, ElementError, LinePoints, Rule};
 use kernels_gen::plan::{Elements, Linearisation, Plan, PlanError, Task};
 use kernels_gen::strategy::lower;
 use runtime::algebra::vector::{Precision, Vector};
@@ -291,9 +291,11 @@ fn mesh(
     group: &Arc<dyn ProcessGroup>,
 ) -> Result<Arc<Mesh>, BenchError> {
     let fields = elements.spaces();
-    let nodes = |element: Lagrange, cells: usize| match element.is_continuous() {
-        true => (element.degree() * cells + 1).pow(3),
-        false => ((element.degree() + 1) * cells).pow(3),
+    let nodes = |element: Element, cells: usize| match element {
+        Element::Lagrange(own) if !own.is_continuous() => ((own.degree() + 1) * cells).pow(3),
+        // Each of three components lacks the last layer along one or two axes.
+        Element::Whitney(own) => 3 * (own.degree() * cells).pow(3),
+        own => (own.degree() * cells + 1).pow(3),
     };
     let unknowns = |cells: usize| -> usize {
         fields.iter().map(|&(element, components)| components * nodes(element, cells)).sum()

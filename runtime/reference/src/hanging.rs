@@ -7,13 +7,14 @@
 //! ```
 
 use kernels_gen::abi::hanging::parts;
-use kernels_gen::element::{Lagrange, tabulate};
+use kernels_gen::element::{Element, tabulate};
 
 /// For each referenced node, the nodes i that contribute to its function, with C_ik.
 pub type HangingFunctions = Vec<Vec<(usize, f64)>>;
 
 /// Returns the functions of a cell with a hanging word ([`kernels_gen::abi::hanging`]); `None` if nothing hangs.
-pub fn functions(element: Lagrange, word: u32) -> Option<HangingFunctions> {
+pub fn functions(element: impl Into<Element>, word: u32) -> Option<HangingFunctions> {
+    let element = element.into().lagrange()?;
     if word == 0 || !element.is_continuous() {
         return None;
     }
@@ -54,6 +55,7 @@ mod tests {
     use crate::assert_close;
     use kernels_gen::abi::hanging::word;
     use kernels_gen::element::Cell;
+    use kernels_gen::element::Lagrange;
 
     /// Returns a polynomial of the given degree in each direction.
     fn polynomial(x: [f64; 3], degree: usize) -> BoundedValue {

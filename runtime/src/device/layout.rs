@@ -231,8 +231,9 @@ impl VectorLayout {
     pub fn in_separate_strips(self, space: &Space, together: usize) -> Self {
         let element = space.element();
         let dim = element.cell().dim();
+        let owners = element.owner_dims();
         let (inside, border): (Vec<usize>, Vec<usize>) =
-            (0..space.nodes_per_cell()).partition(|&local| element.nodes()[local].dim == dim);
+            (0..space.nodes_per_cell()).partition(|&local| owners[local] == dim);
         let own = element.entity_count(dim);
         let cells = space.nodes().len() / space.nodes_per_cell();
         // The padding of the last tile comes before them, so that it is cleared with the others.
@@ -509,7 +510,7 @@ mod tests {
             // 16 cells per direction have 49 nodes, 16 · 2 of which are interior.
             let nodes = 49usize.pow(3) - 32usize.pow(3);
             assert_eq!(separate.entries_on_borders(), Some(nodes * components));
-            let dims: Vec<usize> = space.element().nodes().iter().map(|node| node.dim).collect();
+            let dims: Vec<usize> = space.nodal().nodes().iter().map(|node| node.dim).collect();
             for layout in [separate, tiles] {
                 let unknowns = on.n_dofs();
                 assert_eq!(without_padding(&layout, unknowns), layout.spread(&vec![1.0; unknowns]));

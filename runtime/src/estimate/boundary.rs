@@ -84,7 +84,7 @@ impl<'a> EssentialConditions<'a> {
         let oblique = constraints.oblique().iter().map(|own| (own.node, own.normals)).collect();
         let points = match constraints.oblique() {
             [] => Vec::new(),
-            _ => field.space.element().points(),
+            _ => field.space.nodal().points(),
         };
         Ok(Self { on, field, oblique, gradients: Gradients::of_element(geometry, &points) })
     }

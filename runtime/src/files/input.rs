@@ -189,10 +189,10 @@ impl ArrayRequest<'_> {
         if found != expected {
             return Err(FileError::Components { found, expected });
         }
-        if state.element == space.element() {
+        if state.element == space.nodal() {
             return Ok(NodalValues { values: state.numbered(space), note: None });
         }
-        let [in_file, in_mesh] = [state.element, space.element()];
+        let [in_file, in_mesh] = [state.element, space.nodal()];
         if in_mesh.is_continuous() && !in_file.is_continuous() {
             let (name, degree) = (self.name.to_owned(), in_file.degree());
             return Err(FileError::Discontinuous { name, degree });

@@ -194,6 +194,7 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
         affine: on.mesh.is_affine(),
         order: on.mesh.order(),
         runs: on.fields.iter().all(|field| field.space.runs().is_some()),
+        signs: on.fields.iter().any(|field| field.space.has_signs()),
         periodic: on.mesh.is_periodic(),
         hanging: on.mesh.hanging().is_some(),
     }

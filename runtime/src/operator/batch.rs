@@ -11,13 +11,14 @@ mod colours;
 mod pairs;
 mod slots;
 
+use crate::algebra::vector::Real;
 use crate::device::cpu::{Buffer, PlainNumber};
 use crate::mesh::partition::{Chunk, Partition};
 use crate::mesh::{Facet, Mesh};
 use crate::space::Space;
 use crate::space::constraint::Constraints;
 use crate::support::parallel::*;
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::Element;
 pub use slots::{NodeNumber, SlotsError};
 use std::ops::Range;
 
@@ -247,10 +248,11 @@ impl Batches {
     /// in the cell's own order.
     pub fn of_nodes<T: PlainNumber>(
         &self,
-        element: Lagrange,
+        element: impl Into<Element>,
         each: usize,
         row: impl Fn(usize, &mut [T]) + Sync,
     ) -> Buffer<T> {
+        let element = element.into();
         let entries = element.count() * each;
         if self.locals.is_empty() {
             return self.table(entries, row);
@@ -301,7 +303,8 @@ impl Batches {
     }
 
     /// Returns the node order of a cell rotated for each of its facets, in each orientation that lanes have.
-    pub(crate) fn turns(&self, element: Lagrange) -> Vec<Vec<usize>> {
+    pub(crate) fn turns(&self, element: impl Into<Element>) -> Vec<Vec<usize>> {
+        let element = element.into();
         let last = self.orientations.iter().max().copied().unwrap_or(0);
         let facets = 0..element.cell().facets().len();
         let turned =
@@ -309,8 +312,37 @@ impl Batches {
         (0..=last).flat_map(turned).collect()
     }
 
+    /// Returns the signs of the degrees of freedom of each cell, 1 or −1, `[batch][node][lane]`.
+    pub(super) fn signs<T: Real>(&self, space: &Space) -> Buffer<T> {
+        let element = space.element();
+        let last = self.orientations.iter().max().copied().unwrap_or(0);
+        let facets = 0..element.cell().facets().len();
+        let signs = |orientation: u8| {
+            facets.clone().map(move |facet| element.turned_signs(facet, orientation))
+        };
+        let turned: Vec<Vec<bool>> = (0..=last).flat_map(signs).collect();
+        let turns = if self.locals.is_empty() { Vec::new() } else { self.turns(element) };
+        let [plus, minus] = [1.0, -1.0].map(T::from_f64);
+        self.rows(space.nodes_per_cell(), |lane, row: &mut [T]| {
+            let own = space.cell_signs(self.cells[lane] as usize);
+            let of_cell = |node: usize| own.get(node).copied().unwrap_or(false);
+            let turn = self.turn(lane, element);
+            for (place, entry) in row.iter_mut().enumerate() {
+                let reversed = match turn {
+                    None => of_cell(place),
+                    Some(turn) => {
+                        let by_turn = turned[turn].get(place).copied().unwrap_or(false);
+                        by_turn ^ of_cell(turns[turn][place])
+                    }
+                };
+                *entry = if reversed { minus } else { plus };
+            }
+        })
+    }
+
     /// Returns the index of a lane's node order among [`Batches::turns`], for batches of facets.
-    fn turn(&self, lane: usize, element: Lagrange) -> Option<usize> {
+    fn turn(&self, lane: usize, element: impl Into<Element>) -> Option<usize> {
+        let element = element.into();
         let local = usize::from(self.local(lane)?);
         let orientation = usize::from(self.orientation(lane));
         Some(orientation * element.cell().facets().len() + local)

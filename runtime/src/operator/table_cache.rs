@@ -85,6 +85,7 @@ impl TableKey {
             | TableKind::Targets
             | TableKind::Geometry(Geometry::Stored) => None,
             TableKind::Turns(trace) => of_field(trace % on.fields.len().max(1)),
+            TableKind::Signs(_) => None,
             TableKind::Map(Owner::Field(field), _)
             | TableKind::Lines(Owner::Field(field), ..)
             | TableKind::Slots(field, _)

@@ -109,6 +109,7 @@ pub(super) enum TableKind {
     Rows(Owner, Indices),
     FirstAxis(Side),
     Turns(usize),
+    Signs(Owner),
     Slots(usize, Indices),
     Terms(usize),
     Targets,
@@ -154,6 +155,7 @@ impl TableKind {
             | Self::Hang
             | Self::Active => true,
             Self::Geometry(_)
+            | Self::Signs(_)
             | Self::Coordinates
             | Self::Axis(_)
             | Self::Diameter
@@ -170,6 +172,7 @@ impl TableKind {
             Role::Rows(owner, indices) => Some(Self::Rows(owner, indices)),
             Role::FirstAxis(side) => Some(Self::FirstAxis(side)),
             Role::Turns(trace) => Some(Self::Turns(trace)),
+            Role::Signs(owner) => Some(Self::Signs(owner)),
             Role::Slots(field, indices) => Some(Self::Slots(field, indices)),
             Role::Terms(field) => Some(Self::Terms(field)),
             Role::Targets => Some(Self::Targets),
@@ -239,6 +242,14 @@ pub(super) fn make(
             HostTable::indices(map(owner, indices, on, batches, layout)?, extent, batches.lanes())
         }
         TableKind::Targets => return Err(BuildError::NoTargets),
+        TableKind::Signs(owner) => {
+            let (owner, batches) = on_side(owner, on, batches)?;
+            let (space, _) = space_of(owner, on)?;
+            match precision {
+                Precision::F64 => HostTable::F64(batches.signs(space)),
+                Precision::F32 => HostTable::F32(batches.signs(space)),
+            }
+        }
         TableKind::Lines(owner, indices, axis) => {
             let map = map(owner, indices, on, batches, layout)?;
             let (space, _) = space_of(owner, on)?;

@@ -26,7 +26,7 @@ use crate::solve::{DirectFallback, InnerSolver};
 use crate::support::memory::{InsufficientMemory, MemoryEstimate};
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::problem::SolverSettings;
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::{Element, Lagrange};
 use kernels_gen::plan::Elements;
 
 /// Bytes per entry of pattern, matrix and factors: rows, values, and both again without zeros.
@@ -156,7 +156,7 @@ pub fn check_room(
 const LONG: usize = 1000;
 
 /// Returns whether the node map stores one number per entity.
-fn has_runs(element: Lagrange) -> bool {
+fn has_runs(element: Element) -> bool {
     element.cell().is_tensor() && element.is_continuous()
 }
 

@@ -19,7 +19,7 @@ use fem_dsl::point::{
     Input, Integral, InteriorFacets, Location, Node, NodeId, Part, PointForm, Region, Slot,
     WHOLE_BOUNDARY,
 };
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::{Element, Lagrange};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -202,15 +202,17 @@ impl Discretisation {
     /// data.
     pub fn new(
         mesh: impl Into<Arc<Mesh>>,
-        fields: &[(Lagrange, usize)],
+        fields: &[(impl Into<Element> + Copy, usize)],
     ) -> Result<Self, SpaceError> {
         let mesh = mesh.into();
+        let fields: Vec<(Element, usize)> =
+            fields.iter().map(|&(element, components)| (element.into(), components)).collect();
         let unknowns: usize = fields
             .iter()
             .map(|&(element, components)| components * Space::count(&mesh, element))
             .sum();
         let partition = Partition::new(&mesh, unknowns as f64 / mesh.n_cells().max(1) as f64);
-        let field = |&(element, components): &(Lagrange, usize)| {
+        let field = |&(element, components): &(Element, usize)| {
             let space = Space::new(&mesh, &partition, element, components)?;
             Ok(Field { constraints: Constraints::none(&space), space: Arc::new(space) })
         };
@@ -229,7 +231,7 @@ impl Discretisation {
     pub fn with_fields(
         &self,
         form: &PointForm,
-        fields: &[(Lagrange, usize)],
+        fields: &[(Element, usize)],
     ) -> Result<Self, WithFieldsError> {
         let free = |space: &Arc<Space>| Field {
             constraints: Constraints::none(space),
@@ -453,7 +455,7 @@ impl Discretisation {
     }
 
     /// Creates a space for auxiliary data.
-    pub fn aux_space(&self, element: Lagrange, components: usize) -> Result<Space, SpaceError> {
+    pub fn aux_space(&self, element: Element, components: usize) -> Result<Space, SpaceError> {
         Space::of_data(&self.mesh, &self.partition, element, components)
     }
 

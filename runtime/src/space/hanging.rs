@@ -93,7 +93,10 @@ impl Space {
     pub fn resolved<'a>(&'a self, values: &'a [f64]) -> (Cow<'a, Space>, Cow<'a, [f64]>) {
         let own = || (Cow::Borrowed(self), Cow::Borrowed(values));
         let Some(words) = &self.hanging else { return own() };
-        let Some(interpolation) = HangingInterpolation::new(self.element) else { return own() };
+        let Some(interpolation) = self.element.lagrange().and_then(HangingInterpolation::new)
+        else {
+            return own();
+        };
         let (mut space, mut all) = (self.clone(), values.to_vec());
         let components = self.components;
         (space.hanging, space.runs) = (None, None);
@@ -118,7 +121,7 @@ impl Space {
         if word == 0 {
             return;
         }
-        if let Some(interpolation) = HangingInterpolation::new(self.element) {
+        if let Some(interpolation) = self.element.lagrange().and_then(HangingInterpolation::new) {
             interpolation.resolve(word, components, values, true);
         }
     }
@@ -136,7 +139,7 @@ impl Space {
         let own = self.hanging.as_ref()?;
         let beyond = self.beyond.iter().flat_map(|beyond| &beyond.words);
         let words: Vec<u32> = own.iter().chain(beyond).copied().collect();
-        let bits = HangingInterpolation::new(self.element)?.bits;
+        let bits = HangingInterpolation::new(self.element.lagrange()?)?.bits;
         Some(move |cell: usize, node: usize| words[cell] & bits[node] != 0)
     }
 }

@@ -35,7 +35,7 @@ impl Space {
         partition: &Partition,
     ) -> Result<Vec<[f64; 3]>, ElementError> {
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
-        let table = tabulate(geometry, &self.element.points());
+        let table = tabulate(geometry, &self.nodal().points());
         let mut points = vec![[f64::NAN; 3]; self.n_nodes()];
         let hangs = self.hanging_nodes();
         // A cell with hanging nodes references other nodes instead.
@@ -96,7 +96,7 @@ impl Space {
             return Ok(nodes.iter().map(|&node| all[node as usize]).collect());
         }
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
-        let table = tabulate(geometry, &self.element.points());
+        let table = tabulate(geometry, &self.nodal().points());
         let mut all = vec![[f64::NAN; 3]; nodes.len()];
         // A chunk writes the nodes that it is the first to touch, which are consecutive in both lists.
         let (mut rest, mut from) = (all.as_mut_slice(), 0);

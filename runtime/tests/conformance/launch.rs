@@ -348,6 +348,7 @@ impl Launcher<'_> {
             | Role::Entries
             | Role::Turns(_)
             | Role::Rows(..)
+            | Role::Signs(_)
             | Role::FirstAxis(_) => {
                 panic!("operators make {role:?}: see `random_forms`")
             }

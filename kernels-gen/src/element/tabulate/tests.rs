@@ -1,6 +1,7 @@
 //! Tabulations against polynomials that the element must reproduce.
 
 use super::*;
+use crate::element::Lagrange;
 use crate::element::{Cell, LinePoints};
 
 const EPS: f64 = f64::EPSILON;

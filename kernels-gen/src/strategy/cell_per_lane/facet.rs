@@ -22,7 +22,7 @@ use straight::{StraightMap, columns_at, joined};
 
 use super::column::Column;
 use super::prefetch;
-use crate::element::{Lagrange, LinePoints};
+use crate::element::{Element, LinePoints};
 use crate::kir::build::Builder;
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
@@ -160,7 +160,7 @@ impl Facet {
     }
 
     /// Returns the tables of an element in the cell on a side.
-    fn line(&self, s: &Lowering<'_>, element: Lagrange, side: Side) -> FacetLine {
+    fn line(&self, s: &Lowering<'_>, element: Element, side: Side) -> FacetLine {
         FacetLine::new(self.points, element, s.facts.plan.larger == Some(side))
     }
 

@@ -37,6 +37,7 @@ fn layout(s: &Lowering<'_>, argument: &Argument) -> Option<TableLayout> {
         | Role::Lines(..)
         | Role::Rows(..)
         | Role::FirstAxis(_)
+        | Role::Signs(_)
         | Role::AuxCells(_)
         | Role::Diameter => Some(TableLayout::Cell),
         Role::Params

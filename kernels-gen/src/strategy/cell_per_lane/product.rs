@@ -41,7 +41,6 @@ impl Product {
     pub(super) fn gather(s: &mut Lowering<'_>) -> Self {
         let facts = s.facts;
         let (mut x, mut y) = (Vec::new(), Vec::new());
-        let batch = Index::from(s.b.batch());
         for field in facts.trial_fields() {
             let own @ Quantity { components, .. } = &facts.multiplied(field);
             let nodes = own.element.count();
@@ -50,7 +49,8 @@ impl Product {
             s.b.comment(&format!("gather {}", own.name));
             s.b.repeat("a", nodes, false, |b, a| {
                 for c in 0..*components {
-                    let value = nodal.gather(b, &(&batch.times(nodes) + &a), c);
+                    let node = nodal.node(b, &a);
+                    let value = nodal.gather(b, &node, c);
                     b.store(array, a.plus(c * nodes), value);
                 }
             });
@@ -83,14 +83,14 @@ impl Product {
 
     /// Adds the sums to the DoFs of the result.
     pub(super) fn scatter(&self, s: &mut Lowering<'_>) {
-        let batch = Index::from(s.b.batch());
         for FieldArray { field, rows, array, nodes } in &self.y {
             let nodal = NodalLocation::result(s, *field);
             s.comment_on("scatter", *field);
             s.b.repeat("a", *nodes, false, |b, a| {
                 for c in 0..rows.len() {
                     let value = b.load(*array, a.plus(c * nodes));
-                    nodal.scatter(b, &(&batch.times(*nodes) + &a), c, value);
+                    let node = nodal.node(b, &a);
+                    nodal.scatter(b, &node, c, value);
                 }
             });
         }

@@ -171,16 +171,17 @@ fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
     let batch = Index::from(s.b.batch());
     s.b.comment(&format!("gather {}", quantity.name));
     let nodal = NodalLocation::of(s, quantity);
-    let first = match quantity.source {
-        // The maps of both sides follow one another.
-        QuantitySource::Position(side) => {
-            batch.times(s.facts.sides() * nodes).plus(side as usize * nodes)
-        }
-        _ => batch.times(nodes),
-    };
+    let sides = s.facts.sides();
     s.b.repeat("a", nodes, false, |b, a| {
+        let node = match quantity.source {
+            // The maps of both sides follow one another.
+            QuantitySource::Position(side) => {
+                &batch.times(sides * nodes).plus(side as usize * nodes) + &a
+            }
+            _ => nodal.node(b, &a),
+        };
         for c in 0..quantity.components {
-            let value = nodal.gather(b, &(&first + &a), c);
+            let value = nodal.gather(b, &node, c);
             b.store(local, a.plus(c * nodes), value);
         }
     });
@@ -189,13 +190,13 @@ fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
 fn scatter(s: &mut Lowering<'_>, result: &ElementVector) {
     let (components, local, nodes) =
         (s.facts.components(result.field), result.nodal, result.tables.nodes);
-    let batch = Index::from(s.b.batch());
     let nodal = NodalLocation::result(s, result.field);
     s.comment_on("scatter", result.field);
     s.b.repeat("a", nodes, false, |b, a| {
+        let node = nodal.node(b, &a);
         for c in 0..components {
             let value = b.load(local, a.plus(c * nodes));
-            nodal.scatter(b, &(&batch.times(nodes) + &a), c, value);
+            nodal.scatter(b, &node, c, value);
         }
     });
 }

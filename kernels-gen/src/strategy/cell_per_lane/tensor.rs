@@ -115,7 +115,8 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
 impl Tensor {
     /// Returns whether steps 2 to 4 are one pass, because nothing has a gradient.
     fn column_only(&self, s: &Lowering<'_>) -> bool {
-        s.facts.quantities.iter().all(|quantity| !quantity.gradient)
+        !s.facts.elements.are_vector_valued()
+            && s.facts.quantities.iter().all(|quantity| !quantity.gradient)
             && !(0..s.facts.rows()).any(|row| s.facts.tested(row).1)
             && (s.facts.has_result() || s.facts.plan.task.transfers())
             && s.facts.plan.task != crate::plan::Task::Diagonal
@@ -135,8 +136,9 @@ impl Tensor {
 
     /// Returns the distance of layers of nodes in the private array of nodal values.
     pub(super) fn nodal_plane(&self, factors: &Factors) -> usize {
-        let identity = factors.interpolate.is_identity() && !factors.dense;
-        if identity { self.plane } else { factors.n.pow(self.dim as u32 - 1) }
+        let identity = factors.is_collocated && !factors.dense;
+        let rows = || (0..self.dim - 1).map(|axis| factors.n(axis)).product();
+        if identity { self.plane } else { rows() }
     }
 
     /// Returns q^(d−1), the columns of the last direction.
@@ -156,24 +158,25 @@ impl Tensor {
     /// Performs step 1.
     fn interpolate_layers(&self, s: &mut Lowering<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
-        if factors.interpolate.is_identity() || self.dense[index].is_some() {
+        if factors.is_collocated || self.dense[index].is_some() {
             return;
         }
         let quantity = s.facts.quantities[index].clone();
         s.b.comment(&format!("interpolate {}", quantity.name));
-        let (n, q, dim) = (factors.n, self.q, self.dim);
-        let matrix = &factors.interpolate;
-        let rows_a_layer = n.pow(dim as u32 - 2);
-        let layer = if dim == 3 { Some(s.b.local("layer", n * q)) } else { None };
+        let (q, dim) = (self.q, self.dim);
+        let (n, layers) = (factors.n(0), factors.n(dim - 1));
+        let rows_a_layer = if dim == 3 { factors.n(1) } else { 1 };
+        let nodes = n * rows_a_layer * layers;
+        let layer = if dim == 3 { Some(s.b.local("layer", rows_a_layer * q)) } else { None };
         let even_odd = s.facts.plan.even_odd;
         let tiny = self.tiny(s.facts);
         for c in 0..quantity.components {
-            let (from, to) = (c * n.pow(dim as u32), c * self.volume());
-            s.b.repeat("k", n, tiny, |b, k| {
+            let (from, to) = (c * nodes, c * self.volume());
+            s.b.repeat("k", layers, tiny, |b, k| {
                 b.repeat("j", rows_a_layer, tiny, |b, j| {
                     let start = (&k.times(rows_a_layer) + &j).times(n).plus(from);
                     let input = b.load_line(arrays.nodal, &start, 1, n);
-                    let output = contract(b, matrix, &input, None, even_odd);
+                    let output = contract(b, factors.interpolate(0), &input, None, even_odd);
                     match layer {
                         Some(layer) => b.store_line(layer, &j.times(q), 1, &output),
                         None => {
@@ -183,8 +186,8 @@ impl Tensor {
                 });
                 if let Some(layer) = layer {
                     b.repeat("i", q, tiny, |b, i| {
-                        let input = b.load_line(layer, &i, q, n);
-                        let output = contract(b, matrix, &input, None, even_odd);
+                        let input = b.load_line(layer, &i, q, rows_a_layer);
+                        let output = contract(b, factors.interpolate(1), &input, None, even_odd);
                         let start = (&k.times(self.plane) + &i).plus(to);
                         b.store_line(arrays.value, &start, q, &output);
                     });
@@ -202,24 +205,27 @@ impl Tensor {
 
     fn integrate_layers_of(&self, s: &mut Lowering<'_>, result: &ElementVector) {
         let ElementVector { factors, arrays, .. } = result;
-        if factors.interpolate.is_identity() || result.dense.is_some() {
+        if factors.is_collocated || result.dense.is_some() {
             return;
         }
         s.comment_on("integrate", result.field);
-        let (n, q, dim) = (factors.n, self.q, self.dim);
-        let matrix = factors.interpolate.transposed();
-        let rows_a_layer = n.pow(dim as u32 - 2);
-        let layer = if dim == 3 { Some(s.b.local("layer_back", n * q)) } else { None };
+        let (q, dim) = (self.q, self.dim);
+        let (n, layers) = (factors.n(0), factors.n(dim - 1));
+        let rows_a_layer = if dim == 3 { factors.n(1) } else { 1 };
+        let nodes = n * rows_a_layer * layers;
+        let (rows, columns) =
+            (factors.interpolate(0).transposed(), factors.interpolate(1).transposed());
+        let layer = if dim == 3 { Some(s.b.local("layer_back", rows_a_layer * q)) } else { None };
         let even_odd = s.facts.plan.even_odd;
         let tiny = self.tiny(s.facts);
         for c in 0..result.rows.len() {
-            let (to, from) = (c * n.pow(dim as u32), c * self.volume());
-            s.b.repeat("k", n, tiny, |b, k| {
+            let (to, from) = (c * nodes, c * self.volume());
+            s.b.repeat("k", layers, tiny, |b, k| {
                 if let Some(layer) = layer {
                     b.repeat("i", q, tiny, |b, i| {
                         let start = (&k.times(self.plane) + &i).plus(from);
                         let input = b.load_line(arrays.value, &start, q, q);
-                        let output = contract(b, &matrix, &input, None, even_odd);
+                        let output = contract(b, &columns, &input, None, even_odd);
                         b.store_line(layer, &i, q, &output);
                     });
                 }
@@ -228,7 +234,7 @@ impl Tensor {
                         Some(layer) => b.load_line(layer, &j.times(q), 1, q),
                         None => b.load_line(arrays.value, &k.times(self.plane).plus(from), 1, q),
                     };
-                    let output = contract(b, &matrix, &input, None, even_odd);
+                    let output = contract(b, &rows, &input, None, even_odd);
                     let start = (&k.times(rows_a_layer) + &j).times(n).plus(to);
                     b.store_line(arrays.nodal, &start, 1, &output);
                 });
@@ -240,8 +246,9 @@ impl Tensor {
     fn last_direction(&self, s: &mut Lowering<'_>, index: usize) {
         let (factors, arrays) = &self.inputs[index];
         let quantity = s.facts.quantities[index].clone();
-        let identity = factors.interpolate.is_identity();
-        if (identity && !quantity.gradient) || self.dense[index].is_some() {
+        let identity = factors.is_collocated;
+        let derives = quantity.gradient && factors.derived[self.dim - 1];
+        if (identity && !derives) || self.dense[index].is_some() {
             return;
         }
         s.b.comment(&format!("last direction of {}", quantity.name));
@@ -252,8 +259,8 @@ impl Tensor {
             let offset = c * self.volume();
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
-                let input = b.load_line(arrays.value, &start, self.plane, factors.n);
-                let interpolate = &factors.interpolate;
+                let interpolate = factors.interpolate(self.dim - 1);
+                let input = b.load_line(arrays.value, &start, self.plane, interpolate.columns);
                 let values = match arrays.last {
                     Some(last) => {
                         let (values, derivatives) = interpolate_and_derive(
@@ -284,19 +291,20 @@ impl Tensor {
 
     fn last_direction_back_of(&self, s: &mut Lowering<'_>, result: &ElementVector) {
         let ElementVector { factors, arrays, .. } = result;
-        let identity = factors.interpolate.is_identity();
-        if (identity && !result.has_gradient(s)) || result.dense.is_some() {
+        let identity = factors.is_collocated;
+        let derives = factors.derived[self.dim - 1];
+        if (identity && !(derives && result.has_gradient(s))) || result.dense.is_some() {
             return;
         }
         s.comment_on("last direction back", result.field);
         let columns = self.columns();
         let even_odd = s.facts.plan.even_odd;
         let tiny = self.tiny(s.facts);
-        let back = factors.interpolate.transposed();
+        let back = factors.interpolate(self.dim - 1).transposed();
         let derive_back = factors.derive.transposed();
         for (c, row) in result.rows.clone().enumerate() {
             let offset = c * self.volume();
-            let has_gradient = s.facts.tested(row).1;
+            let has_gradient = derives && s.facts.tested(row).1;
             s.b.repeat("column", columns, tiny, |b, column| {
                 let start = column.plus(offset);
                 let values = b.load_line(arrays.value, &start, self.plane, self.q);
@@ -433,7 +441,7 @@ impl Tensor {
             let values =
                 has_value.then(|| s.b.load_line(arrays.row_value, &Index::from(c * q), 1, q));
             let output = match (arrays.row, has_gradient) {
-                (Some(row), true) => {
+                (Some(row), true) if factors.derived[0] => {
                     let flux = s.b.load_line(row, &Index::from(c * q), 1, q);
                     contract(&mut s.b, &back, &flux, values.as_deref(), even_odd)
                 }
@@ -484,16 +492,17 @@ impl Tensor {
             if let Some(value) = tested.value {
                 s.b.store(arrays.row_value, x.plus(c * self.q), value);
             }
-            let [first, rest @ ..] = tested.gradient.as_slice() else { continue };
-            let places = [arrays.row, arrays.middle, arrays.last];
-            let [Some(row), middle, Some(last)] = places else { continue };
-            s.b.store(row, x.plus(c * self.q), *first);
-            if let (Some(middle), [flux, _]) = (middle, rest) {
-                let at = (&y.times(self.q) + x).plus(c * self.q * self.q);
-                s.b.store(middle, at, *flux);
-            }
-            if let Some(flux) = rest.last() {
-                s.b.store(last, point.place.plus(c * self.volume()), *flux);
+            for (axis, &flux) in tested.gradient.iter().enumerate() {
+                let (local, at) = match axis {
+                    0 => (arrays.row, x.plus(c * self.q)),
+                    1 if self.dim == 3 => {
+                        (arrays.middle, (&y.times(self.q) + x).plus(c * self.q * self.q))
+                    }
+                    _ => (arrays.last, point.place.plus(c * self.volume())),
+                };
+                if let Some(local) = local {
+                    s.b.store(local, at, flux);
+                }
             }
         }
     }
@@ -518,8 +527,9 @@ impl Tensor {
                     let (factors, arrays) = &self.inputs[index];
                     for c in 0..quantity.components {
                         let start = column.plus(c * self.volume());
-                        let input = s.b.load_line(arrays.value, &start, self.plane, factors.n);
-                        let line = contract(&mut s.b, &factors.interpolate, &input, None, even_odd);
+                        let matrix = factors.interpolate(self.dim - 1);
+                        let input = s.b.load_line(arrays.value, &start, self.plane, matrix.columns);
+                        let line = contract(&mut s.b, matrix, &input, None, even_odd);
                         lines.push(((index, c), line));
                     }
                 }
@@ -546,7 +556,7 @@ impl Tensor {
                     }
                 }
                 for ElementVector { factors, arrays, rows, .. } in &self.results {
-                    let back = factors.interpolate.transposed();
+                    let back = factors.interpolate(self.dim - 1).transposed();
                     for (c, values) in outputs[rows.clone()].iter().enumerate() {
                         let output = contract(&mut s.b, &back, values, None, even_odd);
                         let start = column.plus(c * self.volume());

@@ -212,8 +212,8 @@ impl Group {
                 }
                 (true, _) => {
                     let line =
-                        self.load(&mut s.b, shared.value(), &own, &c.into(), shared.factors.n);
-                    let matrix = &shared.factors.interpolate;
+                        self.load(&mut s.b, shared.value(), &own, &c.into(), shared.factors.n(0));
+                    let matrix = shared.factors.interpolate(0);
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
@@ -283,7 +283,7 @@ impl Group {
             let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(shared));
             return self.scatter_line(s, outcome.field, &nodes, (axis, c), values);
         }
-        let integrate = shared.factors.interpolate.transposed();
+        let integrate = shared.factors.interpolate(0).transposed();
         let line = contract(&mut s.b, &integrate, values, None, s.facts.plan.even_odd);
         self.store(&mut s.b, shared.value(), &self.own_row(self.dim - 1), &c.into(), &line);
     }

@@ -35,7 +35,7 @@ impl Group {
         }
         let rows = self.rows_across(s);
         let total = |s: &mut Lowering<'_>, shared: &SharedQuantity| {
-            s.b.local("sums", shared.components * shared.factors.n)
+            s.b.local("sums", shared.components * shared.factors.n(0))
         };
         let totals: Vec<Option<LocalId>> = self
             .results
@@ -51,13 +51,13 @@ impl Group {
             for axis in (0..self.dim - 1).rev() {
                 s.b.comment(["and in x", "in y"][axis]);
                 for (ElementVector { shared, .. }, total) in self.results.iter().zip(&totals) {
-                    let matrix = table(shared.factors.nodes, self.line, derived[axis]);
+                    let matrix = table(shared.factors.nodes(), self.line, derived[axis]);
                     let onto = total.filter(|_| axis == 0 && turn > 0);
                     let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
                     self.along_row(
                         s,
                         shared,
-                        &rows[&(axis, shared.factors.n)],
+                        &rows[&(axis, shared.factors.n(0))],
                         &matrix,
                         (onto, to),
                     );
@@ -72,7 +72,7 @@ impl Group {
     /// later ones have nodes.
     fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), PointRow> {
         let counts: BTreeSet<usize> =
-            self.results.iter().map(|outcome| outcome.shared.factors.n).collect();
+            self.results.iter().map(|outcome| outcome.shared.factors.n(0)).collect();
         let mut rows = BTreeMap::new();
         for n in counts {
             for axis in 0..self.dim - 1 {
@@ -116,15 +116,18 @@ impl Group {
         members: &[usize],
     ) {
         let (q, even_odd, last) = (self.layout.q, s.facts.plan.even_odd, self.dim - 1);
-        let (own, n) = (self.own_row(last), result.factors.n);
+        let (own, n) = (self.own_row(last), result.factors.n(0));
         s.b.repeat("c", result.components, false, |b, c| {
             let mut sum: Option<Vec<ValueId>> = None;
             for &number in members {
                 let first = c.plus(before).times(waiting.products.len()).plus(number).times(q);
                 let line: Vec<ValueId> =
                     (0..q).map(|at| b.load(waiting.local, first.plus(at))).collect();
-                let matrix =
-                    table(result.factors.nodes, self.line, waiting.products[number].derived(last));
+                let matrix = table(
+                    result.factors.nodes(),
+                    self.line,
+                    waiting.products[number].derived(last),
+                );
                 sum = Some(contract(b, &matrix, &line, sum.as_deref(), even_odd));
             }
             let sum = sum.unwrap_or_else(|| vec![b.constant(0.0); n]);
@@ -142,7 +145,7 @@ impl Group {
         matrix: &Matrix,
         (onto, to): (Option<LocalId>, Option<LocalId>),
     ) {
-        let (q, n, even_odd) = (self.layout.q, result.factors.n, s.facts.plan.even_odd);
+        let (q, n, even_odd) = (self.layout.q, result.factors.n(0), s.facts.plan.even_odd);
         self.in_row(s, row, |s, row| {
             s.b.repeat("c", result.components, false, |b, c| {
                 let line = self.load(b, result.value(), row, &c, q);
@@ -169,7 +172,7 @@ impl Group {
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..shared.components {
                     let line =
-                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n);
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(0));
                     self.scatter_line(s, *field, nodes, (self.nodal_axis(shared), c), &line);
                 }
             });

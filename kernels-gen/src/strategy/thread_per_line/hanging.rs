@@ -29,7 +29,7 @@ impl Group {
 
     /// Returns the lines of nodes along an axis.
     fn lines_along(&self, shared: &SharedQuantity, axis: usize) -> &NodalLine {
-        &self.nodal[&(shared.factors.n, axis)]
+        &self.nodal[&(shared.factors.n(0), axis)]
     }
 
     /// Returns the masks of the lines along an axis, in the order of the threads of a group.
@@ -43,9 +43,9 @@ impl Group {
 
     /// Applies A, or its transpose, in place along the lines of an axis that hang.
     fn pass(&self, s: &mut Lowering<'_>, shared: &SharedQuantity, axis: usize, back: bool) {
-        let (nodes, n) = (self.lines_along(shared, axis), shared.factors.n);
+        let (nodes, n) = (self.lines_along(shared, axis), shared.factors.n(0));
         let mask = nodes.mask.expect("lines that may hang should have masks");
-        let (matrices, even_odd) = (matrices(shared.factors.nodes, back), s.facts.plan.even_odd);
+        let (matrices, even_odd) = (matrices(shared.factors.nodes(), back), s.facts.plan.even_odd);
         self.in_row(s, &nodes.row, |s, row| {
             let word = word_of(s, nodes.batch);
             where_hangs(s, (word, mask), axis, &mut |s, up| {
@@ -117,7 +117,7 @@ impl Group {
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..shared.components {
                     let line =
-                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n);
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(0));
                     self.scatter_line(s, *field, nodes, (axis, c), &line);
                 }
             });

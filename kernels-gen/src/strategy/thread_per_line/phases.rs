@@ -90,7 +90,7 @@ impl Group {
         (line, axis): (&NodalLine, usize),
         component: usize,
     ) -> Vec<ValueId> {
-        let (n, nodal) = (shared.factors.n, NodalLocation::of(s, quantity));
+        let (n, nodal) = (shared.factors.n(0), NodalLocation::of(s, quantity));
         let slowest = s.facts.slowest_axis(quantity.source);
         let nodes = self.nodes(line, n, axis, slowest);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
@@ -111,7 +111,7 @@ impl Group {
                 for c in 0..quantity.components {
                     let own = (nodes, self.gather_axis(shared));
                     let line = if shared.hangs {
-                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n)
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(0))
                     } else {
                         self.gather_line(s, (quantity, shared), own, c)
                     };
@@ -123,7 +123,7 @@ impl Group {
                             self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
                         }
                     } else {
-                        let matrix = &shared.factors.interpolate;
+                        let matrix = shared.factors.interpolate(0);
                         let values = contract(&mut s.b, matrix, &line, None, even_odd);
                         self.store(&mut s.b, shared.value(), row, c, &values);
                     }
@@ -147,7 +147,7 @@ impl Group {
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
             for shared in &moved {
-                self.along_x(s, shared, &shared.factors.interpolate);
+                self.along_x(s, shared, shared.factors.interpolate(0));
             }
             if !later {
                 self.slopes(s, &still);
@@ -184,7 +184,7 @@ impl Group {
 
     fn interpolate_in_turn(&self, s: &mut Lowering<'_>, shared: &SharedQuantity) {
         let (n, matrix, even_odd) =
-            (shared.factors.n, &shared.factors.interpolate, s.facts.plan.even_odd);
+            (shared.factors.n(0), shared.factors.interpolate(0), s.facts.plan.even_odd);
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             shared.each_component(s, |s, c| {
                 let line = self.load(&mut s.b, shared.value(), row, c, n);
@@ -245,7 +245,7 @@ impl Group {
             s.b.comment(if moved.is_empty() { "back in x" } else { "integrate in x" });
             for outcome in &moved {
                 let shared = &outcome.shared;
-                self.along_x(s, shared, &shared.factors.interpolate.transposed());
+                self.along_x(s, shared, &shared.factors.interpolate(0).transposed());
             }
             if !done {
                 self.slopes_back(s, &still);
@@ -280,7 +280,7 @@ impl Group {
 
     fn integrate_in_turn(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
         let (shared, even_odd) = (&outcome.shared, s.facts.plan.even_odd);
-        let integrate = shared.factors.interpolate.transposed();
+        let integrate = shared.factors.interpolate(0).transposed();
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             outcome.each_tested(s, |s, c, derived| {
                 let sum = self.back_in_turn(s, shared, row, (c, derived));
@@ -323,7 +323,7 @@ impl Group {
                         let derived = s.facts.tested(tested).1;
                         self.back_in_turn(s, shared, row, (&at, derived))
                     } else {
-                        let matrix = shared.factors.interpolate.transposed();
+                        let matrix = shared.factors.interpolate(0).transposed();
                         let line = self.load(&mut s.b, shared.value(), row, &at, self.layout.q);
                         contract(&mut s.b, &matrix, &line, None, even_odd)
                     };

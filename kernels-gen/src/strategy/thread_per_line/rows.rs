@@ -70,10 +70,10 @@ impl Group {
         let all = |shared: &SharedQuantity| if shared.hangs { 0..self.dim } else { 0..0 };
         let hanging: BTreeSet<(usize, usize)> = self
             .shared()
-            .flat_map(|shared| all(shared).map(|axis| (shared.factors.n, axis)))
+            .flat_map(|shared| all(shared).map(|axis| (shared.factors.n(0), axis)))
             .collect();
         let mut lines: BTreeSet<(usize, usize)> =
-            self.shared().map(|shared| (shared.factors.n, self.nodal_axis(shared))).collect();
+            self.shared().map(|shared| (shared.factors.n(0), self.nodal_axis(shared))).collect();
         lines.extend(&hanging);
         for (n, axis) in lines {
             let mut line = self.nodal_line(b, axis, n);
@@ -86,7 +86,7 @@ impl Group {
     /// Returns the rows along the first axis that are interpolated: of the axes y and z, the one not yet interpolated
     /// is bounded.
     pub(super) fn rows_at_nodes(&self, shared: &SharedQuantity) -> RowKey {
-        let n = shared.factors.n;
+        let n = shared.factors.n(0);
         (0, n, shared.flat && n < self.layout.q)
     }
 
@@ -102,7 +102,7 @@ impl Group {
 
     /// Returns the lines of nodes of a quantity, or of a result.
     pub(super) fn nodal_lines(&self, shared: &SharedQuantity) -> &NodalLine {
-        &self.nodal[&(shared.factors.n, self.nodal_axis(shared))]
+        &self.nodal[&(shared.factors.n(0), self.nodal_axis(shared))]
     }
 
     /// Returns the nodes of the thread's own column, if they are points.

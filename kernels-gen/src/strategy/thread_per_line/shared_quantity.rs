@@ -33,7 +33,7 @@ pub(super) struct SharedQuantity {
 impl SharedQuantity {
     /// Returns whether nodes are points.
     pub(super) fn identity(&self) -> bool {
-        self.factors.interpolate.is_identity()
+        self.factors.interpolate(0).is_identity()
     }
 
     /// Returns whether columns of points gather or scatter it.
@@ -100,7 +100,7 @@ pub(super) fn declare(
             array
         };
         let hangs = s.facts.hangs(quantity.source, quantity.element);
-        let in_column = flat && factors.interpolate.is_identity() && !hangs;
+        let in_column = flat && factors.interpolate(0).is_identity() && !hangs;
         let value = (!in_column).then(|| array(s, format!("{name}_s")));
         let along = |axis: &&str| match value {
             Some(value) if is_in_place(s) && *axis == "x" => value,
@@ -123,7 +123,7 @@ pub(super) fn declare(
         let flat = s.facts.is_flat_field(field);
         let hangs = s.facts.result_hangs(field);
         let diagonal = s.facts.plan.task == Task::Diagonal;
-        let in_column = flat && factors.interpolate.is_identity() && !hangs && !diagonal;
+        let in_column = flat && factors.interpolate(0).is_identity() && !hangs && !diagonal;
         let numbers = components * length;
         let mut array = |own: Option<SharedId>, axis: &str| {
             own.or_else(|| left.any(numbers)).unwrap_or_else(|| {

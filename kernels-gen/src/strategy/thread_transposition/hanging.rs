@@ -8,7 +8,7 @@
 
 use super::layout::{Digits, Layout};
 use crate::abi::hanging::others;
-use crate::element::Lagrange;
+use crate::element::Element;
 use crate::kir::{Entries, SharedId, TableId, VarId};
 use crate::lower::factors::nodes_of;
 use crate::lower::hanging::lines::{mask_of, matrices};
@@ -40,7 +40,7 @@ impl HangingNodes {
     pub(super) fn new(
         s: &mut Lowering<'_>,
         layout: &Layout,
-        (name, components, element): (&str, usize, Lagrange),
+        (name, components, element): (&str, usize, Element),
         arrays: [SharedId; 2],
         back: bool,
     ) -> Self {

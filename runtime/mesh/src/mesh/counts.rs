@@ -2,7 +2,7 @@
 
 use super::{Mesh, MeshError, Topology};
 use crate::support::memory::MemoryBudget;
-use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::element::{Cell, Element, Lagrange};
 
 /// Numbers of entities of a mesh.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,7 +54,8 @@ impl EntityCounts {
     }
 
     /// Returns the number of nodes of an element on the mesh.
-    pub fn nodes(&self, element: Lagrange) -> f64 {
+    pub fn nodes(&self, element: impl Into<Element>) -> f64 {
+        let element = element.into();
         let of = |dim: usize| element.entity_count(dim) as f64 * self.entities[dim] as f64;
         (0..=self.cell.dim()).map(of).sum()
     }

@@ -199,6 +199,26 @@ impl FirstNodes {
     }
 }
 
+/// Returns whether the sign of each degree of freedom of each cell is reversed, `[cell][local node]`; `None` if no sign is.
+pub fn reversed_signs(topology: &Topology, layout: &NodeLayout) -> Option<Vec<bool>> {
+    let has_signs = (1..topology.cell().dim()).any(|dim| !layout.reversals(dim, 0).is_empty());
+    if topology.is_oriented() || !has_signs {
+        return None;
+    }
+    let n = layout.nodes_per_cell();
+    let mut signs = vec![false; topology.n_cells() * n];
+    signs.par_chunks_mut(n).enumerate().with_min_len(256).each(|(cell, signs)| {
+        for entity in layout.entities() {
+            let orientation = orientation(topology, cell, entity.dim, entity.local);
+            let reversed = layout.reversals(entity.dim, orientation);
+            for (&local, &reversed) in entity.nodes.iter().zip(reversed) {
+                signs[local as usize] = reversed;
+            }
+        }
+    });
+    Some(signs)
+}
+
 /// Returns the orientation of an entity in a cell, relative to the entity's own frame.
 fn orientation(topology: &Topology, cell: usize, dim: usize, local: usize) -> u8 {
     if dim == topology.cell().dim() || dim == 0 || topology.is_oriented() {

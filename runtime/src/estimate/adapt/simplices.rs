@@ -29,7 +29,7 @@ pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) ->
 
 /// Interpolates a field.
 fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<f64> {
-    let (components, points) = (new.components(), new.element().points());
+    let (components, points) = (new.components(), new.nodal().points());
     let of_cell = |cell: usize| {
         let mut own = vec![0.0; points.len() * components];
         match cells.source(cell) {

@@ -113,7 +113,7 @@ pub(super) fn interpolated(from: Lagrange, nodes: &[u32], values: &[f64], to: &S
     let components = to.components();
     let rounded = |weight: f64| if (weight - 1.0).abs() < NOTHING { 1.0 } else { weight };
     let table: Vec<f64> =
-        interpolation(from, &to.element().points()).into_iter().map(rounded).collect();
+        interpolation(from, &to.nodal().points()).into_iter().map(rounded).collect();
     let mut all = vec![0.0; to.n_dofs()];
     let mut done = vec![false; to.n_nodes()];
     let cells = nodes.chunks_exact(from.count()).zip(to.nodes().chunks_exact(to.nodes_per_cell()));

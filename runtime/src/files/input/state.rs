@@ -63,7 +63,7 @@ fn hash(mesh: &Mesh) -> u64 {
 
 /// Returns the description of a field's space in a file.
 pub(crate) fn of_space(space: &Space) -> [i64; 4] {
-    let element = space.element();
+    let element = space.nodal();
     let continuous = i64::from(element.is_continuous());
     [continuous, element.degree() as i64, space.components() as i64, space.n_nodes() as i64]
 }

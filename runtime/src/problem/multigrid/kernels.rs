@@ -47,9 +47,9 @@ impl HierarchyInput<'_> {
         };
         // On the same mesh.
         let between = |fine: &Elements, coarse: &Elements| {
-            let mut both = vec![transfer(coarse, rule_of_degrees(fine.fields[0]))?];
+            let mut both = vec![transfer(coarse, rule_of_degrees(fine.fields[0])?)?];
             if !self.is_linear() {
-                both.push(transfer(fine, rule_of_degrees(coarse.fields[0]))?);
+                both.push(transfer(fine, rule_of_degrees(coarse.fields[0])?)?);
             }
             Ok::<_, RunError>(both)
         };

@@ -30,7 +30,7 @@ use crate::support::parallel::*;
 use fem_dsl::point::PointForm;
 use fem_dsl::program::compile;
 use fem_dsl::source::Source;
-use kernels_gen::element::{Lagrange, LinePoints, Rule};
+use kernels_gen::element::{Element, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
 use owners::NodeOwners;
 use std::ops::Range;
@@ -171,6 +171,14 @@ impl TargetRows for OwnedDofs {
     }
 }
 
+/// Returns an element of nodes.
+fn nodal(element: Element) -> Result<Lagrange, RunError> {
+    element.lagrange().ok_or_else(|| {
+        let text = format!("there are no transfers between levels for {element}");
+        PlanError::Unsupported(text).into()
+    })
+}
+
 /// Returns the element of twice the degree, whose nodes are those of all children of a cell: for simplices of degree 1.
 fn twice(element: Lagrange) -> Result<Lagrange, RunError> {
     if element.degree() != 1 {
@@ -189,7 +197,7 @@ fn place_of(x: [f64; 3], points: &[[f64; 3]]) -> Option<usize> {
 /// Returns the nodes of the children of each cell, `[cell][point]`, at some points of the cell; `NONE` if a node hangs
 /// in all children that contain it.
 fn joined(coarser: &CoarsenedMesh, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
-    let own = space.element().points();
+    let own = space.nodal().points();
     let table = |map: &AffineMap| -> Vec<Option<usize>> {
         own.iter().map(|xi| place_of(map.at(xi), points)).collect()
     };
@@ -242,34 +250,27 @@ pub(super) const TRANSFERS: [Task; 2] = [Task::Prolong, Task::Restrict];
 
 /// Returns the form and the elements of the kernels that evaluate a coarse element at the points of a rule.
 pub(super) fn transfer_kernels(
-    element: Lagrange,
+    element: Element,
     components: usize,
     rule: Rule,
 ) -> Result<(PointForm, Elements), RunError> {
     let form = field_of(components, element.cell().dim())?;
-    let elements = Elements {
-        cell: element.cell(),
-        degree: element.degree(),
-        rule,
-        fields: vec![element],
-        components: vec![components],
-        aux: Vec::new(),
-        notes: Vec::new(),
-        lost: None,
-    };
+    let elements = Elements::of_field("u", element, components, rule);
     Ok((form, elements))
 }
 
 /// Returns the rule of the nodes of a finer element on the same mesh.
-pub(super) fn rule_of_degrees(finer: Lagrange) -> Rule {
-    match finer.line() {
+pub(super) fn rule_of_degrees(finer: Element) -> Result<Rule, RunError> {
+    let finer = nodal(finer)?;
+    Ok(match finer.line() {
         Some(line) => Rule::Tensor { cell: finer.cell(), line },
         None => Rule::Nodes(finer),
-    }
+    })
 }
 
 /// Returns the rule of the nodes of a cell's children.
-pub(super) fn rule_of_children(finer: Lagrange) -> Result<Rule, RunError> {
+pub(super) fn rule_of_children(finer: Element) -> Result<Rule, RunError> {
+    let finer = nodal(finer)?;
     Ok(match finer.line() {
         Some(_) => {
             let line = LinePoints::Halves(finer.degree() + 1);
@@ -318,7 +319,7 @@ impl KernelTransfer {
         (other, partition): (&Field, &Partition),
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
-        let rule = rule_of_degrees(other.space.element());
+        let rule = rule_of_degrees(other.space.element())?;
         let Some(hangs) = other.space.hanging_nodes() else {
             let own_nodes = NodesAtPoints::OfSpace(partition);
             return Self::new(on, own, (other, own_nodes), rule, place);
@@ -469,7 +470,7 @@ impl StateInjection {
         coarser: &CoarsenedMesh,
     ) -> Self {
         let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
-        let (components, corners) = (own.components(), own.element().points());
+        let (components, corners) = (own.components(), own.nodal().points());
         let nodes = joined(coarser, other, &corners);
         let (mut from, mut known) = (vec![0; own.n_dofs()], vec![false; own.n_nodes()]);
         let hangs = own.hanging_nodes();

@@ -12,7 +12,7 @@ use super::levels::{MULTIGRID_STOPS, halved, most_factorised};
 use super::{HierarchySettings, ProblemProperties, SolvePlan, SolveResources, cost};
 use crate::mesh::EntityCounts;
 use fem_dsl::point::{PointForm, eliminated};
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::{Element, Lagrange};
 use kernels_gen::plan::Elements;
 
 /// Iterations of CG to 10⁻⁸ with multigrid, as counted: cubes and squares 5 to 8, balls 8 to 11, elasticity 7 to 13, tetrahedra 11 to 17.
@@ -135,7 +135,7 @@ pub fn predict(
     })
 }
 
-fn level(element: Lagrange, components: usize, counts: &EntityCounts) -> PredictedLevel {
+fn level(element: Element, components: usize, counts: &EntityCounts) -> PredictedLevel {
     PredictedLevel {
         degree: element.degree(),
         cells: counts.cells(),
@@ -145,7 +145,7 @@ fn level(element: Lagrange, components: usize, counts: &EntityCounts) -> Predict
 
 /// Levels of continuous functions with [half](halved) the degree each down to 1, then those of coarser meshes; a
 /// discontinuous field is above them.
-fn levels(element: Lagrange, components: usize, meshes: &[EntityCounts]) -> Vec<PredictedLevel> {
+fn levels(element: Element, components: usize, meshes: &[EntityCounts]) -> Vec<PredictedLevel> {
     let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
     let mut levels = Vec::new();
     if !element.is_continuous() {
@@ -153,7 +153,7 @@ fn levels(element: Lagrange, components: usize, meshes: &[EntityCounts]) -> Vec<
     }
     let mut degree = element.degree();
     loop {
-        levels.extend(of(degree).map(|own| level(own, components, &meshes[0])));
+        levels.extend(of(degree).map(|own| level(own.into(), components, &meshes[0])));
         if degree <= 1 {
             break;
         }
@@ -163,13 +163,13 @@ fn levels(element: Lagrange, components: usize, meshes: &[EntityCounts]) -> Vec<
         if levels.last().is_some_and(|last| last.unknowns <= MULTIGRID_STOPS as f64) {
             break;
         }
-        levels.extend(of(1).map(|own| level(own, components, counts)));
+        levels.extend(of(1).map(|own| level(own.into(), components, counts)));
     }
     levels
 }
 
 /// Bytes of a level: vectors and geometry in single precision, and numbers of nodes.
-fn bytes_of(element: Lagrange, components: usize, level: &PredictedLevel) -> f64 {
+fn bytes_of(element: Element, components: usize, level: &PredictedLevel) -> f64 {
     let dim = element.cell().dim();
     let nodes = Lagrange::continuous(element.cell(), level.degree).map_or(0, |own| own.count());
     let cell = 4 * (2 * nodes + 3usize.pow(dim as u32) + dim * element.cell().vertex_count());

@@ -205,7 +205,7 @@ fn images(
     held: &ConditionSupport,
 ) -> Result<Vec<(usize, [f64; 3])>, RunError> {
     let (mesh, space) = (&on.mesh, &on.fields[held.field].space);
-    let element = space.element();
+    let element = space.nodal();
     let table = geometry_at_nodes(mesh, element)?;
     let far = APART * mesh.size();
     let mut images = Vec::new();

@@ -33,7 +33,7 @@ pub(super) fn at_nodes(
     facets: &[Facet],
     nodes: &[u32],
 ) -> Result<Vec<Vec<[f64; 3]>>, ElementError> {
-    let (cell, element) = (mesh.cell(), space.element());
+    let (cell, element) = (mesh.cell(), space.nodal());
     let of_local: Vec<ReferenceFacet> = (0..cell.facets().len())
         .map(|local| ReferenceFacet::new(mesh, element, space.facet_nodes(local), local))
         .collect::<Result<_, _>>()?;

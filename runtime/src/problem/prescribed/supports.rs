@@ -38,7 +38,7 @@ fn nodes_at(
     places: &SkeletonIndex<'_>,
 ) -> Result<Vec<u32>, ElementError> {
     let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
-    let points = space.element().points();
+    let points = space.nodal().points();
     let table = tabulate(geometry, &points);
     let row = |q| (0..geometry.count()).map(|node| table.value(q, node)).collect();
     let rows: Vec<Vec<f64>> = (0..points.len()).map(row).collect();

@@ -23,7 +23,7 @@ impl Facet {
         nodal: NodalLocation,
     ) -> Trace {
         let (source, map) = nodal.cells().expect("cells should be addressed");
-        let Owner::Field(trace) = quantity.source.owner() else {
+        let Owner::Field(trace) = s.facts.owner_of(quantity.source) else {
             unreachable!("whole cells are those of fields")
         };
         let (components, length) = (quantity.components, self.length(&line));

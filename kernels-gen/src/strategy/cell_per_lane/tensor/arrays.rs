@@ -1,7 +1,7 @@
 //! Data of the sum factorisation: the arrays of each quantity, and the 1D factors.
 
 use super::super::simplex::EvaluatedQuantity;
-use crate::element::{Lagrange, LinePoints};
+use crate::element::{Element, LinePoints};
 use crate::kir::{Entries, LocalId, TableId};
 use crate::lower::factors::{Factors, factors};
 use crate::lower::facts::{Quantity, QuantitySource};
@@ -26,6 +26,12 @@ pub(in crate::strategy::cell_per_lane) struct Arrays {
     pub(super) row: Option<LocalId>,
     /// Values of one row, q.
     pub(super) row_value: LocalId,
+}
+
+impl Arrays {
+    fn has_derivatives(&self) -> bool {
+        [self.last, self.middle, self.row].iter().any(Option::is_some)
+    }
 }
 
 /// Constant data of a kernel during its construction.
@@ -84,7 +90,7 @@ impl Tensor {
         let q = line.count();
         let points = s.b.table("points", Entries::Real(line.points()));
         let weights = s.b.table("weights", Entries::Real(s.facts.elements.rule.weights()));
-        let is_dense = |element: Lagrange, second: bool| element.degree() + 1 > q || second;
+        let is_dense = |element: Element, second: bool| element.degree() + 1 > q || second;
         let mut quantities = s.facts.quantities.iter();
         let dense = quantities.any(|of| is_dense(of.element, of.second))
             || s.facts.results().iter().any(|&field| {
@@ -148,14 +154,14 @@ impl Tensor {
         };
         let dense =
             factors.dense.then(|| Tables::with_seconds(s, &result.name, result.element, second));
-        if dense.is_none() && result.gradient && arrays.last.is_none() {
-            self.derivative_arrays(s, &result, &mut arrays);
+        if dense.is_none() && result.gradient && !arrays.has_derivatives() {
+            self.derivative_arrays(s, &result, &mut arrays, factors.derived);
         }
         if shared.is_some() {
             // A row of the result is written point by point while the row's inputs are read.
             let (components, name) = (result.components, &result.name);
             arrays.row_value = s.b.local(&format!("{name}_row"), components * self.q);
-            if result.gradient {
+            if result.gradient && factors.derived[0] {
                 arrays.row = Some(s.b.local(&format!("{name}_row_x"), components * self.q));
             }
         }
@@ -173,7 +179,7 @@ impl Tensor {
             return Arrays { nodal, value: nodal, last, middle, row, row_value: nodal };
         }
         let value = s.b.local(&format!("{name}_q"), components * q_all);
-        let nodal = if factors.interpolate.is_identity() {
+        let nodal = if factors.is_collocated {
             value
         } else {
             s.b.local(&format!("{name}_nodal"), nodal_length)
@@ -181,19 +187,29 @@ impl Tensor {
         let row_value = s.b.local(&format!("{name}_row"), components * self.q);
         let mut arrays = Arrays { nodal, value, last: None, middle: None, row: None, row_value };
         if quantity.gradient {
-            self.derivative_arrays(s, quantity, &mut arrays);
+            self.derivative_arrays(s, quantity, &mut arrays, factors.derived);
         }
         arrays
     }
 
-    fn derivative_arrays(&self, s: &mut Lowering<'_>, quantity: &Quantity, arrays: &mut Arrays) {
+    fn derivative_arrays(
+        &self,
+        s: &mut Lowering<'_>,
+        quantity: &Quantity,
+        arrays: &mut Arrays,
+        derived: [bool; 3],
+    ) {
         let (name, components) = (&quantity.name, quantity.components);
         let letter = if self.dim == 3 { "z" } else { "y" };
         let q_all = self.volume();
-        arrays.last = Some(s.b.local(&format!("{name}_{letter}"), components * q_all));
-        if self.dim == 3 {
+        if derived[self.dim - 1] {
+            arrays.last = Some(s.b.local(&format!("{name}_{letter}"), components * q_all));
+        }
+        if self.dim == 3 && derived[1] {
             arrays.middle = Some(s.b.local(&format!("{name}_y"), components * self.q * self.q));
         }
-        arrays.row = Some(s.b.local(&format!("{name}_x"), components * self.q));
+        if derived[0] {
+            arrays.row = Some(s.b.local(&format!("{name}_x"), components * self.q));
+        }
     }
 }

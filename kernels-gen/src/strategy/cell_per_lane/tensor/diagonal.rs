@@ -11,10 +11,10 @@
 //! Each coefficient is integrated against products of two 1D tables: B², B B', B'², B B'' and so on.
 
 use super::{ElementVector, Tensor};
-use crate::element::LinePoints;
 use crate::kir::LocalId;
 use crate::lower::contract::{Matrix, contract};
 use crate::lower::ends::squared;
+use crate::lower::factors::Factors;
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
@@ -66,7 +66,7 @@ pub(super) fn lower(s: &mut Lowering<'_>, tensor: &Tensor) {
     let blocks = &s.facts.blocks;
     for result in tensor.results() {
         let (factors, nodal) = (&result.factors, result.arrays.nodal);
-        let nodes = factors.n * tensor.nodal_plane(factors);
+        let nodes = factors.n(tensor.dim - 1) * tensor.nodal_plane(factors);
         for (component, row) in result.rows.clone().enumerate() {
             let pair = blocks.pairs.iter().find(|(test, _, _)| *test == row);
             let terms = pair.map_or_else(Vec::new, |&(_, _, block)| {
@@ -92,10 +92,10 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
     s.comment_on("hanging nodes of", result.field);
     let (dim, q) = (tensor.dim, tensor.q);
     let words = HangingFlags::new(s, Side::Inside);
-    let basis = Basis::new(s, result.factors.nodes, &tensor.line.points(), "points");
+    let basis = Basis::new(s, result.factors.nodes(), &tensor.line.points(), "points");
     let nodes = tensor.nodes(&result.factors, result.arrays.nodal, result.rows.len());
     let blocks = &s.facts.blocks;
-    for zone in zones(dim, result.factors.n) {
+    for zone in zones(dim, result.factors.n(0)) {
         zone.each(s, words, &mut |s, node| {
             let place = nodes.place(&node.at);
             for (c, row) in result.rows.clone().enumerate() {
@@ -137,9 +137,9 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
 }
 
 /// Returns the 1D table of a direction, as n × q: a product of φ, φ' or φ''.
-fn table(tensor: &Tensor, nodes: LinePoints, term: &Term, direction: usize) -> Matrix {
+fn table(tensor: &Tensor, factors: &Factors, term: &Term, direction: usize) -> Matrix {
     let orders = [term.parts.0, term.parts.1].map(|part| part.along(direction));
-    crate::lower::ends::table_of(nodes, tensor.line, orders)
+    crate::lower::ends::table_of(factors.lines[direction], tensor.line, orders)
 }
 
 fn integrate(
@@ -152,12 +152,12 @@ fn integrate(
 ) {
     let (dim, q, columns) = (tensor.dim, tensor.q, tensor.columns());
     let (factors, nodal) = (&result.factors, result.arrays.nodal);
-    let (n, plane) = (factors.n, tensor.nodal_plane(factors));
+    let (n, layers, plane) = (factors.n(0), factors.n(dim - 1), tensor.nodal_plane(factors));
     let even_odd = s.facts.plan.even_odd;
     let from = term.number * tensor.q_all();
-    let last = s.b.local("diagonal_last", n * columns);
+    let last = s.b.local("diagonal_last", layers * columns);
     let scaled = {
-        let mut matrix = table(tensor, factors.nodes, term, dim - 1);
+        let mut matrix = table(tensor, factors, term, dim - 1);
         matrix.entries.iter_mut().for_each(|entry| *entry *= term.factor);
         matrix
     };
@@ -166,11 +166,11 @@ fn integrate(
         let output = contract(b, &scaled, &input, None, even_odd);
         b.store_line(last, &column, columns, &output);
     });
-    let first = table(tensor, factors.nodes, term, 0);
-    let rows = n.pow(dim as u32 - 2);
+    let first = table(tensor, factors, term, 0);
+    let rows = if dim == 3 { factors.n(1) } else { 1 };
     let layer = s.b.local("diagonal_layer", rows * q);
-    let middle = table(tensor, factors.nodes, term, 1);
-    repeat(s, "k", n, false, |s, k| {
+    let middle = table(tensor, factors, term, 1);
+    repeat(s, "k", layers, false, |s, k| {
         if dim == 3 {
             s.b.repeat("i", q, false, |b, i| {
                 let input = b.load_line(last, &(&k.times(q * q) + &i), q, q);

@@ -12,7 +12,11 @@ use fem_dsl::point::Side;
 
 impl Tensor {
     fn places(&self, factors: &Factors) -> NodePositions {
-        NodePositions { dim: self.dim, n: factors.n, plane: self.nodal_plane(factors) }
+        NodePositions {
+            dim: self.dim,
+            n: [0, 1, 2].map(|axis| factors.n(axis)),
+            plane: self.nodal_plane(factors),
+        }
     }
 
     pub(super) fn gather(&self, s: &mut Lowering<'_>, index: usize) {
@@ -31,7 +35,7 @@ impl Tensor {
         }
         let Some((source, map)) = nodal.runs() else {
             return places.each(&mut s.b, unroll, |b, a, place| {
-                let node = &batch.times(nodes) + a;
+                let node = nodal.node(b, a);
                 for c in 0..components {
                     let value = nodal.gather(b, &node, c);
                     b.store(local, place.plus(c * places.length()), value);
@@ -54,9 +58,10 @@ impl Tensor {
         components: usize,
     ) -> Nodes {
         let NodePositions { dim, n, plane } = self.places(factors);
-        let strides = if dim == 3 { [1, n, plane] } else { [1, plane, 0] };
-        let (length, side) = (n * plane, Side::Inside);
-        Nodes { array, line: factors.nodes, components, dim, strides, length, side }
+        let places = self.places(factors);
+        let strides = if dim == 3 { [1, n[0], plane] } else { [1, plane, 0] };
+        let (length, side) = (places.length(), Side::Inside);
+        Nodes { array, line: factors.nodes(), components, dim, strides, length, side }
     }
 
     /// Interpolates hanging nodes.
@@ -100,7 +105,7 @@ impl Tensor {
     pub(super) fn put(&self, s: &mut Lowering<'_>, column: &Column<'_>, j: &Index) {
         for ElementVector { rows, factors, arrays, .. } in &self.results {
             let places = self.places(factors);
-            let unroll = self.unrolled(s.facts, factors.n.pow(self.dim as u32));
+            let unroll = self.unrolled(s.facts, places.count());
             places.each(&mut s.b, unroll, |b, i, place| {
                 for (c, row) in rows.clone().enumerate() {
                     let value = b.load(arrays.nodal, place.plus(c * places.length()));
@@ -122,14 +127,14 @@ impl Tensor {
 
     fn scatter_field(&self, s: &mut Lowering<'_>, result: &ElementVector) {
         let ElementVector { field, factors, arrays, .. } = result;
-        let nodes = factors.n.pow(self.dim as u32);
+        let places = self.places(factors);
+        let nodes = places.count();
         let components = s.facts.components(*field);
         let batch = Index::from(s.b.batch());
         let unroll = self.unrolled(s.facts, nodes);
         let nodal = NodalLocation::result(s, *field);
         let local = arrays.nodal;
         s.comment_on("scatter", *field);
-        let places = self.places(factors);
         if s.facts.plan.edges
             && nodal.adds_by_node()
             && s.facts.elements.fields[*field].is_continuous()
@@ -142,7 +147,7 @@ impl Tensor {
         }
         let Some((target, map)) = nodal.runs() else {
             return places.each(&mut s.b, unroll, |b, a, place| {
-                let node = &batch.times(nodes) + a;
+                let node = nodal.node(b, a);
                 for c in 0..components {
                     let value = b.load(local, place.plus(c * places.length()));
                     nodal.scatter(b, &node, c, value);
@@ -170,10 +175,10 @@ fn scatter_edges(
     local: LocalId,
     components: usize,
 ) {
-    let (nodes, n) = (places.n.pow(places.dim as u32), places.n);
+    let (nodes, n) = (places.count(), places.n[0]);
     let batch = Index::from(s.b.batch());
     let load = |b: &mut Builder, a: usize, c: usize| {
-        let layer = n.pow(places.dim as u32 - 1);
+        let layer = places.layer();
         let place = a / layer * places.plane + a % layer;
         b.load(local, Index::from(place + c * places.length()))
     };
@@ -194,8 +199,8 @@ fn scatter_edges(
 #[derive(Clone, Copy)]
 struct NodePositions {
     dim: usize,
-    /// Nodes per direction.
-    n: usize,
+    /// Nodes per direction; 1 beyond the dimension.
+    n: [usize; 3],
     /// The distance of layers of nodes.
     plane: usize,
 }
@@ -203,7 +208,17 @@ struct NodePositions {
 impl NodePositions {
     /// Returns the extent of the array.
     fn length(self) -> usize {
-        self.n * self.plane
+        self.n[self.dim - 1] * self.plane
+    }
+
+    /// Returns the number of nodes of a layer.
+    fn layer(self) -> usize {
+        self.n[..self.dim - 1].iter().product()
+    }
+
+    /// Returns the number of nodes.
+    fn count(self) -> usize {
+        self.n.iter().product()
     }
 
     /// Calls `body` with each node's index and position.
@@ -213,12 +228,12 @@ impl NodePositions {
         unroll: bool,
         mut body: impl FnMut(&mut H, &Index, &Index),
     ) {
-        let layer = self.n.pow(self.dim as u32 - 1);
+        let layer = self.layer();
         if layer == self.plane {
-            repeat(b, "a", self.n * layer, unroll, |b, a| body(b, &a, &a));
+            repeat(b, "a", self.count(), unroll, |b, a| body(b, &a, &a));
             return;
         }
-        repeat(b, "k", self.n, unroll, |b, k| {
+        repeat(b, "k", self.n[self.dim - 1], unroll, |b, k| {
             repeat(b, "a", layer, unroll, |b, a| {
                 body(b, &(&k.times(layer) + &a), &(&k.times(self.plane) + &a));
             });
@@ -233,8 +248,8 @@ fn whole_cell(
     components: usize,
     (map, local): (ArgumentId, LocalId),
 ) -> Run {
-    let layer = places.n.pow(places.dim as u32 - 1);
-    let nodes = 0..places.n * layer;
+    let layer = places.layer();
+    let nodes = 0..places.count();
     let positions: Vec<u32> = nodes
         .map(|node| node / layer * places.plane + node % layer)
         .flat_map(|place| (0..components).map(move |c| (c * places.length() + place) as u32))
@@ -262,7 +277,7 @@ fn runs(
     places: NodePositions,
     components: usize,
 ) -> (TableId, Vec<(usize, usize, usize)>) {
-    let NodePositions { dim, n, plane } = places;
+    let NodePositions { dim, n: [n, ..], plane } = places;
     let span = |part: usize| match part {
         0 => 0..1,
         1 => 1..n - 1,

@@ -6,7 +6,7 @@
 
 use super::Pairs;
 use crate::abi::Role;
-use crate::element::Lagrange;
+use crate::element::Element;
 use crate::kir::{Condition, Entries, Index, Unary, ValueId, VarId};
 use crate::lower::contract::Matrix;
 use crate::lower::facet_line::{FacetLine, weighted};
@@ -152,7 +152,7 @@ impl Pairs {
     }
 
     /// Stores values on the facet, slopes of the inside and those of the outside at the nodes of curved maps.
-    fn stage_nodes(&self, s: &mut Lowering<'_>, element: Lagrange) {
+    fn stage_nodes(&self, s: &mut Lowering<'_>, element: Element) {
         let line = FacetLine::new(self.points, element, false);
         let (dim, plane) = (self.dim, line.n.pow(self.dim as u32 - 1));
         let argument = s.arguments[&Role::Geometry];
@@ -190,7 +190,7 @@ impl Pairs {
     }
 
     /// Computes the same as [`Pairs::straight`] for curved cells.
-    fn curved(&self, s: &mut Lowering<'_>, element: Lagrange) -> MapValues {
+    fn curved(&self, s: &mut Lowering<'_>, element: Element) -> MapValues {
         let line = FacetLine::new(self.points, element, false);
         let lines = line.n.pow(self.dim as u32 - 1) * self.dim;
         let tables = [("map_values", &line.values), ("map_slopes", &line.derivatives)];
@@ -265,9 +265,9 @@ fn basis(s: &mut Lowering<'_>, name: &str, of: &Matrix, digit: VarId) -> Vec<Val
 }
 
 /// Returns the element of the maps of curved cells.
-fn curved(s: &Lowering<'_>) -> Option<Lagrange> {
+fn curved(s: &Lowering<'_>) -> Option<Element> {
     match s.facts.plan.geometry {
-        Geometry::Nodes(order) => Some(geometry_element(s.facts.elements, order)),
+        Geometry::Nodes(order) => Some(geometry_element(s.facts.elements, order).into()),
         _ => None,
     }
 }

@@ -1,6 +1,6 @@
 //! Local nodes of a reference cell, entity by entity: from an element to its entities and their orders.
 
-use kernels_gen::element::{Cell, Lagrange, entity_permutation};
+use kernels_gen::element::{Cell, Element, entity_permutation};
 
 /// A sub-entity of the reference cell that owns nodes.
 pub struct NodeEntity {
@@ -19,21 +19,24 @@ pub struct NodeLayout {
     entities: Vec<NodeEntity>,
     /// `[dim][orientation]`: local order → own order.
     permutations: [Vec<Vec<u32>>; 4],
+    /// `[dim][orientation]`: the nodes in local order whose sign is reversed; empty if nodes have none.
+    reversals: [Vec<Vec<bool>>; 4],
     lexicographic: Option<Vec<(usize, usize)>>,
 }
 
 impl NodeLayout {
     /// Returns the layout of an element's nodes.
-    pub fn new(element: Lagrange) -> Self {
+    pub fn new(element: impl Into<Element>) -> Self {
+        let element = element.into();
         let cell = element.cell();
-        let nodes = element.nodes();
+        let owners = owners(element);
         let mut entities = Vec::new();
         for dim in 0..=cell.dim() {
             for local in 0..cell.entities(dim).len() {
-                let inside = nodes.iter().enumerate();
+                let inside = owners.iter().enumerate();
                 let mut inside: Vec<(usize, u32)> = inside
-                    .filter(|(_, node)| (node.dim, node.entity) == (dim, local))
-                    .map(|(i, node)| (node.index, i as u32))
+                    .filter(|(_, owner)| (owner.0, owner.1) == (dim, local))
+                    .map(|(i, owner)| (owner.2, i as u32))
                     .collect();
                 inside.sort_unstable();
                 if !inside.is_empty() {
@@ -46,13 +49,14 @@ impl NodeLayout {
         for (dim, count) in nodes_of.iter_mut().enumerate() {
             *count = element.entity_count(dim);
         }
-        let lexicographic =
-            (cell.is_tensor() && element.is_continuous()).then(|| lexicographic(cell));
+        let is_shared = element.lagrange().is_some_and(|element| element.is_continuous());
+        let lexicographic = (cell.is_tensor() && is_shared).then(|| lexicographic(cell));
         Self {
-            nodes_per_cell: nodes.len(),
+            nodes_per_cell: owners.len(),
             nodes_of,
             entities,
             permutations: std::array::from_fn(|dim| permutations(element, dim)),
+            reversals: std::array::from_fn(|dim| reversals(element, dim)),
             lexicographic,
         }
     }
@@ -75,6 +79,11 @@ impl NodeLayout {
     /// Returns for each node of an entity in the cell's order its index in the entity's own order.
     pub(crate) fn permutation(&self, dim: usize, orientation: u8) -> &[u32] {
         &self.permutations[dim][orientation as usize]
+    }
+
+    /// Returns for each node of an entity in the cell's order whether its sign is reversed; empty if none is.
+    pub(crate) fn reversals(&self, dim: usize, orientation: u8) -> &[bool] {
+        self.reversals[dim].get(orientation as usize).map_or(&[], Vec::as_slice)
     }
 
     /// Returns (dimension, number) of the 3^dim entities of a tensor cell in lexicographic order; `None` if nodes are
@@ -108,25 +117,61 @@ impl NodeLayout {
     }
 }
 
+/// Returns dimension and number of the sub-entity that owns each node, and the node's index in it.
+fn owners(element: Element) -> Vec<(usize, usize, usize)> {
+    match (element.lagrange(), element.whitney()) {
+        (Some(element), _) => {
+            element.nodes().iter().map(|node| (node.dim, node.entity, node.index)).collect()
+        }
+        (None, Some(element)) => {
+            element.dofs().iter().map(|dof| (dof.dim, dof.entity, dof.index)).collect()
+        }
+        (None, None) => unreachable!("a component of an element should not be numbered alone"),
+    }
+}
+
 /// Returns the node orders inside entities of dimension `dim`, one per orientation ([`crate::mesh::Topology`]).
-fn permutations(element: Lagrange, dim: usize) -> Vec<Vec<u32>> {
+fn permutations(element: Element, dim: usize) -> Vec<Vec<u32>> {
     let count = element.entity_count(dim);
     let cell = element.cell();
     let shape = match cell.entity_cell(dim) {
         Some(shape) if dim < cell.dim() && count > 0 => shape,
         _ => return vec![(0..count as u32).collect()],
     };
-    // The index of each vertex of the entity in its own frame, in the cell's order.
-    let orders: Vec<Vec<usize>> = match shape {
-        Cell::Interval => vec![vec![0, 1], vec![1, 0]],
-        Cell::Quadrilateral => (0..8).map(square).collect(),
-        _ => triangles(),
-    };
+    let orders = frames(shape);
     let permutation = |order: &Vec<usize>| {
+        if let Some(element) = element.whitney() {
+            let places = element.entity_permutation(dim, order).into_iter();
+            return places.map(|(place, _)| place as u32).collect();
+        }
         let places = entity_permutation(shape, element.degree(), order);
         places.into_iter().map(|place| place as u32).collect()
     };
     orders.iter().map(permutation).collect()
+}
+
+/// Returns whether the signs of the nodes inside entities of dimension `dim` are reversed, one list per orientation.
+fn reversals(element: Element, dim: usize) -> Vec<Vec<bool>> {
+    let (cell, own) = (element.cell(), element.whitney());
+    match (own, cell.entity_cell(dim)) {
+        (Some(element), Some(shape)) if dim < cell.dim() && element.entity_count(dim) > 0 => {
+            let of = |order: &Vec<usize>| {
+                let places = element.entity_permutation(dim, order).into_iter();
+                places.map(|(_, reversed)| reversed).collect()
+            };
+            frames(shape).iter().map(of).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns the index of each vertex of an entity in its own frame, in a cell's order, for each orientation.
+fn frames(shape: Cell) -> Vec<Vec<usize>> {
+    match shape {
+        Cell::Interval => vec![vec![0, 1], vec![1, 0]],
+        Cell::Quadrilateral => (0..8).map(square).collect(),
+        _ => triangles(),
+    }
 }
 
 /// Indices of the vertices (a, b) of a square in its own frame: swapped if bit 0 of `orientation` is set, then mirrored

@@ -1,0 +1,197 @@
+//! [`Element`]: the element of a field, of any space of the language.
+
+use super::{Cell, ElementError, Lagrange, LineBasis, LinePoints, Whitney, WhitneyFamily};
+use fem_dsl::point::Space;
+use std::fmt;
+
+/// A finite element on a reference cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Element {
+    /// Scalar functions, one a component of the field: H1 and L2.
+    Lagrange(Lagrange),
+    /// Vector-valued functions: H(curl) and H(div).
+    Whitney(Whitney),
+    /// One component of the reference functions of a vector-valued element, as a field of a kernel.
+    Component(Whitney, usize),
+}
+
+impl From<Lagrange> for Element {
+    fn from(element: Lagrange) -> Self {
+        Self::Lagrange(element)
+    }
+}
+
+impl From<Whitney> for Element {
+    fn from(element: Whitney) -> Self {
+        Self::Whitney(element)
+    }
+}
+
+impl Element {
+    /// Returns the element of a space of the language at the compile-time degree k.
+    pub fn in_space(cell: Cell, space: Space, k: usize) -> Result<Self, ElementError> {
+        let whitney = |family| Whitney::new(cell, space.degree_at(k), family).map(Self::Whitney);
+        match space {
+            Space::H1(_) | Space::L2(_) => Lagrange::in_space(cell, space, k).map(Self::Lagrange),
+            Space::Hcurl(_) => whitney(WhitneyFamily::Curl),
+            Space::Hdiv(_) => whitney(WhitneyFamily::Div),
+        }
+    }
+
+    /// Returns the Lagrange element, if it is one.
+    pub const fn lagrange(self) -> Option<Lagrange> {
+        match self {
+            Self::Lagrange(element) => Some(element),
+            Self::Whitney(_) | Self::Component(..) => None,
+        }
+    }
+
+    /// Returns the vector-valued element, if it is one.
+    pub const fn whitney(self) -> Option<Whitney> {
+        match self {
+            Self::Whitney(element) => Some(element),
+            Self::Lagrange(_) | Self::Component(..) => None,
+        }
+    }
+
+    /// Returns whether derivatives of its functions are along the axes of the reference cell: those of one component.
+    pub const fn is_component(self) -> bool {
+        matches!(self, Self::Component(..))
+    }
+
+    /// Returns whether the exterior derivative reads the functions' derivatives along an axis; all are read of Lagrange
+    /// elements.
+    pub fn is_differentiated(self, axis: usize) -> bool {
+        match self {
+            Self::Lagrange(_) | Self::Whitney(_) => true,
+            Self::Component(element, component) => !element.is_open(component, axis),
+        }
+    }
+
+    /// Returns the cell.
+    pub const fn cell(self) -> Cell {
+        match self {
+            Self::Lagrange(element) => element.cell(),
+            Self::Whitney(element) | Self::Component(element, _) => element.cell(),
+        }
+    }
+
+    /// Returns the largest polynomial degree along an axis of the cell.
+    pub const fn degree(self) -> usize {
+        match self {
+            Self::Lagrange(element) => element.degree(),
+            Self::Whitney(element) | Self::Component(element, _) => element.degree(),
+        }
+    }
+
+    /// Returns the number of functions, N_b.
+    pub fn count(self) -> usize {
+        match self {
+            Self::Lagrange(element) => element.count(),
+            Self::Whitney(element) => element.count(),
+            Self::Component(element, component) => element.component_count(component),
+        }
+    }
+
+    /// Returns whether cells share the degrees of freedom of shared sub-entities.
+    pub const fn is_continuous(self) -> bool {
+        match self {
+            Self::Lagrange(element) => element.is_continuous(),
+            Self::Whitney(_) | Self::Component(..) => true,
+        }
+    }
+
+    /// Returns the factor c of a penalty c/hn between its functions; see [`Lagrange::penalty_factor`].
+    pub fn penalty_factor(self) -> f64 {
+        match self {
+            Self::Lagrange(element) => element.penalty_factor(),
+            Self::Whitney(element) | Self::Component(element, _) => {
+                let p = element.degree() as f64;
+                (p + 1.0) * (p + 1.0)
+            }
+        }
+    }
+
+    /// Returns the nodes of each direction, if functions are the Lagrange polynomials of the same points along all axes.
+    pub const fn line(self) -> Option<LinePoints> {
+        match self {
+            Self::Lagrange(element) => element.line(),
+            Self::Whitney(_) | Self::Component(..) => None,
+        }
+    }
+
+    /// Returns the functions along each axis, if the element is a scalar product of such. Those beyond the dimension are
+    /// of one function.
+    pub fn lines(self) -> Option<[LineBasis; 3]> {
+        let dim = self.cell().dim();
+        let constant = LineBasis::Nodal(LinePoints::Gauss(1));
+        let along = |axis: usize, of: &dyn Fn(usize) -> LineBasis| match axis < dim {
+            true => of(axis),
+            false => constant,
+        };
+        match self {
+            Self::Lagrange(element) => {
+                let line = LineBasis::Nodal(element.line()?);
+                Some([0, 1, 2].map(|axis| along(axis, &|_| line)))
+            }
+            Self::Component(element, component) => {
+                Some([0, 1, 2].map(|axis| along(axis, &|axis| element.line(component, axis))))
+            }
+            Self::Whitney(_) => None,
+        }
+    }
+
+    /// Returns the dimension of the sub-entity that owns each degree of freedom.
+    pub fn owner_dims(self) -> Vec<usize> {
+        match self {
+            Self::Lagrange(element) => element.nodes().iter().map(|node| node.dim).collect(),
+            Self::Whitney(element) => element.dofs().iter().map(|dof| dof.dim).collect(),
+            Self::Component(element, component) => {
+                let dofs = element.dofs().into_iter().filter(|dof| dof.component == component);
+                dofs.map(|dof| dof.dim).collect()
+            }
+        }
+    }
+
+    /// Returns the degrees of freedom of the cell rotated for a facet; see [`Lagrange::turned`].
+    pub fn turned(self, facet: usize, orientation: u8) -> Vec<usize> {
+        match self {
+            Self::Lagrange(element) => element.turned(facet, orientation),
+            Self::Whitney(element) | Self::Component(element, _) => {
+                element.turned(facet, orientation).into_iter().map(|(dof, _)| dof).collect()
+            }
+        }
+    }
+
+    /// Returns whether the sign of each of these is reversed; empty if none is.
+    pub fn turned_signs(self, facet: usize, orientation: u8) -> Vec<bool> {
+        match self {
+            Self::Lagrange(_) => Vec::new(),
+            Self::Whitney(element) | Self::Component(element, _) => {
+                element.turned(facet, orientation).into_iter().map(|(_, sign)| sign).collect()
+            }
+        }
+    }
+
+    /// Returns the number of degrees of freedom that one sub-entity of dimension `dim` owns.
+    pub fn entity_count(self, dim: usize) -> usize {
+        match self {
+            Self::Lagrange(element) => element.entity_count(dim),
+            Self::Whitney(element) => element.entity_count(dim),
+            Self::Component(..) if dim == self.cell().dim() => {
+                self.owner_dims().iter().filter(|&&own| own == dim).count()
+            }
+            Self::Component(..) => 0,
+        }
+    }
+}
+
+impl fmt::Display for Element {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Lagrange(element) => element.fmt(f),
+            Self::Whitney(element) => element.fmt(f),
+            Self::Component(element, component) => write!(f, "component {component} of {element}"),
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! Bases on the interval: the factors of tensor-product elements along an axis.
+
+use super::{LinePoints, LineTable};
+
+/// A basis on [0, 1].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum LineBasis {
+    /// The Lagrange polynomials ℓ_i of n points.
+    Nodal(LinePoints),
+    /// The n − 1 polynomials of degree n − 2 whose integrals between neighbouring points x_i and x_{i+1} are 0 or 1:
+    ///
+    /// ```text
+    /// e_i = −Σ_{j ≤ i} ℓ_j'        ∫ e_i over [x_j, x_{j+1}] = δ_ij
+    /// ```
+    ///
+    /// (M. Gerritsma, "Edge functions for spectral element methods", 2011.) The derivative of Σ u_i ℓ_i is
+    /// Σ (u_{i+1} − u_i) e_i.
+    Integral(LinePoints),
+}
+
+impl LineBasis {
+    /// Returns the number of functions.
+    pub const fn count(self) -> usize {
+        match self {
+            Self::Nodal(points) => points.count(),
+            Self::Integral(points) => points.count() - 1,
+        }
+    }
+
+    /// Returns whether it is that of the Lagrange polynomials of these points.
+    pub fn is_nodal_at(self, points: LinePoints) -> bool {
+        self == Self::Nodal(points)
+    }
+
+    /// Returns the values and derivatives of the functions at a family of points, centro-symmetric bit for bit.
+    pub fn table(self, points: LinePoints) -> LineTable {
+        match self {
+            Self::Nodal(nodes) => LineTable::new(nodes, points),
+            Self::Integral(nodes) => LineTable::new(nodes, points).of_integrals(true),
+        }
+    }
+
+    /// Returns the values and derivatives of the functions at any points.
+    pub fn table_at(self, points: &[f64]) -> LineTable {
+        match self {
+            Self::Nodal(nodes) => LineTable::at(nodes, points),
+            Self::Integral(nodes) => LineTable::at(nodes, points).of_integrals(false),
+        }
+    }
+}
+
+impl From<LinePoints> for LineBasis {
+    fn from(points: LinePoints) -> Self {
+        Self::Nodal(points)
+    }
+}
+
+impl LineTable {
+    /// Returns the table of the functions of integrals from that of the Lagrange polynomials. Third derivatives of these
+    /// are unknown, so that there are no second ones. `is_symmetric`: the points are.
+    fn of_integrals(&self, is_symmetric: bool) -> Self {
+        let n = self.nodes - 1;
+        let sum = |entries: &[f64], q: usize, i: usize| -> f64 {
+            // The shorter sum: all derivatives together are 0.
+            let row = &entries[q * self.nodes..(q + 1) * self.nodes];
+            match 2 * i < n {
+                true => -row[..=i].iter().sum::<f64>(),
+                false => row[i + 1..].iter().rev().sum::<f64>(),
+            }
+        };
+        let all = || (0..self.points).flat_map(|q| (0..n).map(move |i| (q, i)));
+        let mut table = Self {
+            points: self.points,
+            nodes: n,
+            values: all().map(|(q, i)| sum(&self.derivatives, q, i)).collect(),
+            derivatives: all().map(|(q, i)| sum(&self.seconds, q, i)).collect(),
+            seconds: vec![f64::NAN; self.points * n],
+        };
+        if is_symmetric {
+            table.mirror();
+        }
+        table
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn integrals_between_neighbouring_points_are_0_or_1() {
+        for n in 2..=9 {
+            let nodes = LinePoints::GaussLobatto(n);
+            let (x, gauss) = (nodes.points(), LinePoints::Gauss(n));
+            let (at, weights) = (gauss.points(), gauss.weights());
+            for interval in 0..n - 1 {
+                let length = x[interval + 1] - x[interval];
+                let points: Vec<f64> = at.iter().map(|s| x[interval] + length * s).collect();
+                let table = LineBasis::Integral(nodes).table_at(&points);
+                for i in 0..n - 1 {
+                    let integral: f64 =
+                        (0..n).map(|q| length * weights[q] * table.value(q, i)).sum();
+                    let expected = f64::from(u8::from(i == interval));
+                    assert!((integral - expected).abs() < 1e-13, "n = {n}, {i} on {interval}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn tables_are_symmetric_and_derivatives_are_those_of_values() {
+        for n in 2..=8 {
+            let (basis, q) = (LineBasis::Integral(LinePoints::GaussLobatto(n)), n);
+            let table = basis.table(LinePoints::Gauss(q));
+            assert_eq!((table.nodes, basis.count()), (n - 1, n - 1));
+            let points = LinePoints::Gauss(q).points();
+            let step = 1e-6;
+            let moved =
+                |by: f64| basis.table_at(&points.iter().map(|x| x + by).collect::<Vec<f64>>());
+            let (up, down) = (moved(step), moved(-step));
+            for (at, i) in (0..q).flat_map(|at| (0..n - 1).map(move |i| (at, i))) {
+                let (other, mirrored) = (q - 1 - at, n - 2 - i);
+                assert_eq!(table.value(at, i), table.value(other, mirrored));
+                assert_eq!(table.derivative(at, i), -table.derivative(other, mirrored));
+                let slope = (up.value(at, i) - down.value(at, i)) / (2.0 * step);
+                assert!((slope - table.derivative(at, i)).abs() < 1e-5 * (1.0 + slope.abs()));
+            }
+        }
+    }
+}

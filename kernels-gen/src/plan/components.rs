@@ -1,0 +1,92 @@
+//! Vector-valued elements as scalar ones: a field of H(curl) or H(div) becomes a field for each component of its
+//! reference functions, all of them in one vector.
+//!
+//! Each component is gathered, interpolated and integrated like any scalar field, with functions of its own along each
+//! axis ([`Element::Component`]). The map of the cell is part of the point function ([`fem_dsl::point::pulled_back`]).
+
+use super::Elements;
+use crate::element::{Element, Whitney, WhitneyFamily};
+use fem_dsl::point::{Piola, PointForm, PulledField, pulled_back};
+use std::borrow::Cow;
+
+/// The place of a kernel's field, or of its nodal data, among those of the form.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Origin {
+    /// The index of the form's field or data; of traces on the outside after all on the inside.
+    pub index: usize,
+    /// Its name.
+    pub name: String,
+    /// The first degree of freedom of a cell.
+    pub first: usize,
+    /// The number of degrees of freedom of a cell, of each component.
+    pub total: usize,
+}
+
+/// Returns a form and its elements with components for vector-valued elements, in one of the form's integrals; both as
+/// they are if there are none.
+pub(crate) fn with_components<'a>(
+    form: &'a PointForm,
+    elements: &'a Elements,
+    integral: usize,
+) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
+    let pulled = |element: &Element| element.whitney().map(pulled);
+    let fields: Vec<Option<PulledField>> = elements.fields.iter().map(pulled).collect();
+    let aux: Vec<Option<PulledField>> =
+        elements.aux.iter().map(|element| element.as_ref().and_then(pulled)).collect();
+    let known = integral < form.integrals.len();
+    if !known || fields.iter().chain(&aux).all(Option::is_none) {
+        return (Cow::Borrowed(form), Cow::Borrowed(elements));
+    }
+    let mut split = Elements {
+        fields: Vec::new(),
+        components: Vec::new(),
+        aux: Vec::new(),
+        origins: Vec::new(),
+        aux_origins: Vec::new(),
+        ..elements.clone()
+    };
+    for (field, &element) in elements.fields.iter().enumerate() {
+        let count = element.whitney().map_or(elements.components[field], |_| 1);
+        for part in parts(element) {
+            split.fields.push(part);
+            split.components.push(count);
+            split.origins.push(origin(&elements.origins[field], part));
+        }
+    }
+    for (data, element) in elements.aux.iter().enumerate() {
+        let own =
+            element.map_or(vec![None], |element| parts(element).into_iter().map(Some).collect());
+        for part in own {
+            let from = &elements.aux_origins[data];
+            split.aux.push(part);
+            split.aux_origins.push(part.map_or_else(|| from.clone(), |part| origin(from, part)));
+        }
+    }
+    (Cow::Owned(pulled_back(form, integral, &fields, &aux)), Cow::Owned(split))
+}
+
+/// Returns the scalar elements of an element.
+fn parts(element: Element) -> Vec<Element> {
+    match element.whitney() {
+        None => vec![element],
+        Some(whitney) => {
+            (0..whitney.cell().dim()).map(|a| Element::Component(whitney, a)).collect()
+        }
+    }
+}
+
+fn origin(from: &Origin, part: Element) -> Origin {
+    let first = match part {
+        Element::Component(whitney, component) => whitney.first(component),
+        _ => 0,
+    };
+    Origin { first, ..from.clone() }
+}
+
+fn pulled(element: Whitney) -> PulledField {
+    let map = match element.family() {
+        WhitneyFamily::Curl => Piola::Covariant,
+        WhitneyFamily::Div => Piola::Contravariant,
+    };
+    PulledField { map, signs: (0..element.cell().dim()).map(|a| element.sign(a)).collect() }
+}

@@ -117,7 +117,7 @@ mod tests {
                 if (straight && !affine) || (runs && !cell.is_tensor()) {
                     continue;
                 }
-                let facts = MeshFacts { affine, order, runs, periodic, hanging: false };
+                let facts = MeshFacts { affine, order, runs, periodic, ..MeshFacts::default() };
                 let overrides = PlanOverrides::default();
                 let plans =
                     choose(&form, &elements, &facts, &TASKS, isa, Precision::F64, &overrides);

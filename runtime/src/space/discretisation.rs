@@ -455,7 +455,11 @@ impl Discretisation {
     }
 
     /// Creates a space for auxiliary data.
-    pub fn aux_space(&self, element: Element, components: usize) -> Result<Space, SpaceError> {
+    pub fn aux_space(
+        &self,
+        element: impl Into<Element>,
+        components: usize,
+    ) -> Result<Space, SpaceError> {
         Space::of_data(&self.mesh, &self.partition, element, components)
     }
 

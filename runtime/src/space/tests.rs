@@ -167,7 +167,7 @@ fn assert_conforming(mesh: &Mesh, partition: &Partition, space: &Space) {
     let element = space.element();
     let points = space.points(mesh, partition).expect("points");
     let geometry = Lagrange::continuous(mesh.cell(), mesh.order()).expect("a geometry");
-    let table = tabulate(geometry, &element.points());
+    let table = tabulate(geometry, &space.nodal().points());
     for cell in 0..mesh.n_cells() {
         for (x, &node) in cell_points(mesh, cell, &table).iter().zip(space.cell_nodes(cell)) {
             let own = points[node as usize];

@@ -6,7 +6,7 @@ use super::launch::{Launcher, Shape};
 use super::setting::{Numbering, Setting, Unknowns, words};
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::{Indices, hanging};
-use kernels_gen::element::{Cell, Lagrange, default_rule};
+use kernels_gen::element::{Cell, Element, default_rule};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Plan, Target, Task};
 
@@ -14,7 +14,7 @@ impl Setting {
     /// Replaces the cells by facets, given as cell and local facet: each cell is rotated such that the facet is ξ₀ = 0,
     /// as facet kernels require. Point data is unchanged.
     fn turned(&self, elements: &Elements, facets: &[(usize, usize)]) -> Self {
-        let numbering = |element: Lagrange, own: &Numbering| {
+        let numbering = |element: Element, own: &Numbering| {
             let nodes = facets.iter().flat_map(|&(cell, facet)| {
                 let nodes = &own.nodes[cell * element.count()..][..element.count()];
                 element.turned(facet, 0).into_iter().map(|node| nodes[node])

@@ -1,0 +1,646 @@
+//! Fields in Hcurl and Hdiv: the three notations against each other, slots, the chain rule, conditions, and what they do
+//! not have.
+
+use super::common::{check, close, diagnostics};
+use fem_dsl::check::problem::Overrides;
+use fem_dsl::codes::Code;
+use fem_dsl::measures::errors;
+use fem_dsl::point::{Input, Integral, Node, Part, PointForm, Shape, Slot, Space, eval};
+use fem_dsl::problem::{Problem, Support, Trace};
+use fem_dsl::program::{Program, compile};
+use fem_dsl::source::Source;
+use std::collections::BTreeSet;
+
+fn program(text: &str) -> Program {
+    let (program, found) = compile(&Source::new("exterior.wf", text));
+    program.unwrap_or_else(|| panic!("{text}\n{found:#?}"))
+}
+
+fn form(items: &str, dim: usize) -> PointForm {
+    let text = format!("form f {{ {items} }}");
+    program(&text).point_form("f", dim).unwrap_or_else(|found| panic!("{text}\n{found:#?}"))
+}
+
+fn problem(items: &str, statements: &str, dim: usize) -> Problem {
+    let cell = if dim == 2 { "quad" } else { "hex" };
+    let text = format!(
+        "form f {{ {items} }} problem p solves f {{ mesh = box(cells: 2, cell: {cell}); {statements} }}"
+    );
+    let made = program(&text).problem("p", dim, &Overrides::default());
+    made.unwrap_or_else(|found| panic!("{text}\n{found:#?}"))
+}
+
+/// Returns the value of an input, which its text determines.
+fn number(input: Input) -> f64 {
+    let text = format!("{input:?}");
+    let hash =
+        text.bytes().fold(7_u64, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into()));
+    0.3 + (hash % 1000) as f64 / 1000.0
+}
+
+/// Returns the components and parts of the test functions of a list.
+fn tested<T>(rows: &[(Slot, T)]) -> Vec<(usize, usize, Part)> {
+    rows.iter().map(|(slot, _)| (slot.field, slot.component, slot.part)).collect()
+}
+
+/// Checks that two forms have equal residuals, actions and Jacobians at numbers for all inputs.
+fn assert_equal(one: &PointForm, other: &PointForm) {
+    assert_eq!(one.integrals.len(), other.integrals.len());
+    for (one, other) in one.integrals.iter().zip(&other.integrals) {
+        assert_eq!((one.symmetric, one.linear), (other.symmetric, other.linear));
+        let [a, b] = [one, other].map(|integral| eval(&integral.graph, number));
+        for (x, y) in [(&one.residual, &other.residual), (&one.action, &other.action)] {
+            assert_eq!(tested(x), tested(y));
+            for ((slot, x), (_, y)) in x.iter().zip(y) {
+                close(a[*x], b[*y], &format!("{slot:?}"));
+            }
+        }
+        assert_eq!(one.jacobian.len(), other.jacobian.len());
+        for (x, y) in one.jacobian.iter().zip(&other.jacobian) {
+            assert_eq!((x.test, x.trial), (y.test, y.trial));
+            close(a[x.value], b[y.value], &format!("{:?} {:?}", x.test, x.trial));
+        }
+    }
+}
+
+const VALUES_2: [Part; 1] = [Part::Exterior(0)];
+const VALUES_3: [Part; 3] = [Part::Exterior(0), Part::Exterior(1), Part::Exterior(2)];
+
+#[test]
+fn three_notations_give_one_form() {
+    for dim in [2, 3] {
+        let curl = "field E: vector in Hcurl(k); param b = 2; aux nu: scalar on cells;";
+        let rows = form(&format!("{curl} f0[E] = b * E; f1[E] = nu * curl(E);"), dim);
+        let weak = form(
+            &format!(
+                "{curl} test F for E; residual = nu * inner(curl(E), curl(F)) + b * dot(E, F);"
+            ),
+            dim,
+        );
+        let energy = form(
+            &format!("{curl} energy = nu * inner(curl(E), curl(E)) / 2 + b * dot(E, E) / 2;"),
+            dim,
+        );
+        assert_equal(&rows, &weak);
+        assert_equal(&rows, &energy);
+        assert!(rows.integrals[0].symmetric && rows.integrals[0].linear);
+        let div = "field u: vector in Hdiv(k); param b = 2;";
+        let rows = form(&format!("{div} f0[u] = b * u; f1[u] = div(u)^3;"), dim);
+        let weak = form(
+            &format!("{div} test v for u; residual = div(u)^3 * div(v) + b * dot(u, v);"),
+            dim,
+        );
+        let energy = form(&format!("{div} energy = div(u)^4 / 4 + b * dot(u, u) / 2;"), dim);
+        assert_equal(&rows, &weak);
+        assert_equal(&rows, &energy);
+        assert!(rows.integrals[0].symmetric && !rows.integrals[0].linear);
+    }
+}
+
+#[test]
+fn slots_are_values_and_components_of_the_exterior_derivative() {
+    for (space, dim, exterior) in [
+        ("Hcurl", 2, &VALUES_2[..]),
+        ("Hcurl", 3, &VALUES_3),
+        ("Hdiv", 2, &VALUES_2),
+        ("Hdiv", 3, &VALUES_2),
+    ] {
+        let derivative = if space == "Hcurl" { "curl" } else { "div" };
+        let form = form(
+            &format!("field a: vector in {space}(k); f0[a] = 2 * a; f1[a] = 3 * {derivative}(a);"),
+            dim,
+        );
+        let [Integral { graph, residual, action, jacobian, .. }] = &form.integrals[..] else {
+            panic!("one integral")
+        };
+        let values = (0..dim).map(|component| (0, component, Part::Value));
+        let mut wanted: Vec<_> = values.chain(exterior.iter().map(|&part| (0, 0, part))).collect();
+        wanted.sort_unstable();
+        assert_eq!(tested(residual), wanted);
+        assert_eq!(tested(action), wanted);
+        let values = eval(graph, number);
+        assert_eq!(jacobian.len(), wanted.len());
+        for entry in jacobian {
+            let expected = if entry.test.part == Part::Value { 2.0 } else { 3.0 };
+            assert_eq!((entry.test, values[entry.value]), (entry.trial, expected));
+        }
+        let text = form.to_string();
+        let name = match exterior.len() {
+            1 => format!("{derivative}(a)"),
+            _ => format!("{derivative}(a)[2]"),
+        };
+        assert!(text.contains(&name) && !text.contains("grad"), "{text}");
+    }
+    let spaces = form(
+        "field a: vector in Hcurl(k + 1); field b: vector in Hdiv(2); f0[a] = a; f0[b] = b;",
+        2,
+    );
+    let spaces: Vec<String> = spaces.fields.iter().map(|field| field.space.to_string()).collect();
+    assert_eq!(spaces, ["Hcurl(k + 1)", "Hdiv(2)"]);
+}
+
+#[test]
+fn derivatives_of_sums_and_multiples_follow_from_the_product_rule() {
+    let of = |items: &str, dim: usize| form(&format!("{items} param b = 2; param c = 3;"), dim);
+    let curl = "field E: vector in Hcurl(k); field s: scalar in H1(k); aux a: scalar on nodes in H1(k); f0[s] = s;";
+    for (written, plain_2, plain_3) in [
+        ("curl(b * E)", "b * curl(E)", "b * curl(E)"),
+        ("curl(-E)", "-curl(E)", "-curl(E)"),
+        (
+            "curl(E + a * E)",
+            "(1 + a) * curl(E) + grad(a)[0] * E[1] - grad(a)[1] * E[0]",
+            "(1 + a) * curl(E) + cross(grad(a), E)",
+        ),
+        (
+            "curl(s * E - E / b)",
+            "(s - 1 / b) * curl(E) + grad(s)[0] * E[1] - grad(s)[1] * E[0]",
+            "(s - 1 / b) * curl(E) + cross(grad(s), E)",
+        ),
+        (
+            "curl(E / a)",
+            "curl(E) / a - (grad(a)[0] * E[1] - grad(a)[1] * E[0]) / a^2",
+            "curl(E) / a - cross(grad(a), E) / a^2",
+        ),
+        (
+            "curl(if b < c { x[0] * E } else { E })",
+            "if b < c { x[0] * curl(E) + E[1] } else { curl(E) }",
+            "if b < c { x[0] * curl(E) + [0, -E[2], E[1]] } else { curl(E) }",
+        ),
+        (
+            "curl(E + x[1]^2 * x)",
+            "curl(E) - 2 * x[1] * x[0]",
+            "curl(E) + 2 * x[1] * [x[2], 0, -x[0]]",
+        ),
+        ("dt(curl(b * E))", "b * curl(dt(E))", "b * curl(dt(E))"),
+    ] {
+        for (dim, plain) in [(2, plain_2), (3, plain_3)] {
+            assert_equal(
+                &of(&format!("{curl} f1[E] = {written};"), dim),
+                &of(&format!("{curl} f1[E] = {plain};"), dim),
+            );
+        }
+    }
+    let div = "field u: vector in Hdiv(k); field s: scalar in H1(k); f0[s] = s;";
+    for (written, plain) in [
+        ("div(b * u - s * u)", "(b - s) * div(u) - dot(grad(s), u)"),
+        ("div(u / (1 + x[0]))", "div(u) / (1 + x[0]) - u[0] / (1 + x[0])^2"),
+        ("div(x + u)", "dim + div(u)"),
+        ("div(dt(u) - u)", "dt(div(u)) - div(u)"),
+    ] {
+        for dim in [2, 3] {
+            assert_equal(
+                &of(&format!("{div} f1[u] = {written};"), dim),
+                &of(&format!("{div} f1[u] = {plain};"), dim),
+            );
+        }
+    }
+    // Test functions, too.
+    for dim in [2, 3] {
+        assert_equal(
+            &form(
+                "field u: vector in Hdiv(k); test v for u; residual = div(u) * div((1 + x[0]) * v);",
+                dim,
+            ),
+            &form(
+                "field u: vector in Hdiv(k); f0[u] = div(u) * grad(x[0]); f1[u] = (1 + x[0]) * div(u);",
+                dim,
+            ),
+        );
+    }
+}
+
+#[test]
+fn the_curl_of_a_number_in_the_plane_is_a_vector() {
+    let made = form(
+        "field s: scalar; field u: vector in Hdiv(k); f1[s] = grad(s); f0[u] = u - curl(s);",
+        2,
+    );
+    assert_equal(
+        &made,
+        &form(
+            "field s: scalar; field u: vector in Hdiv(k); f1[s] = grad(s);
+             f0[u] = u - [grad(s)[1], -grad(s)[0]];",
+            2,
+        ),
+    );
+    let found = diagnostics("form f { field s: scalar; f0[s] = dot(curl(s), x); }", 3);
+    assert_eq!(found[0].code, Code::WrongArgumentShape);
+}
+
+#[test]
+fn the_tangential_part_is_orthogonal_to_the_normal() {
+    for dim in [2, 3] {
+        let made = |row: &str| {
+            form(
+                &format!(
+                    "field E: vector in Hcurl(k); f1[E] = curl(E); on boundary \"a\" {{ f0[E] = {row}; }}"
+                ),
+                dim,
+            )
+        };
+        assert_equal(&made("tangential(E)"), &made("E - dot(E, n) * n"));
+    }
+    let found = diagnostics("form f { field E: vector in Hcurl(k); f0[E] = tangential(E); }", 2);
+    assert_eq!(found[0].code, Code::NotAvailableHere);
+    // The name is free where a form declares it.
+    let _ = form("field u: scalar; fn tangential(a) = 2 * a; f0[u] = tangential(u);", 2);
+}
+
+#[test]
+fn rates_have_the_exterior_derivative_of_their_field() {
+    let made = form(
+        "field E: vector in Hcurl(k); f0[E] = dt(dt(E)) + dt(E); f1[E] = curl(E) + curl(dt(E));",
+        3,
+    );
+    let read: BTreeSet<Part> = made.integrals[0]
+        .graph
+        .nodes()
+        .iter()
+        .filter_map(|node| match node {
+            Node::Input(Input::Aux(slot)) => Some(slot.part),
+            _ => None,
+        })
+        .collect();
+    assert_eq!(read, VALUES_3.into_iter().chain([Part::Value]).collect());
+    assert!(made.aux.iter().all(|aux| aux.location.space().is_some_and(Space::is_piola)));
+}
+
+#[test]
+fn complex_fields_are_two_of_one_space() {
+    for dim in [2, 3] {
+        let made = form(
+            "field E: complex vector in Hcurl(k); param w = 10; test v for E;
+             residual = inner(curl(E), curl(v)) - w^2 * inner(E, v) + i * w * inner(curl(E), curl(v));
+             on boundary \"open\" { aux g: complex vector on nodes;
+                residual = -i * w * inner(tangential(E), v) - inner(g, v); }",
+            dim,
+        );
+        assert!(made.fields.iter().all(|field| matches!(field.space, Space::Hcurl(_))));
+        // Data at nodes are values in H1.
+        assert!(made.aux.iter().all(|aux| matches!(aux.location.space(), Some(Space::H1(_)))));
+        assert_equal(
+            &made,
+            &form(
+                "field a: vector in Hcurl(k); field b: vector in Hcurl(k); param w = 10;
+                 f0[a] = -w^2 * a; f1[a] = curl(a) - w * curl(b);
+                 f0[b] = -w^2 * b; f1[b] = curl(b) + w * curl(a);
+                 on boundary \"open\" { aux g: vector on nodes; aux q: vector on nodes;
+                    f0[a] = w * tangential(b) - g; f0[b] = -w * tangential(a) - q; }",
+                dim,
+            ),
+        );
+    }
+}
+
+/// Items, dimension, and the code, the text in its place and words of the message.
+const MISTAKES: &[(&str, usize, Code, &str, &[&str])] = &[
+    (
+        "field E: vector in Hcurl(k); f0[E] = grad(E) * E;",
+        3,
+        Code::NoDerivative,
+        "grad(E)",
+        &["of `E` only `curl(E)` is a function", "write `curl(E)`"],
+    ),
+    (
+        "field E: vector in Hcurl(k); f0[E] = div(E) * E;",
+        3,
+        Code::NoDerivative,
+        "div(E)",
+        &[
+            "of `E` only `curl(E)` is a function",
+            "against `grad(psi)`, with a field `psi` in `H1(k)`",
+        ],
+    ),
+    (
+        "field u: vector in Hdiv(k); f0[u] = curl(u);",
+        3,
+        Code::NoDerivative,
+        "curl(u)",
+        &[
+            "of `u` only `div(u)` is a function",
+            "let `u` live in `H1(k)`, or test it with the `curl`",
+        ],
+    ),
+    (
+        "field u: vector in Hdiv(k); f0[u] = curl(u) * u;",
+        2,
+        Code::NoDerivative,
+        "curl(u)",
+        &["of `u` only `div(u)` is a function"],
+    ),
+    (
+        "field u: vector in Hdiv(k); test v for u; residual = tr(grad(v)) + dot(u, v);",
+        2,
+        Code::NoDerivative,
+        "grad(v)",
+        &["of `v` only `div(v)` is a function", "write `div(v)`"],
+    ),
+    (
+        "field u: vector in Hdiv(k); f1[u] = div(dot(u, u) * u);",
+        2,
+        Code::NoDerivative,
+        "div(dot(u, u) * u)",
+        &["only sums and multiples of `u` have a `div`", "s does not depend on `u`"],
+    ),
+    (
+        "field E: vector in Hcurl(k); f0[E] = curl(cross(x, E));",
+        3,
+        Code::NoDerivative,
+        "curl(cross(x, E))",
+        &["only sums and multiples of `E` have a `curl`"],
+    ),
+    (
+        "field E: vector in Hcurl(k); f0[E] = curl(curl(E));",
+        3,
+        Code::NoDerivative,
+        "curl(curl(E))",
+        &["a second derivative of `E`", "`curl(a)` in `f0` becomes `a` in `f1`"],
+    ),
+    (
+        "field u: vector in Hdiv(k); f0[u] = -grad(div(u));",
+        2,
+        Code::NoDerivative,
+        "grad(div(u))",
+        &["a second derivative of `u`", "`-grad(a)` in `f0` becomes `a` in `f1`"],
+    ),
+    (
+        "field E: vector in Hcurl(k); f0[E] = dt(E) * grad(dt(E));",
+        2,
+        Code::NoDerivative,
+        "grad(dt(E))",
+        &["only `curl(dt(E))` is a function"],
+    ),
+    (
+        "field E: vector in Hcurl(k); f1[E] = E;",
+        2,
+        Code::WrongShape,
+        "E",
+        &["f1[E] must have the shape of curl(E), a scalar"],
+    ),
+    (
+        "field E: vector in Hcurl(k); f1[E] = outer(E, E);",
+        3,
+        Code::WrongShape,
+        "outer(E, E)",
+        &["f1[E] must have the shape of curl(E), a vector of 3"],
+    ),
+    (
+        "field u: vector in Hdiv(k); f1[u] = u;",
+        3,
+        Code::WrongShape,
+        "u",
+        &["f1[u] must have the shape of div(u), a scalar"],
+    ),
+    (
+        "field u: scalar in Hdiv(k); f0[u] = u;",
+        3,
+        Code::WrongShape,
+        "scalar",
+        &["a field in `Hdiv(k)` is a `vector`", "write `field u: vector in Hdiv(k);`"],
+    ),
+    (
+        "field u: vector(3) in Hcurl(1); f0[u] = u;",
+        3,
+        Code::WrongShape,
+        "vector(3)",
+        &["`Hcurl(1)`"],
+    ),
+    (
+        "field u: vector in Hdiv(0); f0[u] = u;",
+        3,
+        Code::BadDegree,
+        "Hdiv(0)",
+        &["the lowest order is 1"],
+    ),
+    (
+        "field u: scalar; aux b: vector on nodes in Hdiv(k); f0[u] = b[0];",
+        2,
+        Code::NotAvailableHere,
+        "Hdiv(k)",
+        &["data in `Hdiv(k)` is not supported yet", "aux b: vector on points;"],
+    ),
+    (
+        "field u: vector in Hdiv(k); f0[u] = u; on interior { f0[jump(u)] = n; }",
+        2,
+        Code::NotAvailableHere,
+        "f0",
+        &["between cells are not supported yet", "its normal component does not jump"],
+    ),
+    (
+        "field E: vector in Hcurl(k); field s: scalar in L2(k); f0[E] = E; f0[s] = s;
+      on interior { f0[jump(s)] = dot(jump(E), n); }",
+        2,
+        Code::NotAvailableHere,
+        "jump(E)",
+        &["`E` in `Hcurl(k)` between cells", "its tangential part does not jump"],
+    ),
+    (
+        "field E: vector in Hcurl(k); field s: scalar in L2(k); f0[E] = E; f0[s] = s;
+      on interior { f0[jump(s)] = dot(E, n); }",
+        2,
+        Code::NotAvailableHere,
+        "E",
+        &["`E` in `Hcurl(k)` between cells"],
+    ),
+    (
+        "field E: vector in Hcurl(k); test v for E; residual = dot(E, v);
+      on interior { residual = dot(inside(E), v); }",
+        2,
+        Code::NotAvailableHere,
+        "inside(E)",
+        &["between cells"],
+    ),
+    (
+        "field u: scalar; f0[u] = u; on boundary \"a\" { f0[u] = tangential(u); }",
+        2,
+        Code::WrongArgumentShape,
+        "tangential(u)",
+        &["`tangential` needs a vector of 2"],
+    ),
+];
+
+#[test]
+fn what_fields_do_not_have_is_refused_with_a_remedy() {
+    for (items, dim, code, underlined, wording) in MISTAKES {
+        let text = format!("form f {{ {items} }}");
+        let found = diagnostics(&text, *dim);
+        let first = found.first().unwrap_or_else(|| panic!("no mistake: {items}"));
+        let source = Source::new("test.wf", text.as_str());
+        let place = first.primary().map(|label| source.slice(label.span));
+        assert_eq!((first.code, place), (*code, Some(*underlined)), "{items}: {found:#?}");
+        let labels = first.labels.iter().map(|label| label.text.clone());
+        let all: Vec<String> =
+            [first.message.clone()].into_iter().chain(labels).chain(first.help.clone()).collect();
+        for words in *wording {
+            assert!(all.iter().any(|text| text.contains(words)), "{items}: {words}: {found:#?}");
+        }
+        assert!(!first.help.is_empty(), "{items}: no remedy");
+    }
+}
+
+#[test]
+fn conditions_set_the_tangential_part_or_the_normal_component() {
+    let curl = "field E: vector in Hcurl(k); f1[E] = curl(E);";
+    for (dim, shape) in [(2, Shape::Scalar), (3, Shape::Vector(3))] {
+        let value = if dim == 2 { "x[0]" } else { "cross([0, 0, 1], x)" };
+        let made = problem(
+            curl,
+            &format!(
+                "exact E = x[0] * x; dirichlet cross(n, E) = {value} on \"x0\"; dirichlet E = 2 * x on \"x1\";
+                 dirichlet E on \"y0\"; dirichlet cross(n, E) on \"y1\";"
+            ),
+            dim,
+        );
+        let found: Vec<(Trace, Shape)> =
+            made.dirichlet.iter().map(|own| (own.trace, own.value.shape)).collect();
+        let whole = (Trace::Whole, Shape::Vector(dim));
+        assert_eq!(found, [(Trace::Tangential, shape), whole, whole, whole]);
+        assert_eq!(made.dirichlet[0].support, Support::Tags(vec!["x0".to_owned()]));
+        let made = problem(
+            "field u: vector in Hdiv(k); f1[u] = div(u);",
+            "initial u = x; dirichlet dot(u, n) = 1 on \"x0\"; dirichlet u = x on \"x1\";",
+            dim,
+        );
+        let found: Vec<(Trace, Shape)> =
+            made.dirichlet.iter().map(|own| (own.trace, own.value.shape)).collect();
+        assert_eq!(found, [(Trace::Normal, Shape::Scalar), (Trace::Whole, Shape::Vector(dim))]);
+        let made = problem(
+            "field E: complex vector in Hcurl(k); f0[E] = i * E; f1[E] = curl(E);",
+            &format!("dirichlet cross(n, E) = i * ({value});"),
+            dim,
+        );
+        let found: Vec<(usize, Trace)> =
+            made.dirichlet.iter().map(|own| (own.field, own.trace)).collect();
+        assert_eq!(found, [(0, Trace::Tangential), (1, Trace::Tangential)]);
+    }
+}
+
+#[test]
+fn conditions_on_other_parts_are_refused_with_a_remedy() {
+    let curl = "field a: vector in Hcurl(k); f1[a] = curl(a);";
+    let div = "field a: vector in Hdiv(k); f1[a] = div(a);";
+    let nodal = "field a: vector; f1[a] = grad(a);";
+    for (items, statement, wording) in [
+        (curl, "dirichlet a[0] = 1;", "write `dirichlet cross(n, a) = … on \"tag\";`"),
+        (curl, "dirichlet dot(a, n) = 1;", "write `dirichlet cross(n, a) = … on \"tag\";`"),
+        (curl, "dirichlet a = x at [0, 0];", "write `dirichlet cross(n, a) = … on \"tag\";`"),
+        (curl, "dirichlet cross(m, a) = 1;", "write `dirichlet cross(n, a) = 0 on \"tag\";`"),
+        (curl, "mean a = [0, 0];", "leave it out"),
+        (div, "dirichlet a[0] = 1;", "write `dirichlet dot(a, n) = … on \"tag\";`"),
+        (div, "dirichlet cross(n, a) = 1;", "write `dirichlet dot(a, n) = 0 on \"tag\";`"),
+        (nodal, "dirichlet cross(n, a) = 1;", "give its components, or let it live in `Hcurl(k)`"),
+    ] {
+        let text = format!(
+            "form f {{ {items} }} problem p solves f {{ mesh = box(cells: 2, cell: quad); {statement} }}"
+        );
+        let (_, mut found) = compile(&Source::new("exterior.wf", text.clone()));
+        if let (Some(program), false) =
+            (compile(&Source::new("exterior.wf", text)).0, !found.is_empty())
+        {
+            found = program.problem("p", 2, &Overrides::default()).expect_err(statement);
+        }
+        assert_eq!(found.len(), 1, "{statement}: {found:#?}");
+        assert!(found[0].help.iter().any(|help| help.contains(wording)), "{statement}: {found:#?}");
+    }
+}
+
+const X: [f64; 3] = [0.3, 0.7, 0.2];
+const N: [f64; 3] = [0.6, -0.8, 0.5];
+
+/// Evaluates the sources of a manufactured problem, and the residual of the boundary at its solution, at X and N.
+fn manufactured(made: &Problem) -> (Vec<f64>, Vec<f64>) {
+    let of = |input: Input| match input {
+        Input::Coordinate(axis) => X[axis],
+        Input::Normal(axis) => N[axis],
+        other => panic!("{other:?} is not known"),
+    };
+    let source = made.aux[0].value.formula().expect("a formula");
+    let values = eval(&source.graph, of);
+    let source = source.value.iter().map(|&node| values[node]).collect();
+    let boundary = made.form.integrals.iter().filter(|own| !own.region.is_of_cells());
+    let boundary = boundary.flat_map(|own| {
+        let values = eval(&own.graph, of);
+        own.residual.iter().map(|(_, node)| values[*node]).collect::<Vec<f64>>()
+    });
+    (source, boundary.collect())
+}
+
+fn all_close(found: &[f64], wanted: &[f64]) {
+    assert_eq!(found.len(), wanted.len(), "{found:?} {wanted:?}");
+    found.iter().zip(wanted).for_each(|(a, b)| close(*a, *b, "a component"));
+}
+
+#[test]
+fn sources_are_the_strong_form() {
+    let [x, y, z] = X;
+    // curl [y², x³] = 3x² − 2y; [∂₁, −∂₀] of (1 + x) times that.
+    let rows = "field E: vector in Hcurl(k); f0[E] = 2 * E; f1[E] = (1 + x[0]) * curl(E);";
+    let made = problem(rows, "manufactured E = [x[1]^2, x[0]^3]; dirichlet E on \"x0\";", 2);
+    let flux = (1.0 + x) * (3.0 * x * x - 2.0 * y);
+    let (source, boundary) = manufactured(&made);
+    let slope = 3.0 * x * x - 2.0 * y + (1.0 + x) * 6.0 * x;
+    all_close(&source, &[2.0 * y * y - 2.0 * (1.0 + x), 2.0 * x.powi(3) - slope]);
+    // φ·f0 = −f (n₀ φ₁ − n₁ φ₀)
+    all_close(&boundary, &[flux * N[1], -flux * N[0]]);
+    // curl [yz, 0, x²] = [0, y − 2x, −z]; its curl: [−0, 0, −2] − …
+    let made = problem(
+        "field E: vector in Hcurl(k); f1[E] = curl(E);",
+        "manufactured E = [x[1] * x[2], 0, x[0]^2]; dirichlet E on \"x0\";",
+        3,
+    );
+    let curl = [0.0, y - 2.0 * x, -z];
+    let (source, boundary) = manufactured(&made);
+    all_close(&source, &[0.0, 0.0, -2.0]);
+    let cross = |a: [f64; 3], b: [f64; 3]| {
+        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+    };
+    all_close(&boundary, &cross(N, curl));
+    // −∇ of div [x² y, y²] = 2xy + 2y.
+    let made = problem(
+        "field u: vector in Hdiv(k); f0[u] = u; f1[u] = div(u);",
+        "manufactured u = [x[0]^2 * x[1], x[1]^2];",
+        2,
+    );
+    let (source, boundary) = manufactured(&made);
+    all_close(&source, &[x * x * y - 2.0 * y, y * y - 2.0 * x - 2.0]);
+    let flux = 2.0 * x * y + 2.0 * y;
+    all_close(&boundary, &[-flux * N[0], -flux * N[1]]);
+    // A condition on all of the boundary leaves no flux.
+    let made = problem(rows, "manufactured E = [x[1]^2, x[0]^3]; dirichlet E;", 2);
+    assert_eq!(made.form.integrals.len(), 1);
+    assert!(made.form.integrals[0].symmetric && made.form.integrals[0].linear);
+}
+
+#[test]
+fn errors_measure_the_value_and_the_exterior_derivative() {
+    let [x, y, _] = X;
+    for (items, of_exact) in [
+        ("field a: vector in Hcurl(k); f1[a] = curl(a);", 3.0 * x * x - 2.0 * y),
+        ("field a: vector in Hdiv(k); f1[a] = div(a);", 0.0),
+    ] {
+        let made = problem(items, "exact a = [x[1]^2, x[0]^3];", 2);
+        let measured = errors(&made.form, &made.exact);
+        let values = eval(&measured.integrals[0].graph, |input| match input {
+            Input::Coordinate(axis) => X[axis],
+            Input::State(slot) => match slot.part {
+                Part::Value => 0.5 + slot.component as f64,
+                Part::Exterior(0) => 2.0,
+                part => panic!("{part:?}"),
+            },
+            _ => 1.0,
+        });
+        let found: Vec<f64> =
+            measured.integrals[0].residual.iter().map(|(_, node)| values[*node]).collect();
+        let value = (0.5 - y * y).powi(2) + (1.5 - x.powi(3)).powi(2);
+        all_close(&found, &[value, (2.0 - of_exact).powi(2)]);
+    }
+}
+
+#[test]
+fn forms_are_printed_with_their_derivative() {
+    let made = check("form f { field E: vector in Hcurl(k); f1[E] = curl(E) + curl(dt(E)); }", 3);
+    let text = made[0].to_string();
+    for part in ["field E: [3] in Hcurl(k)", " = curl(E)\n", " = curl(dt(E))\n"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}

@@ -4,8 +4,12 @@
 use super::common::{check, close, diagnostics};
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
-use fem_dsl::measures::errors;
-use fem_dsl::point::{Input, Integral, Node, Part, PointForm, Shape, Slot, Space, eval};
+use fem_dsl::measures::{errors, estimator_form};
+use fem_dsl::non_finite::inputs;
+use fem_dsl::point::{
+    Input, Integral, Node, Part, PointForm, Shape, Side, Slot, Space, block, eval, shifted,
+    stationary,
+};
 use fem_dsl::problem::{Problem, Support, Trace};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
@@ -642,5 +646,90 @@ fn forms_are_printed_with_their_derivative() {
     let text = made[0].to_string();
     for part in ["field E: [3] in Hcurl(k)", " = curl(E)\n", " = curl(dt(E))\n"] {
         assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn forms_made_of_others_keep_the_exterior_derivative() {
+    let parts = |form: &PointForm| -> Vec<(Part, Part)> {
+        let entries = form.integrals.iter().flat_map(|integral| &integral.jacobian);
+        let all: BTreeSet<_> = entries.map(|entry| (entry.test.part, entry.trial.part)).collect();
+        all.into_iter().collect()
+    };
+    let (value, exterior) = (Part::Value, Part::Exterior(0));
+    // The default mass is the L2 product.
+    let made = problem(
+        "field E: vector in Hcurl(k); f1[E] = curl(E);",
+        "dirichlet E = [0, 0]; eigen = smallest(2);",
+        2,
+    );
+    let mass = made.eigen.expect("eigenvalues").mass;
+    assert_eq!(
+        (parts(&made.form), parts(&mass)),
+        (vec![(exterior, exterior)], vec![(value, value)])
+    );
+    let sum = shifted(&made.form, &mass, 2.0);
+    assert_eq!(parts(&sum), [(value, value), (exterior, exterior)]);
+    assert!(sum.integrals.iter().all(|integral| integral.symmetric && integral.linear));
+    // The block of a velocity, and the form without its rates.
+    let made = form(
+        "field u: vector in Hdiv(k); field p: scalar in L2(k - 1); param b = 2;
+         f0[u] = b * u + dt(u); f1[u] = div(u) - p; f0[p] = -div(u);",
+        3,
+    );
+    let own = block(&made, 0).expect("a block");
+    assert_eq!(parts(&own), [(value, value), (exterior, exterior)]);
+    assert_eq!(block(&made, 1), None);
+    assert_eq!(
+        parts(&stationary(&made)),
+        [(value, value), (value, exterior), (exterior, value), (exterior, exterior)]
+    );
+    assert!(made.integrals[0].symmetric && made.integrals[0].linear);
+}
+
+#[test]
+fn estimates_have_the_flux_of_the_exterior_derivative() {
+    for (dim, components) in [(2, 1), (3, 3)] {
+        let made = form("field E: vector in Hcurl(k); f0[E] = E; f1[E] = 3 * curl(E);", dim);
+        let estimate = estimator_form(&made);
+        let [own] = &estimate.fields[..] else { panic!("one field") };
+        assert!(own.has_flux && own.tangent.len() == components);
+        let integral = &estimate.form.integrals[0];
+        let values = eval(&integral.graph, number);
+        for (i, row) in own.tangent.clone().enumerate() {
+            let tested = integral
+                .residual
+                .iter()
+                .find(|(slot, _)| slot.field == 1 && estimate.form.row(1, slot.component) == row);
+            let (_, node) = tested.expect("a flux");
+            let slot = Slot { field: 0, side: Side::Inside, component: 0, part: Part::Exterior(i) };
+            close(values[*node], 3.0 * number(Input::State(slot)), "a flux");
+        }
+    }
+}
+
+#[test]
+fn inputs_of_a_point_are_those_that_a_form_may_read() {
+    let made = form(
+        "field E: vector in Hcurl(k); field u: vector in Hdiv(k); f0[E] = dt(E); f0[u] = u;",
+        3,
+    );
+    let all = inputs(&made, &made.integrals[0].region);
+    let of = |field: usize| -> Vec<(usize, Part)> {
+        let slots = all.iter().filter_map(|input| match input {
+            Input::State(slot) if slot.field == field => Some((slot.component, slot.part)),
+            _ => None,
+        });
+        slots.collect()
+    };
+    assert_eq!(of(0).iter().filter(|(_, part)| *part == Part::Value).count(), 3);
+    assert_eq!(of(0).len(), 6);
+    assert_eq!(of(1).len(), 4);
+    let read = made.integrals[0].graph.nodes().iter().filter_map(|node| match node {
+        Node::Input(input) if !matches!(input, Input::Direction(_)) => Some(*input),
+        _ => None,
+    });
+    for input in read {
+        assert!(all.contains(&input), "{input:?}");
     }
 }

@@ -95,8 +95,7 @@ fn space(spec: SpaceSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Space> {
             None
         }
         (Family::Hcurl | Family::Hdiv, Degree::Fixed(0)) => {
-            let message =
-                "a space of continuous tangential or normal components has degree 1 or more";
+            let message = "`Hcurl` and `Hdiv` have degree 1 or more";
             diagnostics.push(
                 Diagnostic::new(Code::BadDegree, message)
                     .label(spec.span, "degree 0")

@@ -1,6 +1,5 @@
 //! Errors of the expression builder in the user's terms.
 
-use super::sides::between_cells;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{BuildError, Form, Shape, Terminal, Type};
@@ -99,6 +98,20 @@ pub(super) fn diagnose(
         }
         _ => help(error),
     })
+}
+
+/// Returns the diagnostic for a field in Hcurl or Hdiv on facets between cells.
+pub(super) fn between_cells(name: &str, space: Space, span: Span) -> Diagnostic {
+    let message = format!("terms of `{name}` in `{space}` between cells are not supported yet");
+    let help = match space {
+        Space::Hdiv(_) => {
+            "leave it out: its normal component does not jump, and its tangential part is free"
+        }
+        _ => "leave it out: its tangential part does not jump, and its normal component is free",
+    };
+    Diagnostic::new(Code::NotAvailableHere, message)
+        .label(span, "has two values here, one in each of the two cells")
+        .help(help)
 }
 
 /// Returns the remedy for a derivative that a field in Hcurl or Hdiv does not have.

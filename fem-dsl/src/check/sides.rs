@@ -2,12 +2,13 @@
 
 use super::expression::{Checker, Value};
 use super::names::{Block, ExprContext};
+use super::shapes::between_cells;
 use crate::ast::{self, ExprKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{ExprId, Terminal};
 use crate::interior::{asymmetric, inconsistent};
-use crate::point::{Field, InteriorFacets, Region, Side, Space};
+use crate::point::{Field, InteriorFacets, Region, Side};
 use crate::source::Span;
 use std::collections::BTreeMap;
 
@@ -61,20 +62,6 @@ pub(super) fn of_row(
     };
     checker.report(diagnostic);
     None
-}
-
-/// Returns the diagnostic for a field in Hcurl or Hdiv on facets between cells.
-pub(super) fn between_cells(name: &str, space: Space, span: Span) -> Diagnostic {
-    let message = format!("terms of `{name}` in `{space}` between cells are not supported yet");
-    let help = match space {
-        Space::Hdiv(_) => {
-            "leave it out: its normal component does not jump, and its tangential part is free"
-        }
-        _ => "leave it out: its tangential part does not jump, and its normal component is free",
-    };
-    Diagnostic::new(Code::NotAvailableHere, message)
-        .label(span, "has two values here, one in each of the two cells")
-        .help(help)
 }
 
 /// Returns the list of the words in a text.

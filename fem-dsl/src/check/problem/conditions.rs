@@ -234,12 +234,9 @@ pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
     let Some(index) = checker.field(piece, field) else { return };
     let space = checker.form.fields[index].space;
     if space.is_piola() {
-        let message = format!(
-            "`{}` lives in `{space}`, where constants are not all that is free",
-            field.name
-        );
+        let message = format!("`mean` does not apply to `{}` in `{space}`", field.name);
         let diagnostic = Diagnostic::new(Code::BadValue, message)
-            .label(statement.span, "no mean is missing")
+            .label(statement.span, "not free up to a constant")
             .help("leave it out: `mean` is for fields in `H1` and `L2`");
         return checker.report(piece, diagnostic);
     }

@@ -44,7 +44,7 @@ impl EvaluatedCondition<'_> {
         match self.held.trace {
             Trace::Whole => self.row(place).get(component).copied(),
             Trace::Component(own) => (own == component).then(|| self.row(place)[0]),
-            Trace::Normal => None,
+            Trace::Normal | Trace::Tangential => None,
         }
     }
 

@@ -2,12 +2,15 @@
 //!
 //! The coefficients of the fields are stored in addition to their values at VTK's nodes, so that a solve can continue
 //! from the file. Quantities that are constant in each cell, including fields and data of degree 0, are written as cell
-//! data. With discontinuous fields of a higher degree, cells do not share points, so that jumps are preserved.
+//! data. With discontinuous fields of a higher degree, cells do not share points, so that jumps are preserved. Fields of
+//! H(curl) and H(div) are discontinuous vectors, and their curl or divergence is written, too.
 
 use fem_dsl::point::{Field as Named, Location, PointForm, Shape};
+use kernels_gen::element::WhitneyFamily;
 use runtime::files::output::{CellField, Output, OutputError, PointField, StateField};
 use runtime::space::Space;
 use runtime::space::discretisation::{AuxValues, Discretisation, Field};
+use runtime::space::evaluate::{CellwiseField, cellwise};
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
@@ -81,10 +84,15 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
     let own = own.map(|(number, field)| field.space.resolved(&u[on.dofs_of(number)]));
     let resolved: Vec<(Cow<'_, Space>, Cow<'_, [f64]>)> = own.collect();
     let (mut nodal, mut states): (Vec<Nodal<'_>>, Vec<StateField<'_>>) = Default::default();
+    let mut cellwise: Vec<Nodal<'_>> = Vec::new();
     for (number, Field { space, .. }) in on.fields.iter().enumerate() {
         let Named { name, shape, .. } = &form.fields[number];
         let values = &u[on.dofs_of(number)];
         let (at_nodes, resolved) = &resolved[number];
+        if space.element().whitney().is_some() {
+            cellwise.push((name, *shape, &**at_nodes, &**resolved));
+            continue;
+        }
         nodal.push((name, *shape, at_nodes, resolved));
         // States of subdomains are never read.
         if on.mesh.cut().is_none() {
@@ -94,6 +102,9 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
     let mut by_cell = Vec::new();
     for (aux, values) in form.aux.iter().zip(&on.aux) {
         match values {
+            AuxValues::Nodes(space, values) if space.element().whitney().is_some() => {
+                cellwise.push((&aux.name, aux.shape, space, values));
+            }
             AuxValues::Nodes(space, values) => nodal.push((&aux.name, aux.shape, space, values)),
             AuxValues::Cells(values) if aux.location == Location::Cells => {
                 by_cell.push((aux.name.as_str(), aux.shape, Cow::Borrowed(&**values)));
@@ -101,7 +112,19 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
             AuxValues::Cells(_) | AuxValues::Points(_) => {}
         }
     }
-    let mut point_fields = Vec::new();
+    let sampled: Vec<SampledField> = cellwise
+        .into_iter()
+        .map(|field| sampled(on, field))
+        .collect::<Result<Vec<_>, _>>()?
+        .concat();
+    let point_field = |of: &'_ SampledField| PointField {
+        name: &of.name,
+        element: of.field.element,
+        nodes: &of.field.nodes,
+        values: &of.field.values,
+        shape: of.shape,
+    };
+    let mut point_fields: Vec<PointField<'_>> = sampled.iter().map(point_field).collect();
     for (name, shape, space, values) in nodal {
         if space.element().degree() == 0 {
             by_cell.push((name, shape, Cow::Owned(cell_by_cell(space, values))));
@@ -114,6 +137,32 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
     let cell_fields =
         cells.map(|(name, shape, values)| CellField { name, shape: *shape, values }).collect();
     work(&Output { mesh: &on.mesh, point_fields, cell_fields, states, time: None })
+}
+
+/// A field of vector-valued functions, or its exterior derivative, cell by cell.
+#[derive(Clone)]
+struct SampledField {
+    name: String,
+    shape: Shape,
+    field: CellwiseField,
+}
+
+/// Returns a field of H(curl) or H(div) and its curl or divergence.
+fn sampled(
+    on: &Discretisation,
+    (name, shape, space, values): Nodal<'_>,
+) -> Result<Vec<SampledField>, OutputError> {
+    let is_curl = space.element().whitney().is_some_and(|own| own.family() == WhitneyFamily::Curl);
+    let [field, derivative] = cellwise(&on.mesh, space, values)?;
+    let of = if is_curl { "curl" } else { "div" };
+    let own = match derivative.components {
+        1 => Shape::Scalar,
+        several => Shape::Vector(several),
+    };
+    Ok(vec![
+        SampledField { name: name.to_owned(), shape, field },
+        SampledField { name: format!("{of}({name})"), shape: own, field: derivative },
+    ])
 }
 
 /// Nodal data: a name, a shape, a space and the values of its nodes.

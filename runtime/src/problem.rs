@@ -44,6 +44,7 @@ mod structural_null_space;
 mod testing;
 mod time;
 mod time_error;
+mod vector_fields;
 
 pub use adaptive::InterruptedRun;
 pub use checkpoint::Checkpoint;
@@ -54,6 +55,7 @@ pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
 pub use evaluation_state::EvaluationState;
 pub use files::{FileData, FileStatement};
+pub use initial::interpolant;
 pub use kernels::{Kernels, compile_operator};
 pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
 pub use measure::solution_of;

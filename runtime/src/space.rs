@@ -13,6 +13,8 @@
 mod beyond;
 pub mod constraint;
 pub mod discretisation;
+pub mod evaluate;
+pub mod functionals;
 pub(crate) mod hanging;
 mod points;
 #[cfg(test)]
@@ -232,6 +234,11 @@ impl Space {
         self.components
     }
 
+    /// Returns the number of components of the field's values: those of vectors if its functions are vectors.
+    pub fn value_components(&self) -> usize {
+        self.element.whitney().map_or(self.components, |element| element.cell().dim())
+    }
+
     /// Returns the number of nodes.
     pub fn n_nodes(&self) -> usize {
         self.n_nodes
@@ -268,6 +275,11 @@ impl Space {
     pub fn cell_signs(&self, cell: usize) -> &[bool] {
         let own = cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell;
         self.signs.as_ref().map_or(&[], |signs| &signs[own])
+    }
+
+    /// Returns the same of all cells, `[cell][local node]`; empty if none is.
+    pub fn signs(&self) -> &[bool] {
+        self.signs.as_deref().unwrap_or_default()
     }
 
     /// Returns the nodes of all cells, `[cell][local node]`.

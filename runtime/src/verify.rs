@@ -12,10 +12,13 @@ use crate::algebra::vector::Vector;
 use crate::kernels::compile::Target;
 use crate::mesh::Mesh;
 use crate::operator::Operator;
-use crate::problem::{Context, DataError, Platform, RunError, at_nodes, check_fixed, together};
+use crate::problem::{
+    Context, DataError, Platform, RunError, at_nodes, check_fixed, interpolant, together,
+};
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::evaluate;
+use fem_dsl::point::NodeId;
 use fem_dsl::problem::{Expression, Problem};
 use std::sync::Arc;
 
@@ -43,14 +46,16 @@ fn at_an_instant(context: &mut Context, s: f64) -> Result<(), RunError> {
     }
     let (parameters, on) = (&context.parameters, Arc::make_mut(&mut context.on));
     for rate in &form.rates {
-        let space = &on.fields[rate.field].space;
-        let points = space.points(&on.mesh, &on.partition)?;
         let Some((_, known)) = problem.exact.iter().find(|(field, _)| *field == rate.field) else {
             continue;
         };
         let (value, rates) = (&known.value, &known.rates[rate.order - 1]);
-        let [u, v] =
-            [value, rates].map(|of| evaluate(known, of, &points, parameters, |_| f64::NAN));
+        let of = |part: &[NodeId]| {
+            interpolant(on, rate.field, |points| {
+                evaluate(known, part, points, parameters, |_| f64::NAN)
+            })
+        };
+        let (u, v) = (of(value)?, of(rates)?);
         let s = s.powi(rate.order as i32);
         let past: Vec<f64> = v.iter().zip(u).map(|(v, u)| v - s * u).collect();
         if past.is_empty() {
@@ -118,8 +123,9 @@ impl VerificationProblem {
 /// Evaluates a known solution at the nodes of its field.
 fn at_nodes_of(context: &Context, field: usize, exact: &Expression) -> Result<Vec<f64>, RunError> {
     let on = &context.on;
-    let points = on.fields[field].space.points(&on.mesh, &on.partition)?;
-    let values = evaluate(exact, &exact.value, &points, &context.parameters, |_| f64::NAN);
+    let values = interpolant(on, field, |points| {
+        evaluate(exact, &exact.value, points, &context.parameters, |_| f64::NAN)
+    })?;
     match values.iter().find(|value| !value.is_finite()) {
         None => Ok(values),
         Some(&value) => {

@@ -13,6 +13,9 @@
 //! measure and the normal are those of the inside. diag_i then has the terms with both functions on one side: it lacks
 //! those between the sides of a node that both cells have.
 //!
+//! The functions of a field of H(curl) or H(div) are vectors: ∂^test φ_i is a component of the physical function, or of its
+//! curl or div, by Piola's maps of the reference function. They have one degree of freedom each.
+//!
 //! The action uses the coefficients G instead of the form's own action graph, so that the two can be compared. Every
 //! number is a [`BoundedValue`], and [`assert_close!`](crate::assert_close) is the common tolerance of the project. The
 //! interface uses plain slices and no mesh.
@@ -33,7 +36,7 @@ pub use pairs::{CellPair, Cells, find_pairs};
 
 use fem_dsl::non_finite::PointInput;
 use fem_dsl::point::{Input, Integral, Location, NodeId, PointForm, Side, Slot};
-use kernels_gen::element::{Cell, ElementError, Lagrange, Rule, default_rule};
+use kernels_gen::element::{Cell, Element, ElementError, Lagrange, Rule, default_rule};
 use kernels_gen::plan::{Elements, PlanError, has_second, tested};
 use pairs::Placement;
 use point::{Point, Sides};
@@ -59,11 +62,25 @@ pub struct Reference<'a> {
 
 /// An element.
 struct ElementSpace {
-    /// Its index among the tabulations.
+    /// The index of its first tabulation; of vector-valued functions there is one for each component.
     number: usize,
-    element: Lagrange,
+    element: Element,
     /// For each cell, functions that differ from the element's own; empty if no cell has any.
     functions: Vec<Option<HangingFunctions>>,
+    /// Whether the sign of each function of each cell is reversed, `[cell][function]`; empty if none is.
+    reversed: Vec<bool>,
+}
+
+impl ElementSpace {
+    /// Returns the number of entries of a node for a field with some components.
+    fn stored(&self, components: usize) -> usize {
+        if self.element.whitney().is_some() { 1 } else { components }
+    }
+
+    /// Returns the entry of a slot among those of a node.
+    fn entry(&self, slot: Slot) -> usize {
+        if self.element.whitney().is_some() { 0 } else { slot.component }
+    }
 }
 
 /// Nodal values.
@@ -123,7 +140,7 @@ impl<'a> Reference<'a> {
         let degrees = form
             .fields
             .iter()
-            .map(|field| Lagrange::in_space(cell, field.space, k).map(Lagrange::degree));
+            .map(|field| Element::in_space(cell, field.space, k).map(Element::degree));
         let largest = degrees.collect::<Result<Vec<_>, _>>()?.into_iter().max().unwrap_or(k);
         Self::with_rule(form, k, g, default_rule(cell, largest, g, quadrature))
     }
@@ -138,21 +155,22 @@ impl<'a> Reference<'a> {
         let cell = rule.cell();
         assert_eq!(cell.dim(), form.dim, "the form should have the dimension of its cells");
         let on_facets = form.integrals.iter().any(|integral| !integral.region.is_of_cells());
-        let mut elements = Vec::new();
-        let mut space = |element: Lagrange| {
-            elements.push(element);
-            ElementSpace { number: elements.len() - 1, element, functions: Vec::new() }
+        let mut elements: Vec<Element> = Vec::new();
+        let mut space = |element: Element| {
+            let number = elements.len();
+            elements.extend(scalars(element));
+            ElementSpace { number, element, functions: Vec::new(), reversed: Vec::new() }
         };
-        let fields = form.fields.iter().map(|field| Lagrange::in_space(cell, field.space, k));
+        let fields = form.fields.iter().map(|field| Element::in_space(cell, field.space, k));
         let fields = fields.map(|element| element.map(&mut space)).collect::<Result<_, _>>()?;
         let aux = form.aux.iter().map(|aux| match aux.location {
-            Location::Nodes(of) => Lagrange::in_space(cell, of, k).map(Some),
+            Location::Nodes(of) => Element::in_space(cell, of, k).map(Some),
             Location::Cells | Location::Points => Ok(None),
         });
         let aux = aux.map(|element| element.map(|element| element.map(&mut space)));
         let aux = aux.collect::<Result<_, _>>()?;
-        let geometry = space(Lagrange::continuous(cell, g)?);
-        let all = |table: &dyn Fn(Lagrange) -> BasisTable| {
+        let geometry = space(Lagrange::continuous(cell, g)?.into());
+        let all = |table: &dyn Fn(Element) -> BasisTable| {
             elements.iter().map(|&element| table(element)).collect::<Vec<_>>()
         };
         let second = form.integrals.iter().any(has_second);
@@ -174,13 +192,27 @@ impl<'a> Reference<'a> {
         self
     }
 
+    /// Sets which functions of each cell have the opposite sign in a field of H(curl) or H(div), `[cell][function]`.
+    pub fn with_signs(mut self, field: usize, reversed: Vec<bool>) -> Self {
+        self.fields[field].reversed = reversed;
+        self
+    }
+
+    /// Sets the same for auxiliary data.
+    pub fn with_data_signs(mut self, aux: usize, reversed: Vec<bool>) -> Self {
+        if let Some(space) = &mut self.aux[aux] {
+            space.reversed = reversed;
+        }
+        self
+    }
+
     /// Returns the quadrature rule.
     pub fn rule(&self) -> Rule {
         self.rule
     }
 
     /// Returns the element of a field.
-    pub fn element(&self, field: usize) -> Lagrange {
+    pub fn element(&self, field: usize) -> Element {
         self.fields[field].element
     }
 
@@ -225,13 +257,13 @@ impl<'a> Reference<'a> {
             let values = sides.evaluate(self, &integral.graph, inputs);
             for entry in &integral.jacobian {
                 let (test, trial) = (entry.test, entry.trial);
-                let of = |slot: Slot| (slot.field, slot.component, slot.side);
+                let space = &self.fields[test.field];
+                let of = |slot: Slot| (slot.field, space.entry(slot), slot.side);
                 if of(test) != of(trial) {
                     continue;
                 }
-                let (space, point) = (&self.fields[test.field], sides.on(test.side));
-                let tests = point.functions(space, test.part);
-                let trials = point.functions(space, trial.part);
+                let point = sides.on(test.side);
+                let (tests, trials) = (point.functions(space, test), point.functions(space, trial));
                 for (i, (&a, &b)) in tests.iter().zip(trials).enumerate() {
                     let at = self.place(inputs, point, test, i);
                     result[test.field][at] += sides.measure() * a * values[entry.value] * b;
@@ -255,7 +287,7 @@ impl<'a> Reference<'a> {
                 let [test, trial] = [entry.test, entry.trial];
                 let of = |slot: Slot| {
                     let point = sides.on(slot.side);
-                    (point, point.functions(&self.fields[slot.field], slot.part))
+                    (point, point.functions(&self.fields[slot.field], slot))
                 };
                 let ((of_test, tests), (of_trial, trials)) = (of(test), of(trial));
                 let value = sides.measure() * values[entry.value];
@@ -393,10 +425,10 @@ impl<'a> Reference<'a> {
     /// Tabulates all spaces of a cell for each placement of another one's facet that occurs.
     fn across(&self, inputs: &FormInputs) -> BTreeMap<Placement, Vec<BasisTable>> {
         let spaces = self.fields.iter().chain(self.aux.iter().flatten()).chain([&self.geometry]);
-        let elements: Vec<Lagrange> = spaces.map(|space| space.element).collect();
+        let elements: Vec<Element> = spaces.flat_map(|space| scalars(space.element)).collect();
         let mut all = BTreeMap::new();
         for placement in inputs.pairs.iter().flatten().map(CellPair::placement) {
-            let table = |&element: &Lagrange| {
+            let table = |&element: &Element| {
                 BasisTable::across(element, self.rule, &placement, self.second)
             };
             all.entry(placement).or_insert_with(|| elements.iter().map(table).collect());
@@ -451,7 +483,7 @@ impl<'a> Reference<'a> {
         flux: BoundedValue,
     ) {
         let point = sides.on(test.side);
-        let functions = point.functions(&self.fields[test.field], test.part);
+        let functions = point.functions(&self.fields[test.field], test);
         for (i, &basis) in functions.iter().enumerate() {
             let at = self.place(inputs, point, test, i);
             result[test.field][at] += sides.measure() * basis * flux;
@@ -460,9 +492,10 @@ impl<'a> Reference<'a> {
 
     /// Returns the index of a component of node `i` of a cell in the vector of its field.
     fn place(&self, inputs: &FormInputs, point: &Point, slot: Slot, i: usize) -> usize {
-        let nodes = self.fields[slot.field].element.count();
-        let node = inputs.state[slot.field].map[point.cell * nodes + i] as usize;
-        node * self.form.fields[slot.field].shape.components() + slot.component
+        let space = &self.fields[slot.field];
+        let node = inputs.state[slot.field].map[point.cell * space.element.count() + i] as usize;
+        let components = self.form.fields[slot.field].shape.components();
+        node * space.stored(components) + space.entry(slot)
     }
 
     /// Returns a component of a nodal function of a field, or one of its physical derivatives, at a point.
@@ -473,5 +506,15 @@ impl<'a> Reference<'a> {
 
     fn zeros(&self, inputs: &FormInputs) -> Vectors {
         inputs.state.iter().map(|field| vec![BoundedValue::ZERO; field.values.len()]).collect()
+    }
+}
+
+/// Returns the scalar elements of an element: itself, or its components.
+fn scalars(element: Element) -> Vec<Element> {
+    match element.whitney() {
+        Some(whitney) => {
+            (0..whitney.cell().dim()).map(|a| Element::Component(whitney, a)).collect()
+        }
+        None => vec![element],
     }
 }

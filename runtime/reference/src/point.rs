@@ -5,7 +5,7 @@ use super::table::BasisTable;
 use super::{AuxData, BoundedValue, ElementSpace, FormInputs, NodalValues, Reference};
 use fem_dsl::arena::IndexVec;
 use fem_dsl::point::{Graph, Input, NodeId, Part, Side, Slot};
-use kernels_gen::element::{Cell, Lagrange};
+use kernels_gen::element::{Cell, Element, Whitney, WhitneyFamily};
 use std::cell::OnceCell;
 
 /// A point of a cell with its geometry there.
@@ -24,6 +24,10 @@ pub(super) struct Point<'t> {
     measure: BoundedValue,
     /// J⁻¹: ∂ξ_k/∂x_j at `[k][j]`.
     inverse: [[BoundedValue; 3]; 3],
+    /// J: ∂x_i/∂ξ_a at `[i][a]`.
+    jacobian: [[BoundedValue; 3]; 3],
+    /// det J.
+    determinant: BoundedValue,
     /// ∂²x_l/∂ξ_a∂ξ_b at `[l][a][b]`, if the form has second derivatives.
     bends: Option<[[[BoundedValue; 3]; 3]; 3]>,
     /// The outward unit normal, on facets.
@@ -86,6 +90,8 @@ impl<'t> Point<'t> {
             x,
             measure,
             inverse,
+            jacobian,
+            determinant,
             bends,
             normal,
             extent,
@@ -144,16 +150,22 @@ impl<'t> Point<'t> {
     }
 
     /// Returns the functions of the referenced nodes of a cell, or their physical derivatives: φ_i, or Σ_j C_ji φ_j
-    /// with hanging nodes. Computed on first use.
-    pub(super) fn functions(&self, space: &ElementSpace, part: Part) -> &[BoundedValue] {
-        let of_part = match part {
-            Part::Value => 0,
-            Part::Derivative(axis) => 1 + axis,
-            Part::Second(a, b) => 1 + self.dim + a * self.dim + b,
-            Part::Exterior(_) => unreachable!("Lagrange functions have no exterior derivative"),
+    /// with hanging nodes; of vector-valued functions the component of a slot. Computed on first use.
+    pub(super) fn functions(&self, space: &ElementSpace, slot: Slot) -> &[BoundedValue] {
+        let (part, whitney) = (slot.part, space.element.whitney());
+        let of_part = match (part, whitney.is_some()) {
+            (Part::Value, true) => slot.component,
+            (Part::Exterior(i), true) => self.dim + i,
+            (Part::Value, false) => 0,
+            (Part::Derivative(axis), false) => 1 + axis,
+            (Part::Second(a, b), false) => 1 + self.dim + a * self.dim + b,
+            _ => unreachable!("{} has no {part:?}", space.element),
         };
         let number = space.number * (1 + self.dim + self.dim * self.dim) + of_part;
         self.functions[number].get_or_init(|| {
+            if let Some(element) = whitney {
+                return self.vectors(element, space, slot);
+            }
             let (table, nodes) = (&self.tables[space.number], 0..space.element.count());
             let basis = nodes.map(|i| self.basis(table, i, part));
             let basis: Vec<BoundedValue> = basis.collect();
@@ -161,6 +173,46 @@ impl<'t> Point<'t> {
             let of = |&(j, factor): &(usize, f64)| BoundedValue::new(factor) * basis[j];
             functions.iter().map(|function| function.iter().map(of).sum()).collect()
         })
+    }
+
+    /// Returns a component of the physical functions of an element of H(curl) or H(div), or of their exterior derivatives:
+    /// with û = ±φ̂ e_a in the reference cell u = J⁻ᵀ û and curl u = J (∇φ̂ × e_a) / det J, or u = J û / det J and
+    /// div u = ∂_a φ̂ / det J.
+    fn vectors(&self, element: Whitney, space: &ElementSpace, slot: Slot) -> Vec<BoundedValue> {
+        let mut all = Vec::with_capacity(element.count());
+        for a in 0..self.dim {
+            let table = &self.tables[space.number + a];
+            let sign = BoundedValue { value: element.sign(a), scale: 0.0 };
+            let derivative = |i, axis| table.entry(self.q, i, Part::Derivative(axis));
+            for i in 0..table.nodes() {
+                let value = table.entry(self.q, i, Part::Value);
+                let function = match (element.family(), slot.part) {
+                    (WhitneyFamily::Curl, Part::Value) => self.inverse[a][slot.component] * value,
+                    (WhitneyFamily::Div, Part::Value) => {
+                        self.jacobian[slot.component][a] * value / self.determinant
+                    }
+                    (WhitneyFamily::Div, _) => derivative(i, a) / self.determinant,
+                    (WhitneyFamily::Curl, Part::Exterior(_)) if self.dim == 2 => {
+                        let of = derivative(i, 1 - a) / self.determinant;
+                        if a == 1 { of } else { -of }
+                    }
+                    (WhitneyFamily::Curl, Part::Exterior(row)) => {
+                        // ∇φ̂ × e_a has the components ∂_c φ̂ along b and −∂_b φ̂ along c, with a, b, c cyclic.
+                        let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+                        let sum = self.jacobian[row][b] * derivative(i, c)
+                            - self.jacobian[row][c] * derivative(i, b);
+                        sum / self.determinant
+                    }
+                    _ => unreachable!("{element} has no {:?}", slot.part),
+                };
+                all.push(sign * function);
+            }
+        }
+        if let Some(reversed) = space.reversed.chunks(element.count()).nth(self.cell) {
+            let opposite = all.iter_mut().zip(reversed).filter(|(_, reversed)| **reversed);
+            opposite.for_each(|(function, _)| *function = -*function);
+        }
+        all
     }
 
     /// Returns the pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
@@ -181,8 +233,9 @@ impl<'t> Point<'t> {
     ) -> BoundedValue {
         let nodes = space.element.count();
         let map = &nodal.map[self.cell * nodes..(self.cell + 1) * nodes];
-        let value = |&node: &u32| nodal.values[node as usize * components + slot.component];
-        let functions = self.functions(space, slot.part);
+        let (stored, entry) = (space.stored(components), space.entry(slot));
+        let value = |&node: &u32| nodal.values[node as usize * stored + entry];
+        let functions = self.functions(space, slot);
         let terms = functions.iter().zip(map);
         terms.map(|(&function, node)| function * BoundedValue::new(value(node))).sum()
     }
@@ -307,11 +360,11 @@ fn invert(a: &[[BoundedValue; 3]; 3]) -> (BoundedValue, [[BoundedValue; 3]; 3]) 
 }
 
 /// Returns the cell diameter h: the largest distance between two vertices.
-fn diameter(element: Lagrange, coordinates: &[f64]) -> BoundedValue {
+fn diameter(element: Element, coordinates: &[f64]) -> BoundedValue {
     let dim = element.cell().dim();
-    let nodes = element.nodes();
-    let vertices: Vec<&[f64]> = (0..nodes.len())
-        .filter(|&i| nodes[i].dim == 0)
+    let owners = element.owner_dims();
+    let vertices: Vec<&[f64]> = (0..owners.len())
+        .filter(|&i| owners[i] == 0)
         .map(|i| &coordinates[i * dim..(i + 1) * dim])
         .collect();
     let mut largest = BoundedValue::ZERO;

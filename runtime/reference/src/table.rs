@@ -1,4 +1,4 @@
-//! Full tabulation with scales: (Lagrange, Rule) → φ_i(x_q), ∂φ_i/∂ξ_j(x_q) and ∂²φ_i/∂ξ_j∂ξ_k(x_q) as
+//! Full tabulation with scales: (scalar element, Rule) → φ_i(x_q), ∂φ_i/∂ξ_j(x_q) and ∂²φ_i/∂ξ_j∂ξ_k(x_q) as
 //! [`BoundedValue`].
 //!
 //! On tensor cells a kernel may compute these numbers in other ways: by even–odd decomposition, which mixes nodes i and
@@ -9,7 +9,7 @@ use super::BoundedValue;
 use super::pairs::{FacetAxis, Placement};
 use fem_dsl::point::Part;
 use kernels_gen::element::{
-    Lagrange, LinePoints, LineTable, Rule, tabulate, tabulate_rule, tabulate_seconds,
+    Element, LineBasis, LinePoints, LineTable, Rule, tabulate, tabulate_rule, tabulate_seconds,
 };
 
 /// A basis tabulated at the points of a rule.
@@ -24,7 +24,8 @@ pub(super) struct BasisTable {
 
 impl BasisTable {
     /// Tabulates at the points of a rule; `second` derivatives only if they are needed.
-    pub(super) fn new(element: Lagrange, rule: Rule, second: bool) -> Self {
+    pub(super) fn new(element: impl Into<Element>, rule: Rule, second: bool) -> Self {
+        let element = element.into();
         let plain = tabulate_rule(element, rule);
         let mut table = Self {
             nodes: plain.nodes,
@@ -39,14 +40,20 @@ impl BasisTable {
                 false => Vec::new(),
             },
         };
-        if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
-            table.widen(&LineScales::new(nodes, points));
+        if let (Some(lines), Some(points)) = (element.lines(), rule.line()) {
+            let along = |&line: &LineBasis| LineScales::new(line, points);
+            table.widen(&lines[..plain.dim].iter().map(along).collect::<Vec<_>>());
         }
         table
     }
 
     /// Tabulates at the points of a facet: those with ξ₀ = 0 after rotation of the cell to this facet.
-    pub(super) fn on_facet(element: Lagrange, rule: Rule, facet: usize, second: bool) -> Self {
+    pub(super) fn on_facet(
+        element: impl Into<Element>,
+        rule: Rule,
+        facet: usize,
+        second: bool,
+    ) -> Self {
         let dim = rule.cell().dim();
         // Facet points are numbered along the other axes.
         let along = |axis: usize| (axis != facet / 2).then(|| axis - usize::from(axis > facet / 2));
@@ -54,12 +61,12 @@ impl BasisTable {
             Some(direction) => FacetAxis::Along { direction, from: 0.0, step: 1.0 },
             None => FacetAxis::Across { end: facet % 2 },
         });
-        Self::at((element, second), rule, &facet_points(rule, facet), axes)
+        Self::at((element.into(), second), rule, &facet_points(rule, facet), axes)
     }
 
     /// Tabulates a cell at the points of a facet of another one.
     pub(super) fn across(
-        element: Lagrange,
+        element: impl Into<Element>,
         rule: Rule,
         placement: &Placement,
         second: bool,
@@ -67,12 +74,12 @@ impl BasisTable {
         let points = facet_points(rule, placement.from()).into_iter();
         let points: Vec<[f64; 3]> = points.map(|point| placement.image(rule, point)).collect();
         let axes = (0..rule.cell().dim()).map(|axis| placement.along(rule.cell(), axis));
-        Self::at((element, second), rule, &points, axes)
+        Self::at((element.into(), second), rule, &points, axes)
     }
 
     /// Tabulates at points of a facet, which lie so along the axes of a tensor cell.
     fn at(
-        (element, second): (Lagrange, bool),
+        (element, second): (Element, bool),
         rule: Rule,
         points: &[[f64; 3]],
         axes: impl Iterator<Item = FacetAxis>,
@@ -94,8 +101,9 @@ impl BasisTable {
                 false => Vec::new(),
             },
         };
-        if let (Some(nodes), Some(points)) = (element.line(), rule.line()) {
-            let lines = axes.map(|axis| LineScales::on_facet(nodes, points, axis)).collect();
+        if let (Some(lines), Some(points)) = (element.lines(), rule.line()) {
+            let own = axes.zip(lines);
+            let lines = own.map(|(axis, line)| LineScales::on_facet(line, points, axis)).collect();
             table.widen_on_facet(lines);
         }
         table
@@ -122,11 +130,11 @@ impl BasisTable {
     }
 
     /// Sets the scale of every entry to the product over directions.
-    fn widen(&mut self, line: &LineScales) {
+    fn widen(&mut self, lines: &[LineScales]) {
         let (nodes, dim) = (self.nodes, self.dim);
         for (at, value) in self.values.iter_mut().enumerate() {
             let (q, i) = (at / nodes, at % nodes);
-            let scale = |part| line.product(dim, q, i, part);
+            let scale = |part| product(lines, q, i, part);
             *value = BoundedValue::with_scale(value.value, scale(Part::Value));
             for axis in 0..dim {
                 let gradient = &mut self.gradients[at * dim + axis];
@@ -145,9 +153,11 @@ impl BasisTable {
         let (count, dim) = (self.nodes, self.dim);
         let digit = |number: usize, base: usize, at: usize| number / base.pow(at as u32) % base;
         let scale = |q: usize, i: usize, part: Part| -> f64 {
+            let mut rest = i;
             let factor = |(axis, (line, direction)): (usize, &(LineScales, Option<usize>))| {
                 let point = direction.map_or(0, |direction| digit(q, line.points, direction));
-                let at = point * line.nodes + digit(i, line.nodes, axis);
+                let at = point * line.nodes + rest % line.nodes;
+                rest /= line.nodes;
                 line.of_order(part.along(axis))[at]
             };
             lines.iter().enumerate().map(factor).product()
@@ -202,16 +212,16 @@ impl LineScales {
         [&self.values, &self.derivatives, &self.seconds][order]
     }
 
-    fn new(nodes: LinePoints, points: LinePoints) -> Self {
-        Self::of(&LineTable::new(nodes, points), points, 1.0)
+    fn new(line: LineBasis, points: LinePoints) -> Self {
+        Self::of(&line.table(points), points, 1.0)
     }
 
     /// Returns the scales along an axis, and the direction of the facet in which points differ along it.
-    fn on_facet(nodes: LinePoints, points: LinePoints, axis: FacetAxis) -> (Self, Option<usize>) {
+    fn on_facet(line: LineBasis, points: LinePoints, axis: FacetAxis) -> (Self, Option<usize>) {
         match axis {
             FacetAxis::Across { end } => {
                 // Across the facet every node has one factor.
-                let table = LineTable::at(nodes, &[end as f64]);
+                let table = line.table_at(&[end as f64]);
                 let sizes = |of: &[f64]| of.iter().map(|entry| entry.abs()).collect();
                 let (values, derivatives) = (sizes(&table.values), sizes(&table.derivatives));
                 let seconds = sizes(&table.seconds);
@@ -219,7 +229,7 @@ impl LineScales {
             }
             FacetAxis::Along { direction, from, step } => {
                 let places: Vec<f64> = points.points().iter().map(|s| from + step * s).collect();
-                let table = LineTable::at(nodes, &places);
+                let table = line.table_at(&places);
                 (Self::of(&table, points, step.abs()), Some(direction))
             }
         }
@@ -248,14 +258,15 @@ impl LineScales {
             seconds: (0..q * n).map(|at| folded(&table.seconds, at / n, at % n)).collect(),
         }
     }
+}
 
-    fn product(&self, dim: usize, q: usize, i: usize, part: Part) -> f64 {
-        let digit = |number: usize, base: usize, axis: usize| number / base.pow(axis as u32) % base;
-        (0..dim)
-            .map(|axis| {
-                let at = digit(q, self.points, axis) * self.nodes + digit(i, self.nodes, axis);
-                self.of_order(part.along(axis))[at]
-            })
-            .product()
-    }
+/// Returns the scale of function `i` at point `q`, the product over directions.
+fn product(lines: &[LineScales], q: usize, i: usize, part: Part) -> f64 {
+    let (mut point, mut function) = (q, i);
+    let factor = |(axis, line): (usize, &LineScales)| {
+        let at = point % line.points * line.nodes + function % line.nodes;
+        (point, function) = (point / line.points, function / line.nodes);
+        line.of_order(part.along(axis))[at]
+    };
+    lines.iter().enumerate().map(factor).product()
 }

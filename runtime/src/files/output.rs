@@ -21,7 +21,7 @@ use crate::processes::any;
 use crate::space::Space;
 use crate::support::atomic_file;
 use fem_dsl::point::Shape;
-use kernels_gen::element::Lagrange;
+use kernels_gen::element::{ElementError, Lagrange};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use thiserror::Error;
@@ -123,6 +123,9 @@ pub enum OutputError {
         /// The expected number.
         expected: usize,
     },
+    /// Cells without an element of a field's degree.
+    #[error(transparent)]
+    Element(#[from] ElementError),
     /// A field on another cell type.
     #[error("the field \"{name}\" is on {field} cells, but the mesh has {mesh} cells")]
     Cell {

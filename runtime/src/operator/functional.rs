@@ -18,13 +18,14 @@ pub use pointwise::{
 use crate::algebra::vector::root_of_squares;
 use crate::space::Space;
 use crate::space::discretisation::{AuxValues, Discretisation, Field};
+use crate::space::evaluate::Evaluator;
 use crate::support::expression::{Parameters, evaluate};
 use crate::support::parallel::*;
 use fem_dsl::eval::Batch;
 use fem_dsl::point::{Input, Integral, Node, NodeId, Part, Slot, reachable};
 use fem_dsl::problem::Expression;
 use kernels_gen::element::{
-    ElementError, Lagrange, LinePoints, Rule, Tabulation, default_rule, tabulate,
+    ElementError, Lagrange, LinePoints, Rule, Tabulation, WhitneyFamily, default_rule, tabulate,
 };
 use second::{SecondTables, reads_second};
 use std::borrow::Cow;
@@ -36,7 +37,8 @@ const BLOCK: usize = 32;
 struct PointValues {
     /// `[component][point]`.
     value: Vec<Vec<f64>>,
-    /// `[component · dim + direction][point]`, in physical space.
+    /// `[component · dim + direction][point]`, in physical space; `[component][point]` of the exterior derivative of
+    /// vector-valued functions.
     gradient: Vec<Vec<f64>>,
     /// `[component · pairs + pair][point]`, in physical space, the pairs of axes a ≤ b in ascending order; empty if they
     /// are not evaluated.
@@ -56,25 +58,34 @@ struct PointBlock {
 type NodalQuantity<'a> = (Cow<'a, Space>, Cow<'a, [f64]>);
 
 /// The tables of the map of a cell and of nodal quantities at some points.
-struct PointTables {
+struct PointTables<'a> {
     geometry: Tabulation,
-    quantities: Vec<Tabulation>,
+    quantities: Vec<QuantityTable<'a>>,
     second: Option<SecondTables>,
 }
 
-impl PointTables {
+/// The functions of a nodal quantity at some points.
+enum QuantityTable<'a> {
+    Scalar(Tabulation),
+    Vector(Evaluator<'a>),
+}
+
+impl<'a> PointTables<'a> {
     /// Tabulates at points of the reference cell; `second` derivatives only if they are needed.
     fn new(
-        on: &Discretisation,
+        on: &'a Discretisation,
         points: &[[f64; 3]],
-        nodal: &[NodalQuantity<'_>],
+        nodal: &'a [NodalQuantity<'_>],
         second: bool,
     ) -> Result<Self, ElementError> {
         let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
-        let of = |(space, _): &NodalQuantity<'_>| tabulate(space.element(), points);
+        let of = |(space, _): &'a NodalQuantity<'_>| match space.element().whitney() {
+            Some(_) => Evaluator::new(&on.mesh, space, points).map(QuantityTable::Vector),
+            None => Ok(QuantityTable::Scalar(tabulate(space.element(), points))),
+        };
         Ok(Self {
             geometry: tabulate(geometry, points),
-            quantities: nodal.iter().map(of).collect(),
+            quantities: nodal.iter().map(of).collect::<Result<_, _>>()?,
             second: second.then(|| SecondTables::new(geometry, nodal, points)),
         })
     }
@@ -102,7 +113,7 @@ fn integrate(
 /// Evaluates each block of cells, in order, at the points of tables.
 fn block_by_block<T: Send>(
     on: &Discretisation,
-    tables: &PointTables,
+    tables: &PointTables<'_>,
     weights: &[f64],
     nodal: &[NodalQuantity<'_>],
     work: impl Fn(&PointBlock) -> T + Sync,
@@ -155,7 +166,7 @@ fn block(
     cells: &[usize],
     weights: &[f64],
     nodal: &[NodalQuantity<'_>],
-    PointTables { geometry, quantities: tables, second }: &PointTables,
+    PointTables { geometry, quantities: tables, second }: &PointTables<'_>,
 ) -> PointBlock {
     let dim = on.mesh.dim();
     let count = cells.len() * weights.len();
@@ -168,12 +179,18 @@ fn block(
         quantities: nodal
             .iter()
             .map(|(space, _)| PointValues {
-                value: vec![Vec::with_capacity(count); space.components()],
-                gradient: vec![Vec::with_capacity(count); space.components() * dim],
+                value: vec![Vec::with_capacity(count); space.value_components()],
+                gradient: vec![Vec::with_capacity(count); derivatives(space)],
                 second: vec![Vec::with_capacity(count); space.components() * pairs],
             })
             .collect(),
     };
+    let vectors = block.quantities.iter_mut().zip(nodal).zip(tables);
+    for ((quantity, (_, values)), table) in vectors {
+        if let (QuantityTable::Vector(evaluator), false) = (table, values.is_empty()) {
+            cells.iter().for_each(|&cell| quantity.push_vectors(evaluator, cell, values));
+        }
+    }
     let is_affine = on.mesh.is_affine();
     for &cell in cells {
         let first = map(on, cell, 0, geometry);
@@ -188,6 +205,7 @@ fn block(
             for (number, ((quantity, (space, values)), table)) in
                 block.quantities.iter_mut().zip(nodal).zip(tables).enumerate()
             {
+                let QuantityTable::Scalar(table) = table else { continue };
                 let components = if values.is_empty() { 0 } else { space.components() };
                 for c in 0..components {
                     let (mut value, mut reference) = (0.0, [0.0; 3]);
@@ -220,6 +238,47 @@ fn block(
         }
     }
     block
+}
+
+impl PointValues {
+    /// Appends the values and exterior derivatives of a field of H(curl) or H(div) at the points of a cell.
+    fn push_vectors(&mut self, evaluator: &Evaluator<'_>, cell: usize, u: &[f64]) {
+        let parts = [
+            (&mut self.value, evaluator.values(cell, u)),
+            (&mut self.gradient, evaluator.exterior(cell, u)),
+        ];
+        for (rows, values) in parts {
+            let count = rows.len();
+            for (c, row) in rows.iter_mut().enumerate() {
+                row.extend(values.iter().skip(c).step_by(count));
+            }
+        }
+    }
+}
+
+/// Returns the number of first derivatives of a field: of its components, or those that its curl or divergence consists of.
+fn derivatives(space: &Space) -> usize {
+    let dim = space.element().cell().dim();
+    match space.element().whitney().map(|element| (element.family(), dim)) {
+        None => space.components() * dim,
+        Some((WhitneyFamily::Curl, 3)) => 3,
+        Some(_) => 1,
+    }
+}
+
+/// Returns the curl or divergence of a vector in the order of [`derivatives`], from its gradient
+/// `[component][direction]`; the gradient itself for other fields.
+fn exterior(space: &Space, gradient: &[f64]) -> Vec<f64> {
+    let dim = space.element().cell().dim();
+    let of = |component: usize, direction: usize| gradient[component * dim + direction];
+    let curl = |(a, b): (usize, usize)| of(b, a) - of(a, b);
+    match space.element().whitney().map(|element| (element.family(), dim)) {
+        _ if gradient.is_empty() => Vec::new(),
+        None => gradient.to_vec(),
+        Some((WhitneyFamily::Div, _)) => vec![(0..dim).map(|a| of(a, a)).sum()],
+        Some((WhitneyFamily::Curl, 2)) => vec![curl((0, 1))],
+        Some((WhitneyFamily::Curl, _)) => [(1, 2), (2, 0), (0, 1)].map(curl).to_vec(),
+    }
 }
 
 /// Returns x at a point of a cell.
@@ -385,7 +444,8 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
     Ok(all)
 }
 
-/// Computes the L2 and H1 errors of a field against a known solution.
+/// Computes the L2 and H1 errors of a field against a known solution; of vector-valued functions the errors in L2 and
+/// in H(curl) or H(div).
 pub fn errors(
     on: &Discretisation,
     (field, rule): (usize, Rule),
@@ -394,9 +454,11 @@ pub fn errors(
     parameters: &Parameters,
 ) -> Result<(f64, f64), ElementError> {
     let roots: Vec<_> = exact.value.iter().chain(&exact.gradient).copied().collect();
-    let [l2, seminorm] = norms(on, (field, rule), u, exact.value.len(), |block| {
+    let (space, values) = (&on.fields[field].space, exact.value.len());
+    let [l2, seminorm] = norms(on, (field, rule), u, values, |block| {
         let diameter = |point: usize| on.mesh.diameter(block.cells[point / block.points_per_cell]);
-        evaluate(exact, &roots, &block.x, parameters, diameter)
+        let known = evaluate(exact, &roots, &block.x, parameters, diameter);
+        compared(space, values, known, roots.len())
     })?;
     Ok((l2, l2.hypot(seminorm)))
 }
@@ -410,7 +472,8 @@ pub fn errors_of(
     exact: impl Fn(&[f64; 3], &mut [f64]) + Sync,
     gradient: Option<&(dyn Fn(&[f64; 3], &mut [f64]) + Sync)>,
 ) -> Result<(f64, f64), ElementError> {
-    let components = on.fields[field].space.components();
+    let space = &on.fields[field].space;
+    let components = space.value_components();
     let entries = components * gradient.map_or(1, |_| 1 + on.mesh.dim());
     let [l2, seminorm] = norms(on, (field, rule), u, components, |block| {
         let mut known = vec![0.0; block.x.len() * entries];
@@ -419,9 +482,18 @@ pub fn errors_of(
             exact(x, values);
             gradient.iter().for_each(|gradient| gradient(x, derivatives));
         }
-        known
+        compared(space, components, known, entries)
     })?;
     Ok((l2, l2.hypot(seminorm)))
+}
+
+/// Returns known values and gradients, `[point][entry]`, as those derivatives that a space has.
+fn compared(space: &Space, values: usize, known: Vec<f64>, entries: usize) -> Vec<f64> {
+    if space.element().whitney().is_none() {
+        return known;
+    }
+    let row = |row: &[f64]| [&row[..values], &exterior(space, &row[values..])].concat();
+    known.chunks_exact(entries.max(1)).flat_map(row).collect()
 }
 
 /// Returns the square roots of [`squares`], without underflow or overflow.
@@ -534,7 +606,7 @@ fn part(quantity: &PointValues, dim: usize, slot: Slot) -> &[f64] {
             let at = at.expect("a part of the mesh's dimension");
             &quantity.second[slot.component * parts.len() + at]
         }
-        Part::Exterior(_) => unreachable!("only Lagrange fields are evaluated"),
+        Part::Exterior(i) => &quantity.gradient[i],
     }
 }
 

@@ -11,6 +11,7 @@ use super::multigrid::HierarchyInput;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
+use super::vector_fields;
 use super::{DataError, RunError};
 use crate::mesh::Mesh;
 use crate::mesh::periodic::PeriodicError;
@@ -91,6 +92,7 @@ impl Context {
         let parameters =
             Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
         check_parameters(form, &parameters)?;
+        vector_fields::check(&problem, &mesh)?;
         let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
         let mut on = in_step("spaces", || discretise(form, &elements, mesh, tags))?;
         let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();

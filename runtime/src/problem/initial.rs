@@ -13,6 +13,7 @@ use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::{Parameters, evaluate};
 use fem_dsl::problem::{Problem, ValueSource};
+use kernels_gen::element::ElementError;
 
 /// Relative difference between initial value and condition from which a note is printed.
 const SAME: f64 = 1e-9;
@@ -36,8 +37,9 @@ pub(super) fn rates(
     }
     let mut values = vec![0.0; on.n_dofs()];
     for (field, known) in known {
-        let points = on.fields[*field].space.points(&on.mesh, &on.partition)?;
-        let own = evaluate(known, &known.rates[0], &points, parameters, |_| f64::NAN);
+        let own = interpolant(on, *field, |points| {
+            evaluate(known, &known.rates[0], points, parameters, |_| f64::NAN)
+        })?;
         values[on.dofs_of(*field)].copy_from_slice(&own);
     }
     for (field, value) in &problem.initial_rate {
@@ -45,6 +47,24 @@ pub(super) fn rates(
         values[on.dofs_of(*field)].copy_from_slice(&own);
     }
     Ok(Some(values))
+}
+
+/// Returns the degrees of freedom of the interpolant of a function in the space of a field; `values` evaluates it at
+/// points.
+///
+/// # Errors
+///
+/// The geometry has no element.
+pub fn interpolant(
+    on: &Discretisation,
+    field: usize,
+    values: impl Fn(&[[f64; 3]]) -> Vec<f64>,
+) -> Result<Vec<f64>, ElementError> {
+    let space = &on.fields[field].space;
+    match space.element().whitney() {
+        None => Ok(values(&space.points(&on.mesh, &on.partition)?)),
+        Some(_) => space.interpolate_vectors(&on.mesh, |points| Ok(values(points)))?,
+    }
 }
 
 /// Evaluates the initial value of a field at its nodes. Collective: an error on one process becomes one on all.
@@ -67,13 +87,12 @@ fn of_field_here(
     notes: &mut Vec<String>,
 ) -> Result<Vec<f64>, RunError> {
     let space = &on.fields[field].space;
-    let points = space.points(&on.mesh, &on.partition)?;
     let of_form = &problem.form.fields[field];
     let name = &of_form.name;
     let own = match value {
-        ValueSource::Formula(formula) => {
-            evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN)
-        }
+        ValueSource::Formula(formula) => interpolant(on, field, |points| {
+            evaluate(formula, &formula.value, points, parameters, |_| f64::NAN)
+        })?,
         ValueSource::File(stored) => {
             let wanted = ArrayRequest::new(stored, name, of_form.shape, whole(on)?);
             let unreadable = |error| failed(FileStatement::Initial, name, stored, error);
@@ -87,7 +106,7 @@ fn of_field_here(
         }
     };
     if let Some(at) = own.iter().position(|value| !value.is_finite()) {
-        let point = points[at / space.components()];
+        let point = space.points(&on.mesh, &on.partition)?[at / space.components()];
         let (name, value) = (name.clone(), own[at]);
         return Err(DataError::InitialNotFinite { name, value, point }.into());
     }
@@ -129,9 +148,9 @@ pub(super) fn begin(
     let mut notes = Vec::new();
     if earlier.is_none() {
         for (field, formula) in known {
-            let space = &on.fields[*field].space;
-            let points = space.points(&on.mesh, &on.partition)?;
-            let own = evaluate(formula, &formula.value, &points, parameters, |_| f64::NAN);
+            let own = interpolant(on, *field, |points| {
+                evaluate(formula, &formula.value, points, parameters, |_| f64::NAN)
+            })?;
             values[on.dofs_of(*field)].copy_from_slice(&own);
         }
         for (field, value) in &problem.initial {

@@ -143,7 +143,7 @@ fn look(
     let (Context { on, parameters, .. }, form) = (context, context.form());
     let rule = context.elements.rule;
     let (mesh, dim) = (&on.mesh, form.dim);
-    let reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
+    let mut reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
     // A mesh of this cell and its neighbours alone.
     let mut local = vec![cell];
     let pairs = pairs.iter().map(|pairs| {
@@ -173,6 +173,17 @@ fn look(
     let nodes = |space: &Space| -> Vec<u32> {
         local.iter().flat_map(|&cell| space.cell_nodes(cell).to_vec()).collect()
     };
+    let signs = |space: &Space| -> Vec<bool> {
+        local.iter().flat_map(|&cell| space.cell_signs(cell).to_vec()).collect()
+    };
+    for (number, (space, _)) in states.iter().enumerate() {
+        reference = reference.with_signs(number, signs(space));
+    }
+    for (number, values) in aux.iter().enumerate() {
+        if let AuxValues::Nodes(space, _) = values {
+            reference = reference.with_data_signs(number, signs(space));
+        }
+    }
     let maps: Vec<Vec<u32>> = states.iter().map(|(space, _)| nodes(space)).collect();
     let aux: Vec<(Vec<u32>, Vec<f64>)> = aux
         .iter()

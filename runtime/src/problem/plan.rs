@@ -190,6 +190,16 @@ pub fn plan_solve(
         let message = format!("{absent}, or use another solver than `direct`");
         return Err(RunError::Setting(message));
     }
+    let asked = settings.and_then(SolverSettings::preconditioner);
+    if let Some(asked) =
+        asked.filter(|asked| properties.has_vector_functions && !asked.is_diagonal())
+    {
+        return Err(RunError::Setting(format!(
+            "the preconditioner `{}` is not implemented for fields of H(curl) and H(div)\n\
+             help: use `preconditioner: jacobi`, or `solver = direct;`",
+            asked.word()
+        )));
+    }
     let defaults = NewtonOptions::default();
     let of_linear = CgSettings::default();
     let mut linear = plan_linear(properties, settings);
@@ -285,6 +295,9 @@ pub(super) fn plan_linear(
 /// Returns whether multigrid preconditions by default: CG is tried, and with the diagonal it would take longer than the
 /// setup of the hierarchy.
 fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bool {
+    if properties.has_vector_functions {
+        return false;
+    }
     // Where one process would factorise, and the diagonal serves badly.
     if properties.resources.is_distributed() && properties.is_saddle {
         return method.is_none();

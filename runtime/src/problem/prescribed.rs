@@ -7,7 +7,9 @@
 mod conflicts;
 mod means;
 mod normals;
+mod regions;
 pub(crate) mod supports;
+mod traces;
 
 use super::{DataError, FileData, RunError, together};
 use crate::mesh::{Facet, Mesh};
@@ -15,6 +17,7 @@ use crate::operator::geometry::places;
 use crate::space::Space;
 use crate::space::constraint::{Constraints, NonFiniteValue};
 use crate::space::discretisation::{AuxValues, CellValues, Discretisation};
+use crate::space::functionals::FacetFunctionals;
 use crate::support::expression::{Parameters, evaluate};
 use crate::support::timers::{in_step, step};
 use fem_dsl::point::{Input, Location, Node, NodeId, PointForm};
@@ -27,6 +30,7 @@ use std::sync::Arc;
 
 pub use conflicts::{ConditionConflict, meetings};
 pub use means::FinerLevel;
+use regions::{by_region, cells_of};
 
 /// Builds spaces on a mesh with the facets of a form, without conditions and data; `tags` are those that conditions
 /// name.
@@ -62,6 +66,8 @@ pub struct ConditionSupport {
     places: Vec<[f64; 3]>,
     /// Facet normals at each node, for a condition on the normal component.
     normals: Vec<Vec<[f64; 3]>>,
+    /// The functionals of the degrees of freedom, of fields of H(curl) and H(div).
+    functionals: Option<FacetFunctionals>,
 }
 
 impl ConditionSupport {
@@ -77,6 +83,10 @@ impl ConditionSupport {
         support: &Support,
     ) -> Result<Self, RunError> {
         let space = &on.fields[field].space;
+        let name = form.fields[field].name.clone();
+        if space.element().whitney().is_some() {
+            return traces::of_facets(on, (field, name), trace, support);
+        }
         let (mut facets, nodes) = supports::find(&on.mesh, space, support)?;
         let nodes = held_by_any(&on.mesh, space, nodes);
         let places = space.points_at(&on.mesh, &on.partition, &nodes)?;
@@ -89,9 +99,8 @@ impl ConditionSupport {
             Trace::Whole | Trace::Component(_) | Trace::Tangential => Vec::new(),
         };
         facets.sort_unstable();
-        let name = form.fields[field].name.clone();
-        let support = support.clone();
-        Ok(Self { field, name, trace, support, facets, nodes, places, normals })
+        let (support, functionals) = (support.clone(), None);
+        Ok(Self { field, name, trace, support, facets, nodes, places, normals, functionals })
     }
 
     /// Returns the name of the field.
@@ -177,10 +186,11 @@ pub fn conditions<'h, E: From<RunError>>(
     let mut stated = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
         let ConditionSupport { field, name, trace, nodes, places, .. } = held;
-        let values = values(index, places)?;
+        let values = held.of_values(values(index, held.points())?);
         stated.push((held, values));
         let (held, values) = &stated[index];
         let component = match trace {
+            _ if held.functionals.is_some() => None,
             Trace::Whole | Trace::Tangential => None,
             Trace::Component(component) => Some(*component),
             Trace::Normal => {
@@ -207,7 +217,8 @@ pub fn conditions<'h, E: From<RunError>>(
         fixed.map_err(error)?;
     }
     for (field, all) in all.iter_mut().enumerate() {
-        let own = stated.iter().filter(|(held, _)| held.field == field);
+        let is_own = |held: &ConditionSupport| held.field == field && held.functionals.is_none();
+        let own = stated.iter().filter(|(held, _)| is_own(held));
         normals::hold(on.mesh.order(), &own.collect::<Vec<_>>(), all);
     }
     Ok(all)
@@ -244,10 +255,18 @@ pub fn datum<E: From<RunError>>(
     elements: &Elements,
     on: &Discretisation,
     index: usize,
-    values: impl FnOnce(&[[f64; 3]], CellDiameter<'_>) -> Result<Option<Vec<f64>>, E>,
+    mut values: impl FnMut(&[[f64; 3]], CellDiameter<'_>) -> Result<Option<Vec<f64>>, E>,
 ) -> Result<AuxValues, E> {
     let aux = &form.aux[index];
     let (space, points) = sites(index, form, elements, on)?;
+    if let Some(space) = space.as_ref().filter(|space| space.element().whitney().is_some()) {
+        let unknown = || RunError::from(DataError::NoAux { name: aux.name.clone() });
+        let numbers = space.interpolate_vectors::<E>(&on.mesh, |points| {
+            values(points, &|_| f64::NAN)?.ok_or_else(|| unknown().into())
+        });
+        let numbers = numbers.map_err(RunError::from)??;
+        return Ok(AuxValues::at_nodes(space.clone(), numbers));
+    }
     let each = if aux.location == Location::Points { elements.rule.count() } else { 1 };
     let diameter = |point: usize| match space {
         Some(_) => f64::NAN,
@@ -618,71 +637,6 @@ impl PrescribedData for ProblemData {
 fn reads(expression: &Expression, param: usize) -> bool {
     let mut nodes = expression.graph.nodes().iter();
     nodes.any(|node| matches!(node, Node::Input(Input::Param(of, _)) if *of == param))
-}
-
-/// Returns the cell of each point of auxiliary data; a node belongs to one of its cells.
-fn cells_of(
-    index: usize,
-    form: &PointForm,
-    elements: &Elements,
-    on: &Discretisation,
-    points: usize,
-) -> Result<Vec<u32>, RunError> {
-    let each = match form.aux[index].location {
-        Location::Cells => 1,
-        Location::Points => elements.rule.count(),
-        Location::Nodes(_) => {
-            let element = elements.element_of_aux(index)?;
-            let space = on.aux_space(element, form.aux[index].shape.components())?;
-            let mut cells = vec![0; points];
-            for cell in 0..on.mesh.n_cells() {
-                space.cell_nodes(cell).iter().for_each(|&node| cells[node as usize] = cell as u32);
-            }
-            return Ok(cells);
-        }
-    };
-    Ok((0..points).map(|point| (point / each) as u32).collect())
-}
-
-/// Evaluates data by region: the last statement about a cell applies.
-fn by_region(
-    name: &str,
-    on: &Discretisation,
-    several: &[(usize, &Data)],
-    cells: &[u32],
-    value: impl Fn((usize, &Data)) -> Vec<f64>,
-) -> Result<Vec<f64>, RunError> {
-    const NONE: usize = usize::MAX;
-    let mesh = &on.mesh;
-    let mut chosen = vec![NONE; mesh.n_cells()];
-    for (number, (_, data)) in several.iter().enumerate() {
-        match &data.tags {
-            None => chosen.fill(number),
-            Some(tags) => {
-                let cells = mesh.cells_under(tags)?;
-                cells.iter().for_each(|&cell| chosen[cell as usize] = number);
-            }
-        }
-    }
-    if let Some(cell) = chosen.iter().position(|&number| number == NONE) {
-        let of_cell = |(_, cells): &(&String, &Vec<u32>)| cells.contains(&(cell as u32));
-        let tag = mesh.cell_tags().iter().find(of_cell).map(|(tag, _)| tag.clone());
-        let (name, point) = (name.to_owned(), mesh.centre(cell));
-        return Err(DataError::NoAuxInRegion { name, tag, point }.into());
-    }
-    let mut values: Vec<f64> = Vec::new();
-    for (number, data) in several.iter().enumerate() {
-        let own = value(*data);
-        values.resize(own.len(), 0.0);
-        let count = own.len() / cells.len().max(1);
-        for (at, &cell) in cells.iter().enumerate() {
-            if chosen[cell as usize] == number {
-                let range = at * count..(at + 1) * count;
-                values[range.clone()].copy_from_slice(&own[range]);
-            }
-        }
-    }
-    Ok(values)
 }
 
 fn at_points(

@@ -500,6 +500,13 @@ impl<'a> Reporter<'a> {
         }
         let support = tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()));
         let space = &on.fields[field].space;
+        if space.element().whitney().is_some() {
+            let name = &self.of.form.fields[field].name;
+            return Err(RunError::Setting(format!(
+                "`reaction` sums the rows of nodes, and `{name}` in H(curl) or H(div) has none\n\
+                 help: integrate its flux over the boundary"
+            )));
+        }
         let (components, range) = (space.components(), on.dofs_of(field));
         let own = self.residual.as_ref().map_or(&[][..], |residual| &residual[range]);
         let mut sums = vec![0.0; components];

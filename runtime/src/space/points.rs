@@ -1,10 +1,12 @@
-//! Nodal points and nodal interpolation. Points follow from the isoparametric map of the mesh, x(ξ) = Σ_i φ_i(ξ) x_i.
+//! Nodal points and nodal interpolation. Points follow from the isoparametric map of the mesh, x(ξ) = Σ_i φ_i(ξ) x_i. The
+//! point of a degree of freedom of H(curl) or H(div) is in the middle of what it measures; it serves messages and
+//! partitions, no interpolation.
 
 use super::Space;
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::support::parallel::*;
-use kernels_gen::element::{ElementError, Lagrange, tabulate};
+use kernels_gen::element::{Element, ElementError, Lagrange, tabulate};
 
 impl Space {
     /// Returns the physical coordinates of every node. Collective if nodes hang on a distributed mesh.
@@ -35,7 +37,7 @@ impl Space {
         partition: &Partition,
     ) -> Result<Vec<[f64; 3]>, ElementError> {
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
-        let table = tabulate(geometry, &self.nodal().points());
+        let table = tabulate(geometry, &reference_points(self.element));
         let mut points = vec![[f64::NAN; 3]; self.n_nodes()];
         let hangs = self.hanging_nodes();
         // A cell with hanging nodes references other nodes instead.
@@ -96,7 +98,7 @@ impl Space {
             return Ok(nodes.iter().map(|&node| all[node as usize]).collect());
         }
         let geometry = Lagrange::continuous(mesh.cell(), mesh.order())?;
-        let table = tabulate(geometry, &self.nodal().points());
+        let table = tabulate(geometry, &reference_points(self.element));
         let mut all = vec![[f64::NAN; 3]; nodes.len()];
         // A chunk writes the nodes that it is the first to touch, which are consecutive in both lists.
         let (mut rest, mut from) = (all.as_mut_slice(), 0);
@@ -149,6 +151,17 @@ impl Space {
             .with_min_len(1024)
             .each(|(values, point)| f(point, values));
         values
+    }
+}
+
+/// Returns the point of each degree of freedom in the reference cell.
+fn reference_points(element: Element) -> Vec<[f64; 3]> {
+    match element {
+        Element::Lagrange(element) => element.points(),
+        Element::Whitney(element) | Element::Component(element, _) => {
+            let middle = |dof| element.functional(&dof, 1).first().map_or([0.0; 3], |term| term.0);
+            element.dofs().into_iter().map(middle).collect()
+        }
     }
 }
 

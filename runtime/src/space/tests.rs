@@ -12,6 +12,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 mod adapted;
+mod vectors;
 
 /// Returns all rotations of a cell's vertices.
 fn rotations(cell: Cell) -> Vec<Vec<usize>> {

@@ -48,6 +48,12 @@ impl VerificationProblem {
             let words = mesh.hanging().unwrap_or_default().iter();
             let of_cells = words.map(|&word| functions(field.space.element(), word)).collect();
             reference = reference.with_functions(number, of_cells);
+            reference = reference.with_signs(number, field.space.signs().to_vec());
+        }
+        for (number, data) in on.aux.iter().enumerate() {
+            if let AuxValues::Nodes(space, _) = data {
+                reference = reference.with_data_signs(number, space.signs().to_vec());
+            }
         }
         let dim = mesh.dim();
         let coordinates: Vec<f64> = mesh

@@ -9,7 +9,7 @@
 use super::{VerificationProblem, free, vector};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
-use crate::problem::RunError;
+use crate::problem::{RunError, interpolant};
 use crate::solve::NonlinearSystem;
 use crate::solve::{CgSettings, Outcome, Preconditioner, cg, silent};
 
@@ -103,21 +103,22 @@ impl VerificationProblem {
         let (from, to) = on.mesh.bounding_box_of_all();
         let mut w = vec![0.0; on.n_dofs()];
         for (number, (field, size)) in on.fields.iter().zip(self.sizes()).enumerate() {
-            let points = field.space.points(&on.mesh, &on.partition)?;
-            let components = field.space.components();
+            let components = field.space.value_components();
             let amplitude = DIRECTION * if size > 0.0 { size } else { 1.0 };
-            let own = &mut w[on.dofs_of(number)];
-            for (row, x) in own.chunks_mut(components).zip(&points) {
-                for (component, entry) in row.iter_mut().enumerate() {
-                    let phase = (number + component) as f64;
-                    let inner = |axis: usize| {
-                        let length = (to[axis] - from[axis]).max(f64::MIN_POSITIVE);
-                        (1.9 - 0.3 * axis as f64 + 0.2 * phase) * (x[axis] - from[axis]) / length
-                    };
-                    let inner: f64 = (0..on.mesh.dim()).map(inner).sum();
-                    *entry = amplitude * (inner + 1.1 * phase).cos();
-                }
-            }
+            let value = |x: &[f64; 3], component: usize| {
+                let phase = (number + component) as f64;
+                let inner = |axis: usize| {
+                    let length = (to[axis] - from[axis]).max(f64::MIN_POSITIVE);
+                    (1.9 - 0.3 * axis as f64 + 0.2 * phase) * (x[axis] - from[axis]) / length
+                };
+                let inner: f64 = (0..on.mesh.dim()).map(inner).sum();
+                amplitude * (inner + 1.1 * phase).cos()
+            };
+            let own = interpolant(on, number, |points| {
+                let rows = points.iter().map(|x| (0..components).map(move |c| (x, c)));
+                rows.flatten().map(|(x, component)| value(x, component)).collect()
+            })?;
+            w[on.dofs_of(number)].copy_from_slice(&own);
         }
         free(on, &mut w);
         Ok(w)

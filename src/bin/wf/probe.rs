@@ -13,7 +13,7 @@ use fem_dsl::source::{Source, Span};
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::Task;
 use runtime::device::Device;
-use runtime::problem::{Context, Platform};
+use runtime::problem::{Context, Platform, interpolant};
 use runtime::processes::ProcessGroup;
 use runtime::solve::NonlinearSystem;
 use runtime::support::expression::evaluate;
@@ -211,13 +211,15 @@ fn nodal(
     }
     let mut entries = vec![0.0; context.on.n_dofs()];
     for (field, expression) in values {
-        let points =
-            context.on.fields[*field].space.points(&context.on.mesh, &context.on.partition);
-        let points = points.map_err(ProbeError::Points)?;
-        let nothing = |_: usize| f64::NAN;
-        let own = evaluate(expression, &expression.value, &points, &context.parameters, nothing);
+        let (on, nothing) = (&context.on, |_: usize| f64::NAN);
+        let own = interpolant(on, *field, |points| {
+            evaluate(expression, &expression.value, points, &context.parameters, nothing)
+        });
+        let own = own.map_err(ProbeError::Points)?;
         if let Some(at) = own.iter().position(|value| !value.is_finite()) {
-            let point = points[at / expression.value.len()];
+            let space = &on.fields[*field].space;
+            let points = space.points(&on.mesh, &on.partition).map_err(ProbeError::Points)?;
+            let point = points[at / space.components()];
             return Err(ProbeError::NotFinite { field: *field, value: own[at], point });
         }
         entries[context.on.dofs_of(*field)].copy_from_slice(&own);

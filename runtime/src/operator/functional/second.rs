@@ -32,7 +32,11 @@ impl SecondTables {
         nodal: &[NodalQuantity<'_>],
         points: &[[f64; 3]],
     ) -> Self {
-        let of = |(space, _): &NodalQuantity<'_>| tabulate_seconds(space.element(), points);
+        // Vector-valued functions have no second derivatives.
+        let of = |(space, _): &NodalQuantity<'_>| match space.element().whitney() {
+            Some(_) => Seconds::new(),
+            None => tabulate_seconds(space.element(), points),
+        };
         Self {
             geometry: tabulate_seconds(geometry, points),
             quantities: nodal.iter().map(of).collect(),

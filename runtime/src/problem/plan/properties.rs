@@ -1,6 +1,7 @@
 //! Facts that decide how a problem is solved: [`ProblemProperties`], of a discretisation or of counts alone.
 
 use crate::mesh::EntityCounts;
+use crate::problem::vector_fields::has_vector_functions;
 use crate::space::discretisation::Discretisation;
 use crate::support::memory::MemoryBudget;
 use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, switches};
@@ -97,6 +98,8 @@ pub struct ProblemProperties {
     pub is_saddle: bool,
     /// True if all fields are discontinuous and coupled between cells.
     pub has_cell_blocks: bool,
+    /// True if functions of some field are vectors, of H(curl) or H(div).
+    pub has_vector_functions: bool,
     /// True if the form switches with the solution, as at a contact.
     pub has_switches: bool,
     /// Terms of the widest affine constraint.
@@ -157,6 +160,7 @@ impl ProblemProperties {
             is_saddle: is_saddle(form),
             has_cell_blocks: form.fields.iter().all(|field| !field.space.is_continuous())
                 && form.integrals.iter().any(|integral| integral.region.is_interior()),
+            has_vector_functions: has_vector_functions(form),
             has_switches: !switches(form).is_empty(),
             widest: 0,
             resources,

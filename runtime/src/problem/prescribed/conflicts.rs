@@ -42,6 +42,7 @@ impl EvaluatedCondition<'_> {
     /// Returns the value of a component, if it is given.
     fn component(&self, place: usize, component: usize) -> Option<f64> {
         match self.held.trace {
+            _ if self.held.functionals.is_some() => (component == 0).then(|| self.row(place)[0]),
             Trace::Whole => self.row(place).get(component).copied(),
             Trace::Component(own) => (own == component).then(|| self.row(place)[0]),
             Trace::Normal | Trace::Tangential => None,
@@ -69,7 +70,8 @@ pub fn meetings<E: From<RunError>>(
 ) -> Result<Vec<ConditionConflict>, E> {
     let mut stated = Vec::with_capacity(held.len());
     for (index, held) in held.iter().enumerate() {
-        stated.push(EvaluatedCondition { held, values: values(index, &held.places)? });
+        let values = held.of_values(values(index, held.points())?);
+        stated.push(EvaluatedCondition { held, values });
     }
     let mut notes = Vec::new();
     for (j, later) in stated.iter().enumerate() {
@@ -81,7 +83,9 @@ pub fn meetings<E: From<RunError>>(
         }
     }
     if on.mesh.is_periodic() {
-        for (index, own) in stated.iter().enumerate() {
+        // Functionals of periodic images are those of one side.
+        let nodal = stated.iter().enumerate().filter(|(_, own)| own.held.functionals.is_none());
+        for (index, own) in nodal {
             let images = images(on, own.held)?;
             let places: Vec<[f64; 3]> = images.iter().map(|(_, place)| *place).collect();
             let there = values(index, &places)?;
@@ -90,6 +94,11 @@ pub fn meetings<E: From<RunError>>(
         }
     }
     Ok(notes)
+}
+
+/// Returns whether a condition is on the normal component at nodes.
+fn is_normal(held: &ConditionSupport) -> bool {
+    held.trace == Trace::Normal && held.functionals.is_none()
 }
 
 /// Returns the largest magnitude of some values over all processes.
@@ -107,7 +116,7 @@ fn meeting(
     let (mesh, space) = (&on.mesh, &on.fields[later.held.field].space);
     let [first, second] = [&earlier.held.facets, &later.held.facets];
     // A normal component does not override a Cartesian one, nor vice versa.
-    let is_normal = |own: &EvaluatedCondition<'_>| own.held.trace == Trace::Normal;
+    let is_normal = |own: &EvaluatedCondition<'_>| is_normal(own.held);
     let both = first == second && is_normal(earlier) != is_normal(later);
     let is_alone = |facet: &&Facet| both || second.binary_search(facet).is_err();
     let alone: Vec<Facet> = first.iter().filter(is_alone).copied().collect();
@@ -154,7 +163,7 @@ fn differ(
     (b, at_b): (&EvaluatedCondition<'_>, usize),
     size: f64,
 ) -> bool {
-    let of_normal = |own: &EvaluatedCondition<'_>| own.held.trace == Trace::Normal;
+    let of_normal = |own: &EvaluatedCondition<'_>| is_normal(own.held);
     let beyond = |a: f64, b: f64, part: f64| (a - b).abs() > part * size;
     let walls = |own: &EvaluatedCondition<'_>, at: usize| {
         normals::walls_at(mesh.order(), &own.held.normals[at])

@@ -31,6 +31,22 @@ pub(super) fn find(
     Ok((facets, nodes))
 }
 
+/// Returns the facets of a support of a field that has values on facets only.
+///
+/// # Errors
+///
+/// Tags that the mesh lacks, and those of curves and points.
+pub(super) fn facets(mesh: &Mesh, support: &Support) -> Result<Vec<Facet>, RunError> {
+    match support {
+        Support::Boundary => Ok(mesh.boundary()),
+        Support::Tags(tags) => {
+            mesh.expect_facet_tags(tags)?;
+            Ok(mesh.sides_under(tags)?)
+        }
+        Support::Vertex(_) => Ok(Vec::new()),
+    }
+}
+
 /// Returns the nodes of a space on curves and at points, found by coordinates.
 fn nodes_at(
     mesh: &Mesh,

@@ -1,0 +1,76 @@
+//! Checks of problems with fields of H(curl) and H(div): combinations that are not implemented for them.
+
+use super::RunError;
+use crate::mesh::Mesh;
+use fem_dsl::point::{Location, PointForm};
+use fem_dsl::problem::{Problem, ValueSource};
+
+/// Returns whether a form has such a field.
+pub(super) fn has_vector_functions(form: &PointForm) -> bool {
+    form.fields.iter().any(|field| field.space.is_piola())
+}
+
+/// Checks that a problem on a mesh asks of such fields only what they have.
+///
+/// # Errors
+///
+/// The first combination that is not implemented, with a remedy.
+pub(super) fn check(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
+    let form = &problem.form;
+    let on_fields = form.fields.iter().find(|field| field.space.is_piola());
+    let refused = |name: &str, what: &str, help: &str| {
+        Err(RunError::Setting(format!("`{name}` is in H(curl) or H(div): {what}\nhelp: {help}")))
+    };
+    if let Some(field) = on_fields {
+        let (name, of_cells) = (&field.name, mesh.hanging().is_none());
+        if problem.adapt.is_some() {
+            return refused(
+                name,
+                "error estimates and `adapt` are not implemented for it",
+                "refine the whole mesh with `refine`",
+            );
+        }
+        if !of_cells {
+            return refused(
+                name,
+                "its functions have no rule at hanging nodes",
+                "take a mesh whose cells share whole facets",
+            );
+        }
+    }
+    let is_vector = |location| matches!(location, Location::Nodes(space) if space.is_piola());
+    let of_data = form.aux.iter().find(|data| is_vector(data.location)).map(|data| &data.name);
+    if let Some(name) = on_fields.map(|field| &field.name).or(of_data) {
+        if form.integrals.iter().any(|integral| integral.region.is_interior()) {
+            return refused(
+                name,
+                "terms on facets between cells are not implemented for it",
+                "take it in H1 or L2, or leave these terms out",
+            );
+        }
+    }
+    let starts = problem.initial.iter().chain(&problem.initial_rate);
+    for (field, value) in starts {
+        let own = &form.fields[*field];
+        if own.space.is_piola() && matches!(value, ValueSource::File(_)) {
+            return refused(
+                &own.name,
+                "files hold values at nodes, which it does not have",
+                "state the initial value as a formula, or go on from a checkpoint with `--restart`",
+            );
+        }
+    }
+    for data in &problem.aux {
+        let own = &form.aux[data.aux];
+        if is_vector(own.location)
+            && (matches!(data.value, ValueSource::File(_)) || data.tags.is_some())
+        {
+            return refused(
+                &own.name,
+                "its data is one formula on the whole mesh",
+                "declare the data `on points` or `on cells`",
+            );
+        }
+    }
+    Ok(())
+}

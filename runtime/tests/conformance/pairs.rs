@@ -8,7 +8,7 @@ use super::setting::{Numbering, Setting, Unknowns};
 use fem_dsl::point::Side;
 use fem_dsl::testing::Random;
 use kernels_gen::abi::{Indices, hanging};
-use kernels_gen::element::{Cell, Lagrange, tabulate};
+use kernels_gen::element::{Cell, Element, Lagrange, tabulate};
 use kernels_gen::plan::{Elements, Plan};
 use runtime::reference::{CellPair, Cells, find_pairs};
 use std::collections::BTreeMap;
@@ -195,7 +195,7 @@ impl Setting {
     /// Replaces the cells by facets: each cell is rotated such that the facet is ξ₀ = 0, as facet kernels require. Point
     /// data is unchanged.
     pub(crate) fn turned(&self, elements: &Elements, turns: &[Turn]) -> Self {
-        let numbering = |element: Lagrange, own: &Numbering| {
+        let numbering = |element: Element, own: &Numbering| {
             let nodes = turns.iter().flat_map(|&(cell, facet, orientation)| {
                 let nodes = &own.nodes[cell * element.count()..][..element.count()];
                 element.turned(facet, orientation).into_iter().map(|node| nodes[node])
@@ -250,7 +250,7 @@ impl Setting {
 
     /// Returns the entries of degrees of freedom in the rotated cells of each batch, whose lanes are rotated alike:
     /// `[batch][node · components + component]`.
-    pub(crate) fn places(&self, element: Lagrange, components: usize, lanes: usize) -> Vec<u32> {
+    pub(crate) fn places(&self, element: Element, components: usize, lanes: usize) -> Vec<u32> {
         let mut all = Vec::new();
         for turns in self.turns.chunks(lanes) {
             let (_, facet, orientation) = turns[0];
@@ -267,7 +267,7 @@ impl Setting {
     }
 
     /// Returns the nodes of each rotated cell in the order of [`kernels_gen::abi::Role::Rows`].
-    pub(crate) fn rows(&self, element: Lagrange, map: &[u32]) -> Vec<u32> {
+    pub(crate) fn rows(&self, element: Element, map: &[u32]) -> Vec<u32> {
         let (n, nodes) = (element.degree() + 1, element.count());
         let plane = nodes / n;
         let mut all = vec![0; map.len()];

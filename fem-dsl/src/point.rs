@@ -11,6 +11,9 @@
 //!                             the form has structure (λ tr(δε) I + 2 μ δε, say)
 //! ```
 //!
+//! Fields in Hcurl and Hdiv have no slots (i, j): theirs are the components of curl φ, or div φ, of the whole function,
+//! [`Part::Exterior`].
+//!
 //! Between cells each slot has a side: the traces (field, side) are inputs and test functions like fields in a cell.
 //!
 //! All views of one integral share one hash-consed graph, so that a common subexpression is one node.

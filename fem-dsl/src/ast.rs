@@ -395,6 +395,19 @@ pub enum Family {
     H1,
     /// Discontinuous Lagrange.
     L2,
+    /// Nédélec elements.
+    Hcurl,
+    /// Raviart–Thomas elements.
+    Hdiv,
+}
+
+/// A product of a field with the normal.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NormalProduct {
+    /// True for `cross(n, u)`, false for `dot(u, n)`.
+    pub cross: bool,
+    /// The factor in the place of `n`.
+    pub normal: Ident,
 }
 
 /// A degree as written.
@@ -484,14 +497,14 @@ pub enum ProblemItemKind {
         /// The cells; all if absent.
         place: Option<SupportSpec>,
     },
-    /// `dirichlet u[i] = EXPR on "tag";` or `dirichlet dot(u, n) = EXPR on "tag";`
+    /// `dirichlet u[i] = EXPR on "tag";`, `dirichlet dot(u, n) = …;` or `dirichlet cross(n, u) = …;`
     Dirichlet {
         /// The field.
         field: Ident,
         /// The component, if present.
         component: Option<ExprId>,
-        /// The factor, for a condition on the normal component.
-        normal: Option<Ident>,
+        /// The product, for a condition on the normal component or the tangential part.
+        normal: Option<NormalProduct>,
         /// Value; that of the known solution if absent.
         value: Option<ExprId>,
         /// The part of the boundary; all of it if absent.

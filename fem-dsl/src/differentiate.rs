@@ -12,13 +12,15 @@
 //! first argument on a tie. A power a⁰ has derivative 0, also at a = 0.
 
 mod adjoint;
+mod exterior;
 mod tangent;
 
 pub use adjoint::adjoint;
+pub use exterior::{curl, divergence};
 pub use tangent::tangent;
 
 use crate::form::{BuildError, ExprId, Exprs, Form, Shape, Terminal, expect_form};
-use crate::point::Location;
+use crate::point::{Location, Space};
 use crate::verify::Phase;
 
 /// Adds the derivative of every integral's rows in the direction δu.
@@ -147,7 +149,20 @@ fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>
     if let Some(side) = terminal.side() {
         return Err(BuildError::GradientOfSide { terminal, side });
     }
+    let is_piola = form.space_of(terminal).is_some_and(Space::is_piola);
     match terminal {
+        Terminal::Field(..) | Terminal::Test(..) | Terminal::Direction(..) | Terminal::Rate(..)
+            if is_piola =>
+        {
+            Err(BuildError::PartialDerivative { operation: "grad", terminal })
+        }
+        Terminal::FieldGradient(..)
+        | Terminal::TestGradient(..)
+        | Terminal::DirectionGradient(..)
+            if is_piola =>
+        {
+            Err(BuildError::HigherDerivative { terminal })
+        }
         Terminal::Field(i, side) => Ok(Some(Terminal::FieldGradient(i, side))),
         Terminal::Test(i, side) => Ok(Some(Terminal::TestGradient(i, side))),
         Terminal::Direction(i, side) => Ok(Some(Terminal::DirectionGradient(i, side))),

@@ -9,7 +9,7 @@
 //! J(u; v, δu) = ∫ Σ_fields  v · δf0 + ∇v : δf1 + ∇∇v : δf2   action, linear in (δu, ∇δu, ∇∇δu)
 //! ```
 //!
-//! for all three notations (pointwise, weak form, energy). Between cells the sum is over fields and sides: a trace, a
+//! for all three notations (pointwise, weak form, energy); in Hcurl and Hdiv curl and div take the place of ∇. Between cells the sum is over fields and sides: a trace, a
 //! field on one side, is an input and a test function of its own.
 
 mod build;
@@ -84,7 +84,8 @@ pub fn rate_name(field: &str, order: usize) -> String {
     if order == 1 { format!("dt({field})") } else { format!("dt(dt({field}))") }
 }
 
-/// The factors of one field's test function, its gradient and its second derivatives.
+/// The factors of one field's test function, its gradient (in Hcurl and Hdiv its exterior derivative) and its second
+/// derivatives.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     /// The field of the test function.
@@ -93,7 +94,7 @@ pub struct Row {
     pub side: Side,
     /// Factor of φ; `None` if zero.
     pub f0: Option<ExprId>,
-    /// Factor of ∇φ; `None` if zero.
+    /// Factor of ∇φ, or of curl φ or div φ; `None` if zero.
     pub f1: Option<ExprId>,
     /// Factor of ∇∇φ; `None` if zero.
     pub f2: Option<ExprId>,
@@ -127,24 +128,69 @@ impl Form {
     /// exceeds rank 3.
     pub fn shape_of(&self, terminal: Terminal) -> Option<Shape> {
         let field = |i: usize| self.fields.get(i).map(|field| Shape::from(field.shape));
+        let derivative = |shape: terms::Shape, space: Option<Space>| match space {
+            Some(space) if space.is_piola() => Some(match space.exterior_components(self.dim) {
+                1 => Shape::SCALAR,
+                n => Shape::vector(n),
+            }),
+            _ => Shape::from(shape).raised(self.dim),
+        };
+        let of_field = |i: usize| {
+            let field = self.fields.get(i)?;
+            derivative(field.shape, Some(field.space))
+        };
         match terminal {
             Terminal::Field(i, _) | Terminal::Test(i, _) | Terminal::Direction(i, _) => field(i),
             Terminal::Rate(i, _, _) => field(i),
-            Terminal::RateGradient(i, _, _) => field(i)?.raised(self.dim),
-            Terminal::FieldGradient(i, _)
+            Terminal::RateGradient(i, _, _)
+            | Terminal::FieldGradient(i, _)
             | Terminal::TestGradient(i, _)
-            | Terminal::DirectionGradient(i, _) => field(i)?.raised(self.dim),
+            | Terminal::DirectionGradient(i, _) => of_field(i),
             Terminal::FieldHessian(i, _)
             | Terminal::TestHessian(i, _)
-            | Terminal::DirectionHessian(i, _) => field(i)?.raised(self.dim)?.raised(self.dim),
+            | Terminal::DirectionHessian(i, _) => match self.fields.get(i)?.space.is_piola() {
+                true => None,
+                false => field(i)?.raised(self.dim)?.raised(self.dim),
+            },
             Terminal::Aux(i, _) => self.aux.get(i).map(|aux| aux.shape.into()),
-            Terminal::AuxGradient(i, _) => Shape::from(self.aux.get(i)?.shape).raised(self.dim),
+            Terminal::AuxGradient(i, _) => {
+                let aux = self.aux.get(i)?;
+                derivative(aux.shape, aux.location.space())
+            }
             Terminal::Param(i) => self.params.get(i).map(|param| param.shape.into()),
             Terminal::Coordinates | Terminal::Normal => Some(Shape::vector(self.dim)),
             Terminal::Penalty(i, _) => field(i).map(|_| Shape::SCALAR),
             Terminal::Time | Terminal::Diameter(_) | Terminal::Extent(_) | Terminal::Degree => {
                 Some(Shape::SCALAR)
             }
+        }
+    }
+
+    /// Returns the space of a field's terminal, or of data on nodes.
+    pub(crate) fn space_of(&self, terminal: Terminal) -> Option<Space> {
+        match terminal {
+            Terminal::Field(i, _)
+            | Terminal::FieldGradient(i, _)
+            | Terminal::FieldHessian(i, _)
+            | Terminal::Test(i, _)
+            | Terminal::TestGradient(i, _)
+            | Terminal::TestHessian(i, _)
+            | Terminal::Direction(i, _)
+            | Terminal::DirectionGradient(i, _)
+            | Terminal::DirectionHessian(i, _)
+            | Terminal::Rate(i, ..)
+            | Terminal::RateGradient(i, ..)
+            | Terminal::Penalty(i, _) => self.fields.get(i).map(|field| field.space),
+            Terminal::Aux(i, _) | Terminal::AuxGradient(i, _) => {
+                self.aux.get(i).and_then(|aux| aux.location.space())
+            }
+            Terminal::Param(_)
+            | Terminal::Coordinates
+            | Terminal::Normal
+            | Terminal::Time
+            | Terminal::Diameter(_)
+            | Terminal::Extent(_)
+            | Terminal::Degree => None,
         }
     }
 
@@ -207,10 +253,8 @@ impl Form {
     /// Returns the spaces of the fields and of the nodal data, with their names.
     pub fn spaces(&self) -> impl Iterator<Item = (&str, Space)> {
         let fields = self.fields.iter().map(|field| (field.name.as_str(), field.space));
-        let aux = self.aux.iter().filter_map(|aux| match aux.location {
-            Location::Nodes(space) => Some((aux.name.as_str(), space)),
-            Location::Cells | Location::Points => None,
-        });
+        let aux = self.aux.iter();
+        let aux = aux.filter_map(|aux| Some((aux.name.as_str(), aux.location.space()?)));
         fields.chain(aux)
     }
 

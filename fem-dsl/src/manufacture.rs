@@ -9,6 +9,9 @@
 //! the boundary     − f1* n                           where conditions do not constrain all of u
 //! ```
 //!
+//! In Hcurl and Hdiv, where f1 is tested with curl φ or div φ, s is f0* + curl f1* or f0* − ∇f1*, and f1* × n or f1* n
+//! take the place of f1* n on the boundary.
+//!
 //! The integral over the whole boundary is correct also if conditions cover a part of it: rows of constrained DoFs are
 //! omitted, and the test functions of the others vanish on constrained facets.
 //!
@@ -16,12 +19,12 @@
 //! error in its ∇φ terms does not reproduce u*. s is data at the quadrature points of the cells, so that the kernels
 //! are those of the form with one additional subtraction.
 
-use crate::differentiate::{gradient, rate, tangent};
+use crate::differentiate::{curl, divergence, gradient, rate, tangent};
 use crate::form::{BuildError, ExprId, Exprs, Form, Integral, Row, Shape, Terminal};
 use crate::interior::inconsistent;
 use crate::point::scalars::Scalars;
 use crate::point::{
-    self, Aux, InteriorFacets, Location, NodeId, Region, WHOLE_BOUNDARY, finished, scalarise,
+    self, Aux, InteriorFacets, Location, NodeId, Region, Space, WHOLE_BOUNDARY, finished, scalarise,
 };
 use crate::problem::Expression;
 use std::collections::BTreeMap;
@@ -103,18 +106,20 @@ pub fn manufacture(
             let subtracted = if integral.region == Region::Cells {
                 // ∫ ∇φ : f1 + ∇∇φ : f2 = ∫ ∇φ : σ + ∮ ∇φ : f2 n with σ = f1 − div f2.
                 let flux = flux(&mut scratch, starred)?;
+                let space = form.fields[row.field].space;
                 let mut outer = Row::empty(row.field, row.side);
                 let mut along = |flux: Option<ExprId>| -> Result<Option<ExprId>, BuildError> {
                     let Some(flux) = flux else { return Ok(None) };
-                    let normal = Shape::vector(form.dim);
-                    let normal = scratch.exprs.terminal(Terminal::Normal, normal);
-                    let flux = scratch.exprs.dot(flux, normal)?;
+                    let flux = through(&mut scratch, space, flux)?;
                     Ok(Some(scratch.exprs.neg(flux)?))
                 };
                 outer.f0 = along(flux.filter(|_| !constrained[row.field]))?;
                 outer.f1 = along(starred.f2)?;
                 fluxes.extend(made.copied(&scratch, outer)?);
-                let source = minus_divergence(&mut scratch, starred.f0, flux)?;
+                let source = match (space.is_piola(), flux) {
+                    (true, Some(flux)) => Some(strong(&mut scratch, space, starred.f0, flux)?),
+                    _ => minus_divergence(&mut scratch, starred.f0, flux)?,
+                };
                 let data = source.filter(|&source| !scratch.exprs.is_zero(source));
                 let data = data.map(|source| made.add_data(row.field, express(&scratch, source)));
                 Row { f0: data, ..Row::empty(row.field, row.side) }
@@ -133,6 +138,52 @@ pub fn manufacture(
         integral.rows.retain(|row| !row.is_empty());
     }
     Ok(made)
+}
+
+/// Returns the first derivative of a function in a space.
+fn derivative(scratch: &mut Form, space: Space, value: ExprId) -> Result<ExprId, BuildError> {
+    match space {
+        Space::H1(_) | Space::L2(_) => gradient(scratch, value),
+        Space::Hcurl(_) => curl(scratch, value),
+        Space::Hdiv(_) => divergence(scratch, value),
+    }
+}
+
+/// Computes f0 + curl f1 in Hcurl, and f0 − ∇f1 in Hdiv.
+fn strong(
+    scratch: &mut Form,
+    space: Space,
+    f0: Option<ExprId>,
+    f1: ExprId,
+) -> Result<ExprId, BuildError> {
+    let part = match space {
+        Space::Hdiv(_) => {
+            let slope = gradient(scratch, f1)?;
+            scratch.exprs.neg(slope)?
+        }
+        _ => curl(scratch, f1)?,
+    };
+    match f0 {
+        Some(f0) => scratch.exprs.add(f0, part),
+        None => Ok(part),
+    }
+}
+
+/// Computes the factor of φ that a flux f leaves on the boundary: f n, or f × n in Hcurl.
+fn through(scratch: &mut Form, space: Space, flux: ExprId) -> Result<ExprId, BuildError> {
+    let exprs = &mut scratch.exprs;
+    let normal = exprs.terminal(Terminal::Normal, Shape::vector(scratch.dim));
+    match space {
+        Space::H1(_) | Space::L2(_) => exprs.dot(flux, normal),
+        Space::Hdiv(_) => exprs.mul(flux, normal),
+        Space::Hcurl(_) if scratch.dim == 3 => exprs.cross(flux, normal),
+        Space::Hcurl(_) => {
+            let (x, y) = (exprs.index(normal, &[0])?, exprs.index(normal, &[1])?);
+            let components = vec![exprs.neg(y)?, x];
+            let turned = exprs.literal(Shape::vector(2), components)?;
+            exprs.mul(flux, turned)
+        }
+    }
 }
 
 /// Returns whether the cells of a form test second derivatives of a field.
@@ -154,7 +205,7 @@ fn values(
     let mut values = TerminalValues { fields: Vec::new(), aux: Vec::new(), rates: BTreeMap::new() };
     for known in solution {
         let value = copied(scratch, known)?;
-        let slope = gradient(scratch, value)?;
+        let slope = derivative(scratch, form.fields[values.fields.len()].space, value)?;
         let second = form.terminals(&form.roots()).any(
             |terminal| matches!(terminal, Terminal::FieldHessian(i, _) if i == values.fields.len()),
         );
@@ -174,7 +225,8 @@ fn values(
         for _ in 0..of.order {
             value = rate(scratch, value)?;
         }
-        values.rates.insert((of.field, of.order), (value, gradient(scratch, value)?));
+        let slope = derivative(scratch, form.fields[of.field].space, value)?;
+        values.rates.insert((of.field, of.order), (value, slope));
     }
     Ok(values)
 }
@@ -272,9 +324,14 @@ impl ManufacturedForm {
 
     /// Subtracts from a row, and the corresponding term from the energy.
     fn subtract(&mut self, at: usize, number: usize, what: Row) -> Result<(), BuildError> {
-        let Form { exprs, integrals, fields, dim, .. } = &mut self.form;
+        let [shape, slope, second] = [
+            Terminal::Field(what.field, None),
+            Terminal::FieldGradient(what.field, None),
+            Terminal::FieldHessian(what.field, None),
+        ]
+        .map(|terminal| self.form.shape_of(terminal));
+        let Form { exprs, integrals, fields, .. } = &mut self.form;
         let integral = &mut integrals[at];
-        let shape = Shape::from(fields[what.field].shape);
         let row = &mut integral.rows[number];
         let of_side = |one: bool| (integral.region.is_interior() && !one).then_some(what.side);
         let field = [
@@ -282,9 +339,8 @@ impl ManufacturedForm {
             Terminal::FieldGradient(what.field, of_side(false)),
             Terminal::FieldHessian(what.field, of_side(false)),
         ];
-        let (slope, second) = (shape.raised(*dim), shape.raised(*dim).and_then(|s| s.raised(*dim)));
         let parts = [
-            (&mut row.f0, what.f0, Some(shape)),
+            (&mut row.f0, what.f0, shape),
             (&mut row.f1, what.f1, slope),
             (&mut row.f2, what.f2, second),
         ];

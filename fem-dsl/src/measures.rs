@@ -27,7 +27,8 @@ use crate::problem::Expression;
 use std::collections::BTreeMap;
 
 /// Returns the form of the errors against known solutions of some fields. It has an additional field for each of them,
-/// with the squares of the difference and of its gradient. It has no auxiliary data.
+/// with the squares of the difference and of its gradient, in Hcurl and Hdiv of its exterior derivative. It has no
+/// auxiliary data.
 pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     let mut made = with_scale(form, "errors");
     made.aux.clear();
@@ -42,12 +43,16 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
         let copies = copied(&mut graph, &exact.graph, &roots, |graph, input| {
             graph.intern(Node::Input(input))
         });
-        let values = (0..exact.value.len()).map(|component| (component, Part::Value));
-        let derivatives =
-            (0..exact.gradient.len()).map(|at| (at / form.dim, Part::Derivative(at % form.dim)));
-        for (at, parts) in [values.collect::<Vec<_>>(), derivatives.collect()].iter().enumerate() {
-            let first = at * exact.value.len();
-            let squares = parts.iter().zip(&copies[first..]).map(|(&(component, part), &known)| {
+        let (values, gradient) = copies.split_at(exact.value.len());
+        let derivatives = match made.fields[*field].space {
+            _ if gradient.is_empty() => Vec::new(),
+            space if space.is_piola() => exterior(&mut graph, space, gradient),
+            _ => gradient.to_vec(),
+        };
+        let space = Some(made.fields[*field].space);
+        for (order, known) in [values, &derivatives].into_iter().enumerate() {
+            let squares = known.iter().enumerate().map(|(flat, &known)| {
+                let (component, part) = Part::of_flat(space, flat, order, form.dim);
                 let slot = Slot { field: *field, side: Side::Inside, component, part };
                 let computed = graph.intern(Node::Input(Input::State(slot)));
                 let difference = graph.intern(Node::Binary(Binary::Sub, computed, known));
@@ -56,12 +61,27 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
             });
             let squares: Vec<NodeId> = squares.collect();
             let sum = sum(&mut graph, &squares);
-            let slot = Slot { field: own, side: Side::Inside, component: at, part: Part::Value };
+            let slot = Slot { field: own, side: Side::Inside, component: order, part: Part::Value };
             residual.extend(sum.map(|sum| (slot, sum)));
         }
     }
     made.integrals = vec![integral(Region::Cells, graph, residual)];
     made
+}
+
+/// Returns the components of the exterior derivative of a vector in a space from those of its gradient.
+fn exterior(graph: &mut Graph, space: Space, gradient: &[NodeId]) -> Vec<NodeId> {
+    let dim = if gradient.len() == 4 { 2 } else { 3 };
+    if let Space::Hdiv(_) = space {
+        let diagonal: Vec<NodeId> = (0..dim).map(|i| gradient[i * dim + i]).collect();
+        return sum(graph, &diagonal).into_iter().collect();
+    }
+    let pairs: &[(usize, usize)] = if dim == 2 { &[(1, 0)] } else { &[(2, 1), (0, 2), (1, 0)] };
+    let rotation = |&(i, j): &(usize, usize)| {
+        let (left, right) = (gradient[i * dim + j], gradient[j * dim + i]);
+        graph.intern(Node::Binary(Binary::Sub, left, right))
+    };
+    pairs.iter().map(rotation).collect()
 }
 
 /// Returns the form of the energy of a form with exactly one integral, at s times a state; `None` for other forms.

@@ -7,7 +7,7 @@
 use crate::differentiate::differentiate;
 use crate::eval::{TensorValues, tensors};
 use crate::form::{Expr, ExprId, Form, Row, Terminal};
-use crate::point::{Input, Location, Part, PointForm, Region, Side, Slot};
+use crate::point::{Input, Part, PointForm, Region, Side, Slot};
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> 
     let count = form.shape_of(terminal).map_or(1, |shape| shape.components());
     let side = terminal.side().unwrap_or_default();
     let slot = |field: usize, flat: usize, order: usize| {
-        let (component, part) = Part::of_flat(flat, order, form.dim);
+        let (component, part) = Part::of_flat(form.space_of(terminal), flat, order, form.dim);
         Slot { field, side, component, part }
     };
     let input = |flat: usize| match terminal {
@@ -107,16 +107,19 @@ fn components(form: &Form, terminal: Terminal, inputs: &PointInput) -> Vec<f64> 
 pub fn inputs(form: &PointForm, region: &Region) -> Vec<Input> {
     let mut all = Vec::new();
     for side in Side::ALL.into_iter().take(if region.is_interior() { 2 } else { 1 }) {
-        let parts = || [Part::Value].into_iter().chain((0..form.dim).map(Part::Derivative));
         for (field, of) in form.fields.iter().enumerate() {
             for component in 0..of.shape.components() {
-                all.extend(parts().map(|part| Input::State(Slot { field, side, component, part })));
+                let parts = Part::of_component(of.space, component, form.dim).into_iter();
+                all.extend(parts.map(|part| Input::State(Slot { field, side, component, part })));
             }
         }
         for (field, of) in form.aux.iter().enumerate() {
-            let known = if matches!(of.location, Location::Nodes(_)) { form.dim + 1 } else { 1 };
             for component in 0..of.shape.components() {
-                let parts = parts().take(known);
+                let parts = match of.location.space() {
+                    Some(space) => Part::of_component(space, component, form.dim),
+                    None => vec![Part::Value],
+                };
+                let parts = parts.into_iter();
                 all.extend(parts.map(|part| Input::Aux(Slot { field, side, component, part })));
             }
         }

@@ -158,6 +158,16 @@ impl Part {
         }
     }
 
+    /// Returns the parts up to order 1 that a component has in a space.
+    pub fn of_component(space: Space, component: usize, dim: usize) -> Vec<Self> {
+        let derivatives: Vec<Self> = match space.is_piola() {
+            false => (0..dim).map(Self::Derivative).collect(),
+            true if component > 0 => Vec::new(),
+            true => (0..space.exterior_components(dim)).map(Self::Exterior).collect(),
+        };
+        [Self::Value].into_iter().chain(derivatives).collect()
+    }
+
     /// Returns the distinct parts of an order.
     pub fn of_order(order: usize, dim: usize) -> Vec<Self> {
         match order {
@@ -168,10 +178,11 @@ impl Part {
     }
 
     /// Returns the component and the part at a row-major index of a tensor whose last indices are those of the
-    /// derivatives.
-    pub fn of_flat(flat: usize, order: usize, dim: usize) -> (usize, Self) {
+    /// derivatives, for functions in a space, if in any.
+    pub fn of_flat(space: Option<Space>, flat: usize, order: usize, dim: usize) -> (usize, Self) {
         match order {
             0 => (flat, Self::Value),
+            1 if space.is_some_and(Space::is_piola) => (0, Self::Exterior(flat)),
             1 => (flat / dim, Self::Derivative(flat % dim)),
             _ => (flat / (dim * dim), Self::second(flat / dim % dim, flat % dim)),
         }

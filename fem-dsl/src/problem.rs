@@ -421,12 +421,14 @@ pub struct FileArray {
 /// The constrained trace of an essential condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Trace {
-    /// All components.
+    /// All components; in Hcurl the tangential part, in Hdiv the normal component.
     Whole,
-    /// One component.
+    /// One component; of no field in Hcurl or Hdiv.
     Component(usize),
-    /// u·n, with the outer normal n.
+    /// u·n, with the outer normal n; of no field in Hcurl.
     Normal,
+    /// n × u, in the plane the number n₀ u₁ − n₁ u₀; of fields in Hcurl only.
+    Tangential,
 }
 
 /// An essential condition.
@@ -436,8 +438,8 @@ pub struct Dirichlet {
     pub field: usize,
     /// The constrained trace.
     pub trace: Trace,
-    /// The value; its shape is the field's, or scalar for a component or u·n. For u·n it may be a field's value, whose
-    /// normal component is used.
+    /// The value; its shape is the field's, or scalar for a component, u·n, or n × u in the plane. For u·n it may be a
+    /// field's value, whose normal component is used.
     pub value: Expression,
     /// Its support.
     pub support: Support,

@@ -569,7 +569,7 @@ fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Pro
         let constrained = |field: usize| {
             content.dirichlet.iter().any(|condition| {
                 condition.field == field
-                    && condition.trace == Trace::Whole
+                    && (condition.trace == Trace::Whole || form.fields[field].space.is_piola())
                     && condition.support == Support::Boundary
             })
         };

@@ -79,15 +79,14 @@ pub(crate) fn value(name: &str, point: bool) -> Option<&'static str> {
     })
 }
 
-/// Returns the remedy for a space of another program instead of `H1` or `L2`.
+/// Returns the remedy for a space of another program instead of one of the language.
 pub(crate) fn space(name: &str) -> Option<&'static str> {
     Some(match name {
-        "RT" | "RTN" | "BDM" | "BDFM" | "Hdiv" | "HDiv" | "HDIV" | "RaviartThomas" => {
-            "there are no elements with continuous normal components yet: write the problem in its primal form, \
-             `f1[p] = K * grad(p);` with `p` in `H1(k)`, whose flux is `-K * grad(p)`"
+        "RT" | "RTN" | "BDM" | "BDFM" | "HDiv" | "HDIV" | "RaviartThomas" => {
+            "write `Hdiv(k)`: Raviart–Thomas elements, of lowest order 1"
         }
-        "N1curl" | "N2curl" | "NED" | "ND" | "Nedelec" | "Hcurl" | "HCurl" | "HCURL" => {
-            "there are no elements with continuous tangential components yet: on convex domains write the equation for a vector in `H1(k)`"
+        "N1curl" | "N2curl" | "NED" | "ND" | "Nedelec" | "HCurl" | "HCURL" => {
+            "write `Hcurl(k)`: Nédélec elements of the first kind, of lowest order 1"
         }
         "DG" | "DGP" | "DGQ" | "DP" | "DQ" | "dP" | "dQ" => "write `L2(k)`",
         "CG" | "P" | "Q" | "Lagrange" | "CGP" | "CGQ" => "write `H1(k)`",

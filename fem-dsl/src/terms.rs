@@ -71,6 +71,16 @@ pub enum Location {
     Points,
 }
 
+impl Location {
+    /// Returns the space of data at nodes.
+    pub fn space(self) -> Option<Space> {
+        match self {
+            Self::Nodes(space) => Some(space),
+            Self::Cells | Self::Points => None,
+        }
+    }
+}
+
 /// A finite-element space, its degree relative to the degree k chosen at compile time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Space {
@@ -112,6 +122,15 @@ impl Space {
             Self::H1(_) | Self::L2(_) => 0,
             Self::Hcurl(_) => 2 * dim - 3,
             Self::Hdiv(_) => 1,
+        }
+    }
+
+    /// Returns the function of the language that is the first derivative of its functions.
+    pub fn derivative(self) -> &'static str {
+        match self {
+            Self::H1(_) | Self::L2(_) => "grad",
+            Self::Hcurl(_) => "curl",
+            Self::Hdiv(_) => "div",
         }
     }
 

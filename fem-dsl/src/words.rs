@@ -53,7 +53,7 @@ pub const FUNCTIONS: &[&str] = &[
 pub const EXTENT: &str = "hn";
 
 /// Functions of facets, unless a form declares the names itself.
-pub const FACET_FUNCTIONS: &[&str] = &["inside", "outside", "penalty"];
+pub const FACET_FUNCTIONS: &[&str] = &["inside", "outside", "penalty", "tangential"];
 
 /// The function that reads data and states, a keyword in this context only.
 pub const FILE: &str = "file";

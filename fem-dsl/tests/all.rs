@@ -5,6 +5,7 @@ mod common;
 mod complex;
 mod counts;
 mod errors;
+mod exterior;
 mod format;
 mod hand_counts;
 mod interior;

@@ -211,10 +211,10 @@ const MISTAKES: &[(&str, Code, &str, &str)] = &[
     ("field u: vector(65); f0[u] = u;", Code::BadComponentCount, "vector(65)", "1 to 64"),
     ("field u: scalar; f0[u] = det(x);", Code::WrongArgumentShape, "det(x)", "a square matrix"),
     (
-        "field u: scalar; f0[u] = tr(grad(x * x[0])) + curl(u);",
+        "field u: vector(4); f0[u] = tr(grad(x * x[0])) * u + curl(u);",
         Code::WrongArgumentShape,
         "curl(u)",
-        "`curl` needs a vector",
+        "`curl` needs a",
     ),
 ];
 

@@ -18,7 +18,8 @@ fn entries(form: &Form, rows: &[Row], sample: &Sample) -> BTreeMap<Slot, f64> {
             entries.insert(Slot { field, side, component, part: Part::Value }, *value);
         }
         for (flat, value) in row.f1.iter().flat_map(|f1| tensors[f1].iter()).enumerate() {
-            let (component, part) = (flat / form.dim, Part::Derivative(flat % form.dim));
+            let (component, part) =
+                Part::of_flat(Some(form.fields[field].space), flat, 1, form.dim);
             entries.insert(Slot { field, side, component, part }, *value);
         }
         // Second derivatives along two axes are one, in either order.

@@ -16,6 +16,8 @@ pub(crate) mod interpreter;
 pub(crate) mod launch;
 #[path = "conformance/setting.rs"]
 pub(crate) mod setting;
+#[path = "conformance/vectors.rs"]
+mod vectors;
 
 use fem_dsl::point::PointForm;
 use interpreter::Interpreted;

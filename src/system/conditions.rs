@@ -175,7 +175,7 @@ impl Condition {
             Trace::Normal if shape != Shape::Vector(form.dim) => {
                 return Err(Error::Components { name, expected: form.dim, found: count });
             }
-            Trace::Whole | Trace::Component(_) | Trace::Normal => {}
+            Trace::Whole | Trace::Component(_) | Trace::Normal | Trace::Tangential => {}
         }
         if !on.fields[field].space.element().is_continuous() {
             return Err(Error::Discontinuous { field: name });

@@ -20,20 +20,36 @@ pub(super) fn fields_and_aux(
     for item in &names.fields {
         let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
         let space = item.space.and_then(|spec| space(spec, diagnostics));
+        let is_piola = space.is_some_and(Space::is_piola);
+        if let (true, Some(spec), Some(space)) = (is_piola, item.shape, item.space)
+            && spec.kind != ShapeKind::Vector(None)
+        {
+            diagnostics.push(not_a_vector(&item.name.name, spec, space));
+        }
+        let unread = if is_piola { Shape::Vector(form.dim) } else { Shape::Scalar };
         form.fields.push(Field {
             name: item.name.name.clone(),
-            shape: shape.unwrap_or(Shape::Scalar),
+            shape: shape.filter(|_| !is_piola).unwrap_or(unread),
             space: space.unwrap_or(Space::H1(Degree::Relative(0))),
         });
     }
-    let first = form.fields.first().map_or(Space::H1(Degree::Relative(0)), |field| field.space);
+    // Data at nodes are values: in Hcurl and Hdiv unknowns are none.
+    let first = match form.fields.first().map(|field| field.space) {
+        Some(Space::Hcurl(degree) | Space::Hdiv(degree)) => Space::H1(degree),
+        Some(space) => space,
+        None => Space::H1(Degree::Relative(0)),
+    };
     for item in &names.aux {
         let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
         let location = match item.place.map(|place| place.kind) {
             Some(LocationKind::Cells) => Location::Cells,
             Some(LocationKind::Points) => Location::Points,
             Some(LocationKind::Nodes(Some(spec))) => {
-                Location::Nodes(space(spec, diagnostics).unwrap_or(first))
+                let found = space(spec, diagnostics);
+                if found.is_some_and(Space::is_piola) {
+                    diagnostics.push(data_in_piola(&item.name.name, spec));
+                }
+                Location::Nodes(found.filter(|space| !space.is_piola()).unwrap_or(first))
             }
             Some(LocationKind::Nodes(None)) | None => Location::Nodes(first),
         };
@@ -78,7 +94,40 @@ fn space(spec: SpaceSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Space> {
             );
             None
         }
+        (Family::Hcurl | Family::Hdiv, Degree::Fixed(0)) => {
+            let message = "`Hcurl` and `Hdiv` have degree 1 or more";
+            diagnostics.push(
+                Diagnostic::new(Code::BadDegree, message)
+                    .label(spec.span, "degree 0")
+                    .help("the degree is the largest of its polynomials: the lowest order is 1"),
+            );
+            None
+        }
         (Family::H1, degree) => Some(Space::H1(degree)),
         (Family::L2, degree) => Some(Space::L2(degree)),
+        (Family::Hcurl, degree) => Some(Space::Hcurl(degree)),
+        (Family::Hdiv, degree) => Some(Space::Hdiv(degree)),
     }
+}
+
+/// Returns the notation of a space.
+fn notation(spec: SpaceSpec) -> String {
+    space(spec, &mut Vec::new()).map_or_else(String::new, |space| space.to_string())
+}
+
+/// Returns the diagnostic for a field in Hcurl or Hdiv that is no vector.
+fn not_a_vector(name: &str, spec: ShapeSpec, space: SpaceSpec) -> Diagnostic {
+    let message = format!("a field in `{}` is a `vector`", notation(space));
+    Diagnostic::new(Code::WrongShape, message)
+        .label(spec.span, "another shape")
+        .secondary(space.span, "vectors with one component per direction")
+        .help(format!("write `field {name}: vector in {};`", notation(space)))
+}
+
+/// Returns the diagnostic for data in Hcurl or Hdiv.
+fn data_in_piola(name: &str, spec: SpaceSpec) -> Diagnostic {
+    let message = format!("data in `{}` is not supported yet", notation(spec));
+    Diagnostic::new(Code::NotAvailableHere, message)
+        .label(spec.span, "only fields live in this space")
+        .help(format!("write `aux {name}: vector on points;`, or `on nodes` for values in `H1(k)`"))
 }

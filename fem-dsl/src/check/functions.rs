@@ -2,7 +2,7 @@
 
 use super::side_words;
 use crate::ast::SideWord;
-use crate::differentiate::{gradient, rate};
+use crate::differentiate::{curl, divergence, gradient, rate};
 use crate::form::{BuildError, Expr, ExprId, Form, MatrixFunction, Shape, Terminal, Type};
 use crate::point::{Binary, Unary};
 
@@ -19,6 +19,7 @@ enum Function {
     Rate,
     Divergence,
     Curl,
+    Tangential,
     Matrix(MatrixFunction),
     Unary(Unary),
     Binary(Binary),
@@ -63,6 +64,7 @@ fn function(name: &str) -> Option<Function> {
         "min" => Function::Binary(Binary::Min),
         "max" => Function::Binary(Binary::Max),
         "penalty" => Function::Penalty,
+        "tangential" => Function::Tangential,
         _ => return SideWord::of(name).map(Function::Side),
     })
 }
@@ -80,6 +82,7 @@ pub(super) fn argument_count(name: &str) -> Option<usize> {
         | Function::Rate
         | Function::Divergence
         | Function::Curl
+        | Function::Tangential
         | Function::Matrix(_)
         | Function::Unary(_)
         | Function::Side(_)
@@ -121,8 +124,23 @@ pub(super) fn apply(
         },
         (Function::Divergence, &[a]) => divergence(form, a),
         (Function::Curl, &[a]) => curl(form, a),
+        (Function::Tangential, &[a]) => tangential(form, a),
         _ => return None,
     })
+}
+
+/// Computes a − (a·n) n.
+fn tangential(form: &mut Form, a: ExprId) -> BuildResult {
+    let (vector, found) = (Shape::vector(form.dim), form.exprs.ty(a));
+    if found != Type::Tensor(vector) {
+        let expected = if form.dim == 2 { "a vector of 2" } else { "a vector of 3" };
+        return Err(BuildError::Operand { operation: "tangential", expected, found });
+    }
+    let exprs = &mut form.exprs;
+    let normal = exprs.terminal(Terminal::Normal, vector);
+    let along = exprs.dot(a, normal)?;
+    let along = exprs.mul(along, normal)?;
+    exprs.sub(a, along)
 }
 
 fn differentiable(form: &Form, operation: &'static str, a: ExprId) -> Result<(), BuildError> {
@@ -132,55 +150,4 @@ fn differentiable(form: &Form, operation: &'static str, a: ExprId) -> Result<(),
             Err(BuildError::Operand { operation, expected: "a number, vector or matrix", found })
         }
     }
-}
-
-/// Computes Σ_j ∂_j of the last index.
-fn divergence(form: &mut Form, a: ExprId) -> BuildResult {
-    let (dim, found) = (form.dim, form.exprs.ty(a));
-    let shape = form.exprs.shape(a);
-    let rank = shape.rank();
-    if found == Type::Truth || !(1..=2).contains(&rank) || shape.extent(rank - 1) != dim {
-        let expected = if dim == 2 {
-            "a vector of 2 or a matrix of 2 columns"
-        } else {
-            "a vector of 3 or a matrix of 3 columns"
-        };
-        return Err(BuildError::Operand { operation: "div", expected, found });
-    }
-    let gradient = gradient(form, a)?;
-    let exprs = &mut form.exprs;
-    if rank == 1 {
-        return exprs.matrix(MatrixFunction::Trace, gradient);
-    }
-    let rows = shape.extent(0);
-    let mut components = Vec::with_capacity(rows);
-    for i in 0..rows {
-        let mut sum = exprs.constant(0.0);
-        for j in 0..dim {
-            let term = exprs.index(gradient, &[i, j, j])?;
-            sum = exprs.add(sum, term)?;
-        }
-        components.push(sum);
-    }
-    exprs.literal(Shape::vector(rows), components)
-}
-
-fn curl(form: &mut Form, a: ExprId) -> BuildResult {
-    let (dim, found) = (form.dim, form.exprs.ty(a));
-    if found != Type::Tensor(Shape::vector(dim)) {
-        let expected = if dim == 2 { "a vector of 2" } else { "a vector of 3" };
-        return Err(BuildError::Operand { operation: "curl", expected, found });
-    }
-    let gradient = gradient(form, a)?;
-    let exprs = &mut form.exprs;
-    // ∂a_i/∂x_j − ∂a_j/∂x_i
-    let mut rotation = |i: usize, j: usize| {
-        let (left, right) = (exprs.index(gradient, &[i, j])?, exprs.index(gradient, &[j, i])?);
-        exprs.sub(left, right)
-    };
-    if dim == 2 {
-        return rotation(1, 0);
-    }
-    let components = vec![rotation(2, 1)?, rotation(0, 2)?, rotation(1, 0)?];
-    exprs.literal(Shape::vector(3), components)
 }

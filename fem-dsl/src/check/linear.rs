@@ -233,7 +233,7 @@ impl Search<'_, '_> {
                     }
                     (
                         "grad" | "div" | "curl" | "tr" | "sym" | "skew" | "dev" | "transpose"
-                        | "inside" | "outside" | "jump" | "avg",
+                        | "inside" | "outside" | "jump" | "avg" | "tangential",
                         &[a],
                     ) => open.push(a),
                     (name, _) => self.offend(id, Offence::Function(name.to_owned())),

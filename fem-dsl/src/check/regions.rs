@@ -9,7 +9,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::adjoint;
 use crate::form::{Expr, ExprId, Integral, Row, Shape, Terminal, Type};
-use crate::point::{InteriorFacets, Location, Region, Side};
+use crate::point::{InteriorFacets, Location, Region, Side, Space};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -408,7 +408,7 @@ fn row_fits(
         let name = &checker.names.fields[field].name.name;
         let of = match row {
             RowKind::F0 => name.clone(),
-            RowKind::F1 => format!("grad({name})"),
+            RowKind::F1 => format!("{}({name})", checker.form.fields[field].space.derivative()),
         };
         let message = format!(
             "{}[{name}] must have the shape of {of}, {expected}, but this is {found}",
@@ -418,17 +418,30 @@ fn row_fits(
             Diagnostic::new(Code::WrongShape, message)
                 .label(span, format!("this is {found}"))
                 .secondary(row_span, format!("{expected} is expected"))
-                .help_if(row_help(row, expected, found)),
+                .help_if(row_help(row, checker.form.fields[field].space, expected, found)),
         );
         return false;
     }
     no_tests(checker, row_name(row), (written, value))
 }
 
-fn row_help(row: RowKind, expected: Shape, found: Type) -> Option<&'static str> {
+fn row_help(row: RowKind, space: Space, expected: Shape, found: Type) -> Option<&'static str> {
     let Type::Tensor(found) = found else {
         return Some("`if c { 1 } else { 0 }` makes a number of a condition");
     };
+    match (space, row) {
+        (Space::Hcurl(_), RowKind::F1) => {
+            return Some(
+                "`f1` is tested against `curl(v)`: what is tested against `v` belongs into `f0`",
+            );
+        }
+        (Space::Hdiv(_), RowKind::F1) => {
+            return Some(
+                "`f1` is tested against `div(v)`: what is tested against `v` belongs into `f0`",
+            );
+        }
+        _ => {}
+    }
     match (row, expected.rank(), found.rank()) {
         (RowKind::F1, _, 0) if expected.rank() == 2 => Some("perhaps `… * I` is meant"),
         (RowKind::F1, a, b) if a == b + 1 => Some("perhaps its gradient is meant"),

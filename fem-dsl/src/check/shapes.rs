@@ -3,6 +3,7 @@
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{BuildError, Form, Shape, Terminal, Type};
+use crate::point::Space;
 use crate::source::Span;
 
 /// Returns the diagnostic of an operation at `span` on operands with these locations and types. `test_name` returns the
@@ -14,6 +15,15 @@ pub(super) fn diagnose(
     span: Span,
     operands: &[(Span, Type)],
 ) -> Diagnostic {
+    let name = |terminal: Terminal| match terminal {
+        Terminal::Test(field, _) => test_name(field),
+        terminal => form.terminal_name(terminal),
+    };
+    if let BuildError::SideOfPiola { terminal, .. } = error
+        && let Some(space) = form.space_of(*terminal)
+    {
+        return between_cells(&name(undifferentiated(*terminal)), space, span);
+    }
     let (code, message) = match error {
         BuildError::Unequal { .. } | BuildError::Product { .. } | BuildError::Rank { .. } => {
             (Code::ShapeMismatch, error.to_string())
@@ -23,11 +33,17 @@ pub(super) fn diagnose(
             (operand_code(operation, expected, *found), error.to_string())
         }
         BuildError::Index { .. } => (Code::BadIndex, error.to_string()),
-        BuildError::HigherDerivative { terminal } => {
-            let name = match undifferentiated(*terminal) {
-                Terminal::Test(field, _) => test_name(field),
-                terminal => form.terminal_name(terminal),
+        BuildError::PartialDerivative { operation, terminal } => {
+            let name = name(undifferentiated(*terminal));
+            let own = form.space_of(*terminal).map_or("grad", Space::derivative);
+            let message = match *operation == own {
+                true => format!("only sums and multiples of `{name}` have a `{own}`"),
+                false => format!("of `{name}` only `{own}({name})` is a function"),
             };
+            (Code::NoDerivative, message)
+        }
+        BuildError::HigherDerivative { terminal } => {
+            let name = name(undifferentiated(*terminal));
             let order = if is_hessian(*terminal) { "third" } else { "second" };
             (Code::NoDerivative, format!("this needs a {order} derivative of `{name}`"))
         }
@@ -45,13 +61,16 @@ pub(super) fn diagnose(
         BuildError::SideOfSide { word, terminal } => {
             (Code::MisplacedSide, format!("`{word}` of `{}`", form.terminal_name(*terminal)))
         }
-        BuildError::SideOfNormal { .. } => (Code::MisplacedSide, error.to_string()),
+        BuildError::SideOfNormal { .. } | BuildError::SideOfPiola { .. } => {
+            (Code::MisplacedSide, error.to_string())
+        }
     };
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
     let bare = matches!(
         error,
         BuildError::HigherDerivative { .. }
             | BuildError::NoGradient { .. }
+            | BuildError::PartialDerivative { .. }
             | BuildError::NoRate { .. }
             | BuildError::GradientOfSide { .. }
             | BuildError::SideOfSide { .. }
@@ -62,7 +81,57 @@ pub(super) fn diagnose(
             diagnostic = diagnostic.secondary(*place, found.to_string());
         }
     }
-    diagnostic.help_if(help(error))
+    let space = match error {
+        BuildError::PartialDerivative { terminal, .. }
+        | BuildError::HigherDerivative { terminal } => form.space_of(*terminal),
+        _ => None,
+    };
+    diagnostic.help_if(match (space.filter(|space| space.is_piola()), error) {
+        (Some(space), BuildError::PartialDerivative { operation, terminal }) => {
+            Some(partial_help(space, operation, &name(undifferentiated(*terminal))))
+        }
+        (Some(space), BuildError::HigherDerivative { .. }) => {
+            let second = if matches!(space, Space::Hdiv(_)) { "-grad(a)" } else { "curl(a)" };
+            Some(format!(
+                "first derivatives only: integrate by parts, so that `{second}` in `f0` becomes `a` in `f1`"
+            ))
+        }
+        _ => help(error),
+    })
+}
+
+/// Returns the diagnostic for a field in Hcurl or Hdiv on facets between cells.
+pub(super) fn between_cells(name: &str, space: Space, span: Span) -> Diagnostic {
+    let message = format!("terms of `{name}` in `{space}` between cells are not supported yet");
+    let help = match space {
+        Space::Hdiv(_) => {
+            "leave it out: its normal component does not jump, and its tangential part is free"
+        }
+        _ => "leave it out: its tangential part does not jump, and its normal component is free",
+    };
+    Diagnostic::new(Code::NotAvailableHere, message)
+        .label(span, "has two values here, one in each of the two cells")
+        .help(help)
+}
+
+/// Returns the remedy for a derivative that a field in Hcurl or Hdiv does not have.
+fn partial_help(space: Space, operation: &str, name: &str) -> String {
+    match (space, operation) {
+        (Space::Hcurl(_), "div") => {
+            format!("test `{name}` against `grad(psi)`, with a field `psi` in `H1(k)`")
+        }
+        (Space::Hdiv(_), "curl") => {
+            format!(
+                "let `{name}` live in `H1(k)`, or test it with the `curl` of a test function in `Hcurl(k)`"
+            )
+        }
+        (_, "grad") => {
+            format!("write `{}({name})`, or let `{name}` live in `H1(k)`", space.derivative())
+        }
+        _ => format!(
+            "write it as a sum of multiples `s * {name}`, where s does not depend on `{name}`"
+        ),
+    }
 }
 
 /// Returns the suggested correction.
@@ -123,6 +192,7 @@ fn operand_help(operation: &str, expected: &str, found: Type) -> Option<&'static
         ("penalty", _) => "a side is taken of the penalty: `inside(penalty(u))`",
         ("outer", 0) => "numbers are multiplied with `*`",
         ("div", 0) => "perhaps `grad` is meant",
+        ("tangential", 0) => "a number has no direction: it is its own value on the facet",
         ("tr" | "det" | "inv" | "cof" | "sym" | "skew" | "dev", 1) => {
             "perhaps its gradient is meant"
         }

@@ -2,6 +2,7 @@
 
 use super::expression::{Checker, Value};
 use super::names::{Block, ExprContext};
+use super::shapes::between_cells;
 use crate::ast::{self, ExprKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -22,9 +23,14 @@ pub(super) fn of_row(
     let space = checker.form.fields[field].space;
     let (kind, function) = match row {
         RowKind::F0 => ("f0", name.clone()),
-        RowKind::F1 => ("f1", format!("grad({name})")),
+        RowKind::F1 => ("f1", format!("{}({name})", space.derivative())),
     };
     let interior = block.is_some_and(|block| block.region.is_interior());
+    if interior && space.is_piola() {
+        let diagnostic = between_cells(&name, space, row_span);
+        checker.report(diagnostic);
+        return None;
+    }
     let one = !interior || row == RowKind::F0 && space.is_continuous();
     let diagnostic = match side {
         None if one => return Some(&[(Side::Inside, 1.0)]),
@@ -108,10 +114,16 @@ pub(super) fn has_one_value(
 fn two_values(checker: &Checker<'_>, id: ast::ExprId, terminal: Terminal) -> Diagnostic {
     let name = match terminal {
         Terminal::Test(field, _) => checker.test_name(field),
-        Terminal::TestGradient(field, _) => format!("grad({})", checker.test_name(field)),
+        Terminal::TestGradient(field, _) => {
+            let of = checker.form.fields[field].space.derivative();
+            format!("{of}({})", checker.test_name(field))
+        }
         Terminal::TestHessian(field, _) => format!("grad(grad({}))", checker.test_name(field)),
         terminal => checker.form.terminal_name(terminal),
     };
+    if let Some(space) = checker.form.space_of(terminal).filter(|space| space.is_piola()) {
+        return between_cells(&name, space, checker.span(id));
+    }
     let text = text(checker, id);
     let label = match &text {
         Some(text) if *text != name => format!("`{text}` contains `{name}`"),

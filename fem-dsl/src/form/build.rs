@@ -69,6 +69,14 @@ pub enum BuildError {
         /// The terminal.
         terminal: Terminal,
     },
+    /// A derivative that functions in Hcurl or Hdiv do not have.
+    #[error("`{operation}` of a field that has no such derivative")]
+    PartialDerivative {
+        /// The operation, as written.
+        operation: &'static str,
+        /// The terminal.
+        terminal: Terminal,
+    },
     /// A time derivative beyond the second, or of a terminal without one.
     #[error("this has no time derivative")]
     NoRate {
@@ -89,6 +97,14 @@ pub enum BuildError {
         /// The word.
         word: &'static str,
         /// The terminal with a side.
+        terminal: Terminal,
+    },
+    /// A side of a field in Hcurl or Hdiv.
+    #[error("`{word}` of a field in Hcurl or Hdiv")]
+    SideOfPiola {
+        /// The word.
+        word: &'static str,
+        /// The terminal.
         terminal: Terminal,
     },
     /// A side of the normal.

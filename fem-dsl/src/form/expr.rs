@@ -11,7 +11,8 @@ use crate::terms::{Binary, Comparison, Number, Side, Unary};
 pub enum Terminal {
     /// The field u.
     Field(usize, Option<Side>),
-    /// ∇u, with the derivative's index last.
+    /// ∇u, with the derivative's index last; in Hcurl and Hdiv the exterior derivative, curl u or div u. Likewise for
+    /// the gradients of the other terminals.
     FieldGradient(usize, Option<Side>),
     /// ∇∇u, with the indices of both derivatives last.
     FieldHessian(usize, Option<Side>),

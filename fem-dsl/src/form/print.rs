@@ -132,20 +132,23 @@ impl Form {
     /// Returns the terminal in the notation of the language.
     pub fn terminal_name(&self, terminal: Terminal) -> String {
         let field = |i: usize| self.fields[i].name.as_str();
+        let first = self.space_of(terminal).map_or("grad", Space::derivative);
         let name = match terminal {
             Terminal::Field(i, _) => field(i).to_owned(),
-            Terminal::FieldGradient(i, _) => format!("grad({})", field(i)),
+            Terminal::FieldGradient(i, _) => format!("{first}({})", field(i)),
             Terminal::FieldHessian(i, _) => format!("grad(grad({}))", field(i)),
             Terminal::Test(i, _) => format!("test_{}", field(i)),
-            Terminal::TestGradient(i, _) => format!("grad(test_{})", field(i)),
+            Terminal::TestGradient(i, _) => format!("{first}(test_{})", field(i)),
             Terminal::TestHessian(i, _) => format!("grad(grad(test_{}))", field(i)),
             Terminal::Direction(i, _) => format!("δ{}", field(i)),
-            Terminal::DirectionGradient(i, _) => format!("grad(δ{})", field(i)),
+            Terminal::DirectionGradient(i, _) => format!("{first}(δ{})", field(i)),
             Terminal::DirectionHessian(i, _) => format!("grad(grad(δ{}))", field(i)),
             Terminal::Aux(i, _) => self.aux[i].name.clone(),
-            Terminal::AuxGradient(i, _) => format!("grad({})", self.aux[i].name),
+            Terminal::AuxGradient(i, _) => format!("{first}({})", self.aux[i].name),
             Terminal::Rate(i, order, _) => rate_name(field(i), order),
-            Terminal::RateGradient(i, order, _) => format!("grad({})", rate_name(field(i), order)),
+            Terminal::RateGradient(i, order, _) => {
+                format!("{first}({})", rate_name(field(i), order))
+            }
             Terminal::Param(i) => self.params[i].name.clone(),
             Terminal::Coordinates => "x".to_owned(),
             Terminal::Normal => "n".to_owned(),

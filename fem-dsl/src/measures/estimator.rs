@@ -12,6 +12,8 @@
 //! |∇u|²
 //! ```
 //!
+//! In Hcurl and Hdiv the exterior derivative takes the place of the gradient.
+//!
 //! Boundary integrals with a penalty (`hn`) have no share of the energy.
 
 use super::{further, unused};
@@ -75,6 +77,7 @@ pub fn estimator_form(form: &PointForm) -> EstimatorForm {
         let first = take(5).start;
         let components = field.shape.components();
         let tangent = match (has_flux, has_any) {
+            (true, _) if field.space.is_piola() => take(field.space.exterior_components(form.dim)),
             (true, _) => take(components * form.dim),
             (false, true) => take(0),
             (false, false) => take(components),
@@ -132,8 +135,7 @@ fn extend(
                 Part::Derivative(axis) => test.component * form.dim + axis,
                 // Kernels that store the values at the points have none.
                 Part::Second(..) => continue,
-                // The tangent of a Piola field has no place here: its flux is no gradient's.
-                Part::Exterior(_) => continue,
+                Part::Exterior(i) => i,
             };
             tested.add(shares.tangent.start + place, flux);
             if test == trial {
@@ -145,14 +147,14 @@ fn extend(
             let n = tested.graph.intern(Node::Constant(Number::new(shares.tangent.len() as f64)));
             tested.divide(shares.coefficient, n);
         }
-        let components = if slope && of_cells { form.fields[field].shape.components() } else { 0 };
-        for (component, axis) in (0..components).flat_map(|c| (0..form.dim).map(move |a| (c, a))) {
-            let u = tested.state(Slot {
-                field,
-                side: Side::Inside,
-                component,
-                part: Part::Derivative(axis),
-            });
+        let own = &form.fields[field];
+        let components = if slope && of_cells { own.shape.components() } else { 0 };
+        let parts = (0..components).flat_map(|component| {
+            let parts = Part::of_component(own.space, component, form.dim).into_iter().skip(1);
+            parts.map(move |part| (component, part))
+        });
+        for (component, part) in parts {
+            let u = tested.state(Slot { field, side: Side::Inside, component, part });
             let square = tested.product(u, u);
             tested.add(shares.slope, square);
         }

@@ -334,7 +334,9 @@ impl Expectation {
                 "a shape (`scalar`, `vector`, `vector(n)` or `tensor`)",
                 &["scalar", "vector", "tensor", "complex"],
             ),
-            Rule::space | Rule::family => ("a space (`H1` or `L2`)", &["H1", "L2"]),
+            Rule::space | Rule::family => {
+                ("a space (`H1`, `L2`, `Hcurl` or `Hdiv`)", &["H1", "L2", "Hcurl", "Hdiv"])
+            }
             Rule::degree => ("a degree (`k`, `k - 1` or a whole number)", &["k"]),
             Rule::place => ("`nodes`, `cells` or `points`", &["nodes", "cells", "points"]),
             Rule::where_ => ("`all` or a tag in quotes", &["all"]),

@@ -3,8 +3,8 @@
 use super::builder::{Builder, ident, span, text};
 use crate::ast::{
     Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
-    LocationSpec, NamedCall, ProblemItemKind, RowKind, ShapeKind, ShapeSpec, SideWord, SpaceSpec,
-    Span, SupportSpec, Text,
+    LocationSpec, NamedCall, NormalProduct, ProblemItemKind, RowKind, ShapeKind, ShapeSpec,
+    SideWord, SpaceSpec, Span, SupportSpec, Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -21,7 +21,7 @@ struct ItemParts {
     space: Option<SpaceSpec>,
     place: Option<LocationSpec>,
     component: Option<ExprId>,
-    normal: Option<[Ident; 2]>,
+    normal: Option<(bool, [Ident; 2])>,
     rate: bool,
     where_: Option<SupportSpec>,
     named: Option<NamedCall>,
@@ -46,9 +46,11 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
                 parts.component = index.map(|index| builder.exprs.build(index));
             }
             Rule::normal => {
+                let cross =
+                    part.clone().into_inner().any(|inner| inner.as_rule() == Rule::kw_cross);
                 let names = part.into_inner().filter(|inner| inner.as_rule() == Rule::name);
                 let names: Vec<Ident> = names.map(|name| ident(&name)).collect();
-                parts.normal = <[Ident; 2]>::try_from(names).ok();
+                parts.normal = <[Ident; 2]>::try_from(names).ok().map(|names| (cross, names));
             }
             Rule::traced => {
                 for inner in part.into_inner() {
@@ -170,7 +172,12 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
         }
         Rule::dirichlet => {
             let (field, normal) = match parts.normal {
-                Some([field, normal]) => (field, Some(normal)),
+                Some((false, [field, normal])) => {
+                    (field, Some(NormalProduct { cross: false, normal }))
+                }
+                Some((true, [normal, field])) => {
+                    (field, Some(NormalProduct { cross: true, normal }))
+                }
                 None => (next(&mut names), None),
             };
             let (component, value, place) = (parts.component, exprs.next(), parts.where_);
@@ -228,7 +235,14 @@ fn space(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> SpaceSpec {
     let (mut family, mut spec) = (Family::H1, None);
     for part in pair.into_inner() {
         match part.as_rule() {
-            Rule::family if part.as_str() == "L2" => family = Family::L2,
+            Rule::family => {
+                family = match part.as_str() {
+                    "L2" => Family::L2,
+                    "Hcurl" => Family::Hcurl,
+                    "Hdiv" => Family::Hdiv,
+                    _ => Family::H1,
+                }
+            }
             Rule::degree => spec = Some(degree(builder, part)),
             _ => {}
         }

@@ -161,7 +161,8 @@ fn slots(
         let Row { field, side, .. } = *row;
         for (order, factor) in [row.f0, row.f1, row.f2].iter().enumerate() {
             for (flat, &node) in factor.iter().flat_map(|factor| nodes[factor].iter()).enumerate() {
-                let (component, part) = Part::of_flat(flat, order, form.dim);
+                let space = Some(form.fields[field].space);
+                let (component, part) = Part::of_flat(space, flat, order, form.dim);
                 let entry = entries.entry(Slot { field, side, component, part });
                 entry.and_modify(|sum| *sum = scalars.add(*sum, node)).or_insert(node);
             }

@@ -1,8 +1,8 @@
 //! The text of a [`PointForm`], as printed by `wf emit --stage point`: one line per operation, with user-defined names.
 
 use super::{
-    Binary, Comparison, Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side,
-    Slot, Space, Unary,
+    Binary, Comparison, Input, Integral, Node, NodeId, Part, PointForm, Region, Shape, Side, Slot,
+    Space, Unary,
 };
 use crate::arena::IndexVec;
 use std::fmt;
@@ -108,17 +108,14 @@ impl PointForm {
             Input::Direction(slot) => self.field_name(region, "δ", slot),
             Input::Aux(slot) => {
                 let aux = &self.aux[slot.field];
-                let space = match aux.location {
-                    Location::Nodes(space) => Some(space),
-                    Location::Cells | Location::Points => None,
-                };
+                let space = aux.location.space();
                 let word = word(region, space, slot);
-                slot_name(&aux.name, aux.shape, slot, word)
+                self.slot_name((&aux.name, aux.shape, space), slot, word)
             }
             Input::Param(i, component) => {
                 let param = &self.params[i];
                 let slot = Slot { field: i, side: Side::Inside, component, part: Part::Value };
-                slot_name(&param.name, param.shape, slot, None)
+                self.slot_name((&param.name, param.shape, None), slot, None)
             }
             Input::Coordinate(j) => format!("x[{j}]"),
             Input::Normal(j) => format!("n[{j}]"),
@@ -137,8 +134,7 @@ impl PointForm {
         let field = &self.fields[slot.field];
         let word = word(region, Some(field.space), slot);
         let name = format!("{mark}{}", field.name);
-        self.exterior_name(&name, slot, word)
-            .unwrap_or_else(|| slot_name(&name, field.shape, slot, word))
+        self.slot_name((&name, field.shape, Some(field.space)), slot, word)
     }
 
     /// Returns the test factor of a slot: `test(u)[1]`, `grad(test(u))[0, 1]`.
@@ -146,20 +142,43 @@ impl PointForm {
         let field = &self.fields[slot.field];
         let word = word(region, Some(field.space), slot);
         let name = format!("test({})", field.name);
-        self.exterior_name(&name, slot, word)
-            .unwrap_or_else(|| slot_name(&name, field.shape, slot, word))
+        self.slot_name((&name, field.shape, Some(field.space)), slot, word)
     }
 
-    /// Returns the name of a component of an exterior derivative: `curl(E)[0]`, `div(u)`.
-    fn exterior_name(&self, name: &str, slot: Slot, side: Option<Side>) -> Option<String> {
-        let Part::Exterior(i) = slot.part else { return None };
-        let space = self.fields[slot.field].space;
-        let word = if matches!(space, Space::Hdiv(_)) { "div" } else { "curl" };
-        let base = sided(&format!("{word}({name})"), side);
-        Some(match space.exterior_components(self.dim) {
-            1 => base,
-            _ => format!("{base}[{i}]"),
-        })
+    /// Returns the name of a slot of a value with a shape in a space, if in any.
+    fn slot_name(
+        &self,
+        (name, shape, space): (&str, Shape, Option<Space>),
+        slot: Slot,
+        side: Option<Side>,
+    ) -> String {
+        let mut indices = match shape {
+            Shape::Scalar => vec![],
+            Shape::Vector(_) => vec![slot.component],
+            Shape::Matrix(_, columns) => vec![slot.component / columns, slot.component % columns],
+        };
+        let base = match slot.part {
+            Part::Value => name.to_owned(),
+            Part::Derivative(j) => {
+                indices.push(j);
+                format!("grad({name})")
+            }
+            Part::Second(i, j) => {
+                indices.extend([i, j]);
+                format!("grad(grad({name}))")
+            }
+            Part::Exterior(i) => {
+                let count = space.map_or(1, |space| space.exterior_components(self.dim));
+                indices = if count == 1 { vec![] } else { vec![i] };
+                format!("{}({name})", space.map_or("grad", Space::derivative))
+            }
+        };
+        let base = sided(&base, side);
+        if indices.is_empty() {
+            return base;
+        }
+        let indices: Vec<String> = indices.iter().map(usize::to_string).collect();
+        format!("{base}[{}]", indices.join(", "))
     }
 }
 
@@ -175,32 +194,4 @@ fn sided(name: &str, side: Option<Side>) -> String {
         Some(side) => format!("{}({name})", side.word()),
         None => name.to_owned(),
     }
-}
-
-fn slot_name(name: &str, shape: super::Shape, slot: Slot, side: Option<Side>) -> String {
-    let mut indices = match shape {
-        super::Shape::Scalar => vec![],
-        super::Shape::Vector(_) => vec![slot.component],
-        super::Shape::Matrix(_, columns) => {
-            vec![slot.component / columns, slot.component % columns]
-        }
-    };
-    let base = match slot.part {
-        Part::Value => name.to_owned(),
-        Part::Derivative(j) => {
-            indices.push(j);
-            format!("grad({name})")
-        }
-        Part::Second(i, j) => {
-            indices.extend([i, j]);
-            format!("grad(grad({name}))")
-        }
-        Part::Exterior(_) => unreachable!("PointForm::exterior_name names exterior derivatives"),
-    };
-    let base = sided(&base, side);
-    if indices.is_empty() {
-        return base;
-    }
-    let indices: Vec<String> = indices.iter().map(usize::to_string).collect();
-    format!("{base}[{}]", indices.join(", "))
 }

@@ -54,17 +54,13 @@ fn terminal_nodes(scalars: &mut Scalars, form: &Form, terminal: Terminal) -> Vec
     let shape = form.shape_of(terminal).unwrap_or(Shape::SCALAR);
     let side = terminal.side().unwrap_or_default();
     let input = |flat: usize| {
-        let value = |field| Slot { field, side, component: flat, part: Part::Value };
-        let derivative = |field| Slot {
-            field,
-            side,
-            component: flat / form.dim,
-            part: Part::Derivative(flat % form.dim),
-        };
-        let second = |field| {
-            let (component, part) = Part::of_flat(flat, 2, form.dim);
+        let slot = |field, order| {
+            let (component, part) = Part::of_flat(form.space_of(terminal), flat, order, form.dim);
             Slot { field, side, component, part }
         };
+        let value = |field| slot(field, 0);
+        let derivative = |field| slot(field, 1);
+        let second = |field| slot(field, 2);
         match terminal {
             Terminal::Field(i, _) => Input::State(value(i)),
             Terminal::FieldGradient(i, _) => Input::State(derivative(i)),

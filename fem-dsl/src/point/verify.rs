@@ -10,8 +10,8 @@
 //! 4. `symmetric` and `linear` are correct; names belong to computed nodes.
 
 use super::{
-    Coefficient, Input, Integral, Location, Node, NodeId, Part, PointForm, Shape, Side, Slot,
-    Space, is_affine,
+    Coefficient, Input, Integral, Node, NodeId, Part, PointForm, Shape, Side, Slot, Space,
+    is_affine,
 };
 use crate::arena::IndexVec;
 use crate::verify::{VerifyError, ensure};
@@ -148,10 +148,7 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
         Input::State(slot) | Input::Direction(slot) => exists(form, integral, slot),
         Input::Aux(slot) => form.aux.get(slot.field).is_some_and(|aux| {
             let derivative = slot.part != Part::Value;
-            let space = match aux.location {
-                Location::Nodes(space) => Some(space),
-                Location::Cells | Location::Points => None,
-            };
+            let space = aux.location.space();
             inside(form.dim, aux.shape, space, slot)
                 && has_slot(integral, space, slot)
                 && (!derivative || space.is_some())

@@ -96,7 +96,7 @@ impl ConditionSupport {
                 let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
                 normals::of_all(&on.mesh, space, &nodes, own)
             }
-            Trace::Whole | Trace::Component(_) => Vec::new(),
+            Trace::Whole | Trace::Component(_) | Trace::Tangential => Vec::new(),
         };
         facets.sort_unstable();
         let (support, functionals) = (support.clone(), None);
@@ -114,6 +114,7 @@ impl ConditionSupport {
             Trace::Whole => self.name.clone(),
             Trace::Component(component) => format!("{}[{component}]", self.name),
             Trace::Normal => format!("dot({}, n)", self.name),
+            Trace::Tangential => format!("cross(n, {})", self.name),
         }
     }
 
@@ -190,7 +191,7 @@ pub fn conditions<'h, E: From<RunError>>(
         let (held, values) = &stated[index];
         let component = match trace {
             _ if held.functionals.is_some() => None,
-            Trace::Whole => None,
+            Trace::Whole | Trace::Tangential => None,
             Trace::Component(component) => Some(*component),
             Trace::Normal => {
                 let bad = values.iter().position(|value| !value.is_finite());

@@ -13,13 +13,20 @@ use kernels_gen::plan::{Elements, Geometry, Plan, Target, Task};
 impl Setting {
     /// Replaces the cells by facets, given as cell and local facet: each cell is rotated such that the facet is ξ₀ = 0,
     /// as facet kernels require. Point data is unchanged.
-    fn turned(&self, elements: &Elements, facets: &[(usize, usize)]) -> Self {
+    pub(super) fn turned(&self, elements: &Elements, facets: &[(usize, usize)]) -> Self {
         let numbering = |element: Element, own: &Numbering| {
-            let nodes = facets.iter().flat_map(|&(cell, facet)| {
-                let nodes = &own.nodes[cell * element.count()..][..element.count()];
-                element.turned(facet, 0).into_iter().map(|node| nodes[node])
-            });
-            Numbering { count: own.count, nodes: nodes.collect(), starts: Vec::new() }
+            let (count, mut nodes, mut reversed) = (element.count(), Vec::new(), Vec::new());
+            for &(cell, facet) in facets {
+                let own_nodes = &own.nodes[cell * count..][..count];
+                let own_signs = own.reversed.get(cell * count..(cell + 1) * count);
+                let turned = element.turned(facet, 0);
+                nodes.extend(turned.iter().map(|&node| own_nodes[node]));
+                let signs = element.turned_signs(facet, 0).into_iter().zip(turned);
+                reversed.extend(
+                    signs.map(|(sign, node)| sign ^ own_signs.is_some_and(|own| own[node])),
+                );
+            }
+            Numbering { count: own.count, nodes, starts: Vec::new(), reversed }
         };
         let fields = self.fields.iter().zip(&elements.fields).map(|(field, &element)| Unknowns {
             numbering: numbering(element, &field.numbering),

@@ -4,7 +4,7 @@ use super::setting::{Numbering, Setting};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
-use kernels_gen::element::Cell;
+use kernels_gen::element::{Cell, Element};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{
     Elements, Geometry, Linearisation, Plan, Strategy, Target, Task, affine_numbers, tested,
@@ -189,6 +189,13 @@ impl Launcher<'_> {
             let functions = words.map(|&word| functions(element, word)).collect();
             reference = reference.with_functions(field, functions);
         }
+        for (field, own) in s.fields.iter().enumerate() {
+            reference = reference.with_signs(field, own.numbering.reversed.clone());
+        }
+        for (aux, own) in s.aux.iter().enumerate() {
+            let reversed = own.as_ref().map_or_else(Vec::new, |own| own.reversed.clone());
+            reference = reference.with_data_signs(aux, reversed);
+        }
         let aux = self.form.aux.iter().enumerate().map(|(i, aux)| {
             let values = &s.aux_values[i][..];
             match (aux.location, &s.aux[i]) {
@@ -290,14 +297,14 @@ impl Launcher<'_> {
 
     /// Returns the layout of a field in the vectors of a plan's kernel.
     fn layout(&self, plan: &Plan, field: usize) -> VectorLayout {
-        let components = self.form.fields[field].shape.components();
+        let components = self.elements.components[field];
         if plan.tiles { VectorLayout::tiles(components) } else { VectorLayout::plain(components) }
     }
 
     /// Returns the sums of stored contributions for all unconstrained degrees of freedom of a field.
     fn added_up(&self, plan: &Plan, field: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
-        let components = self.form.fields[field].shape.components();
+        let components = self.elements.components[field];
         let map =
             self.map(plan.lanes, Owner::Field(field), indices, &VectorLayout::plain(components));
         let each = if indices == Indices::Dofs { 1 } else { components };
@@ -331,7 +338,7 @@ impl Launcher<'_> {
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
         let layout_of = |owner: Owner| match owner {
             Owner::Field(field) | Owner::Result(field) => self.layout(plan, field),
-            Owner::Aux(aux) => VectorLayout::plain(self.form.aux[aux].shape.components()),
+            Owner::Aux(aux) => VectorLayout::plain(self.components(Owner::Aux(aux))),
         };
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
@@ -348,10 +355,10 @@ impl Launcher<'_> {
             | Role::Entries
             | Role::Turns(_)
             | Role::Rows(..)
-            | Role::Signs(_)
             | Role::FirstAxis(_) => {
                 panic!("operators make {role:?}: see `random_forms`")
             }
+            Role::Signs(owner) => batched(&self.numbering(owner).signs()),
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
             Role::Geometry => match plan.geometry {
@@ -532,17 +539,28 @@ impl Launcher<'_> {
         pairs.fold(0.0, f64::max)
     }
 
+    /// Returns the nodes of a field or of data.
+    fn numbering(&self, owner: Owner) -> &Numbering {
+        match owner {
+            Owner::Field(i) | Owner::Result(i) => &self.setting.fields[i].numbering,
+            Owner::Aux(i) => self.setting.aux[i].as_ref().expect("nodal data"),
+        }
+    }
+
+    /// Returns the entries of a node.
+    fn components(&self, owner: Owner) -> usize {
+        match owner {
+            Owner::Field(i) | Owner::Result(i) => self.elements.components[i],
+            Owner::Aux(i) => match self.elements.aux[i].and_then(Element::whitney) {
+                Some(_) => 1,
+                None => self.form.aux[i].shape.components(),
+            },
+        }
+    }
+
     fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &VectorLayout) -> Vec<u32> {
         let s = self.setting;
-        let (numbering, components) = match owner {
-            Owner::Field(i) | Owner::Result(i) => {
-                (&s.fields[i].numbering, self.form.fields[i].shape.components())
-            }
-            Owner::Aux(i) => {
-                let numbering: Option<&Numbering> = s.aux[i].as_ref();
-                (numbering.expect("nodal data"), self.form.aux[i].shape.components())
-            }
-        };
+        let (numbering, components) = (self.numbering(owner), self.components(owner));
         let is_constrained = |place: usize| match owner {
             Owner::Field(i) | Owner::Result(i) => s.fields[i].constrained[place],
             Owner::Aux(_) => false,

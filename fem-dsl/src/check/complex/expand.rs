@@ -366,7 +366,8 @@ impl<'a> Expander<'a> {
             ("penalty", &[a]) => Some(parts.linear(name, Value { im: None, ..a }, named)),
             (
                 "grad" | "div" | "curl" | "dt" | "tr" | "sym" | "skew" | "dev" | "transpose"
-                | "inside" | "outside" | "jump" | "avg" | "integral" | "line" | "reaction",
+                | "inside" | "outside" | "jump" | "avg" | "tangential" | "integral" | "line"
+                | "reaction",
                 &[a],
             ) => Some(parts.linear(name, a, named)),
             (_, &[a]) => parts.function(name, a),

@@ -15,6 +15,10 @@ pub(super) fn available(
     if name == "penalty" && !place.is_of_facets() {
         return Err(Box::new(of_facets("`penalty` is a number of a field at a facet", span)));
     }
+    if name == "tangential" && !place.is_of_facets() {
+        let message = "`tangential` is a part of a vector along a facet";
+        return Err(Box::new(of_facets(message, span)));
+    }
     let Some(word) = SideWord::of(name) else { return Ok(()) };
     if word == SideWord::Inside || place.is_interior() {
         return Ok(());

@@ -2,7 +2,8 @@
 
 use super::{Checker, MeshChoice, Piece, Statement};
 use crate::ast::{
-    ExprId, ExprKind, FormItemKind, Ident, ProblemItemKind, RowKind, SupportSpec, Text,
+    ExprId, ExprKind, FormItemKind, Ident, NormalProduct, ProblemItemKind, RowKind, SupportSpec,
+    Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -31,7 +32,7 @@ pub(super) fn check(
             if let Some(dot) = normal {
                 let message = "a single vertex has no normal";
                 let diagnostic = Diagnostic::new(Code::BadValue, message)
-                    .label(dot.span, "the normal of a side")
+                    .label(dot.normal.span, "the normal of a side")
                     .help("give the field, or components of it, at the vertex");
                 return checker.report(piece, diagnostic);
             }
@@ -47,17 +48,29 @@ pub(super) fn check(
         };
         return discontinuous(checker, statement, (field, space), &tags);
     }
-    let shape = checker.form.fields[index].shape;
+    let (shape, space) = (checker.form.fields[index].shape, checker.form.fields[index].space);
+    if space.is_piola() && !has_unknowns(checker, statement, (field, space)) {
+        return;
+    }
     let trace = match (component, normal) {
         (None, None) => Some(Trace::Whole),
         (Some(at), _) => component_index(checker, piece, field, *at, shape).map(Trace::Component),
         (None, Some(normal)) => of_normal(checker, piece, field, normal, shape),
     };
     let Some(trace) = trace else { return };
+    let trace = match (trace, value) {
+        // The known solution is a value of the field.
+        (Trace::Tangential, None) => Trace::Whole,
+        _ => trace,
+    };
     let (expected, what) = match trace {
         Trace::Whole => (shape, format!("`{}`", field.name)),
         Trace::Component(component) => (Shape::Scalar, format!("`{}[{component}]`", field.name)),
         Trace::Normal => (Shape::Scalar, format!("`dot({}, n)`", field.name)),
+        Trace::Tangential if checker.form.dim == 2 => {
+            (Shape::Scalar, format!("`cross(n, {})`", field.name))
+        }
+        Trace::Tangential => (shape, format!("`cross(n, {})`", field.name)),
     };
     let value = match value {
         Some(value) => checker.expression(piece, *value, expected, &what),
@@ -68,6 +81,38 @@ pub(super) fn check(
         return;
     }
     checker.content.dirichlet.push(Dirichlet { field: index, trace, value, support });
+}
+
+/// Returns whether a field in Hcurl or Hdiv has the unknowns that a condition sets: those of its tangential part, or of
+/// its normal component, on sides. Reports an error otherwise.
+fn has_unknowns(
+    checker: &mut Checker<'_>,
+    statement: Statement<'_>,
+    (field, space): (&Ident, Space),
+) -> bool {
+    let ProblemItemKind::Dirichlet { component, normal, place, .. } = statement.kind else {
+        return true;
+    };
+    let name = &field.name;
+    let (part, own) = match space {
+        Space::Hdiv(_) => ("normal component", format!("dot({name}, n)")),
+        _ => ("tangential part", format!("cross(n, {name})")),
+    };
+    let label = match (component, normal, place) {
+        (_, _, Some(SupportSpec::At(_))) => "at a vertex it has no unknowns",
+        (Some(_), ..) => "one component has no unknowns of its own",
+        (_, Some(product), _) if !product.cross && matches!(space, Space::Hcurl(_)) => {
+            "its normal component has no unknowns there"
+        }
+        _ => return true,
+    };
+    let message = format!("a condition on `{name}` in `{space}` sets its {part} on a side");
+    let help = format!(
+        "write `dirichlet {own} = … on \"tag\";`, or `dirichlet {name} = F on \"tag\";`, of which the {part} is taken"
+    );
+    let diagnostic = Diagnostic::new(Code::BadValue, message).label(field.span, label).help(help);
+    checker.report(statement.piece, diagnostic);
+    false
 }
 
 /// Returns the point whose nearest vertex has the condition.
@@ -187,6 +232,14 @@ pub(super) fn check_mean(checker: &mut Checker<'_>, statement: Statement<'_>) {
         return;
     };
     let Some(index) = checker.field(piece, field) else { return };
+    let space = checker.form.fields[index].space;
+    if space.is_piola() {
+        let message = format!("`mean` does not apply to `{}` in `{space}`", field.name);
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(statement.span, "not free up to a constant")
+            .help("leave it out: `mean` is for fields in `H1` and `L2`");
+        return checker.report(piece, diagnostic);
+    }
     let Some((found, values)) = checker.number(piece, *value) else { return };
     let expected = checker.form.fields[index].shape;
     if found != expected {
@@ -284,17 +337,37 @@ fn of_normal(
     checker: &mut Checker<'_>,
     piece: &Piece,
     field: &Ident,
-    normal: &Ident,
+    NormalProduct { cross, normal }: &NormalProduct,
     shape: Shape,
 ) -> Option<Trace> {
     let dim = checker.form.dim;
+    let space = checker.form.fields.iter().find(|of| of.name == field.name)?.space;
+    if *cross && !matches!(space, Space::Hcurl(_)) {
+        let message =
+            format!("`{}` in `{space}` has no condition on its tangential part", field.name);
+        let help = match space {
+            Space::Hdiv(_) => format!("write `dirichlet dot({}, n) = 0 on \"tag\";`", field.name),
+            _ => "give its components, or let it live in `Hcurl(k)`".to_owned(),
+        };
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(field.span, "only of fields in Hcurl")
+            .help(help);
+        checker.report(piece, diagnostic);
+        return None;
+    }
     if normal.name != "n" {
         let message = "a condition gives a field, a component of it, or its product with `n`";
         let diagnostic = Diagnostic::new(Code::BadValue, message)
             .label(normal.span, "not the normal `n`")
-            .help(format!("write `dirichlet dot({}, n) = 0 on \"tag\";`", field.name));
+            .help(match cross {
+                true => format!("write `dirichlet cross(n, {}) = 0 on \"tag\";`", field.name),
+                false => format!("write `dirichlet dot({}, n) = 0 on \"tag\";`", field.name),
+            });
         checker.report(piece, diagnostic);
         return None;
+    }
+    if *cross {
+        return Some(Trace::Tangential);
     }
     if shape == Shape::Vector(dim) {
         return Some(Trace::Normal);

@@ -48,7 +48,7 @@ fn replaced(
         let later = (i + 1..conditions.len()).find_map(|j| {
             let later = &conditions[j];
             let tags = shared(earlier, later)?;
-            let component = !matches!(earlier.trace, Trace::Normal);
+            let component = matches!(earlier.trace, Trace::Whole | Trace::Component(_));
             let whole = later.trace == earlier.trace || later.trace == Trace::Whole && component;
             let same = earlier.field == later.field && whole;
             (same && differ(earlier, later, content, params)).then_some((j, tags))
@@ -59,6 +59,7 @@ fn replaced(
             Trace::Component(component) => format!("{name}[{component}]"),
             Trace::Whole => name.clone(),
             Trace::Normal => format!("dot({name}, n)"),
+            Trace::Tangential => format!("cross(n, {name})"),
         };
         let place = match &tags[..] {
             [] if matches!(earlier.support, Support::Vertex(_)) => "one vertex".to_owned(),

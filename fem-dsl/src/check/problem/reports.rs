@@ -334,7 +334,17 @@ fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<u
         checker.report(piece, diagnostic);
         return None;
     };
-    checker.field(piece, &Ident { name: name.clone(), span: expr.span })
+    let field = checker.field(piece, &Ident { name: name.clone(), span: expr.span })?;
+    let space = checker.form.fields[field].space;
+    if space.is_piola() {
+        let message = format!("`{name}` in `{space}` has no reaction");
+        let diagnostic = Diagnostic::new(Code::BadValue, message)
+            .label(expr.span, "its unknowns lie on edges, sides and in cells")
+            .help("integrate its flux: `integral(…, on: \"tag\")`");
+        checker.report(piece, diagnostic);
+        return None;
+    }
+    Some(field)
 }
 
 /// The functionals, by their calls.

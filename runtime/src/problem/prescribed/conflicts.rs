@@ -45,7 +45,7 @@ impl EvaluatedCondition<'_> {
             _ if self.held.functionals.is_some() => (component == 0).then(|| self.row(place)[0]),
             Trace::Whole => self.row(place).get(component).copied(),
             Trace::Component(own) => (own == component).then(|| self.row(place)[0]),
-            Trace::Normal => None,
+            Trace::Normal | Trace::Tangential => None,
         }
     }
 

@@ -251,6 +251,7 @@ pub(super) fn hold(order: usize, stated: &[&(&ConditionSupport, Vec<f64>)], all:
                     own.iter().enumerate().for_each(|(c, &value)| rows.add(unit(c), value, sine));
                 }
                 Trace::Component(c) => rows.add(unit(c), own[0], sine),
+                Trace::Tangential => unreachable!("fields in Hcurl have no nodes"),
                 Trace::Normal => {
                     for wall in walls.iter().filter(|wall| wall.condition == condition) {
                         let length = dot(&wall.sum, &wall.sum).sqrt();

@@ -76,11 +76,12 @@ fn given(
     match (trace, element.family()) {
         (Trace::Whole, _) => Ok(GivenTrace::Field),
         (Trace::Normal, WhitneyFamily::Div) => Ok(GivenTrace::Normal),
-        (Trace::Component(_), _) | (Trace::Normal, WhitneyFamily::Curl) => {
-            Err(RunError::Setting(format!(
-                "of `{name}` in {family} this trace is undefined on facets\nhelp: state {part} or \
+        (Trace::Tangential, WhitneyFamily::Curl) => Ok(GivenTrace::Tangential),
+        (Trace::Component(_), _)
+        | (Trace::Normal, WhitneyFamily::Curl)
+        | (Trace::Tangential, WhitneyFamily::Div) => Err(RunError::Setting(format!(
+            "of `{name}` in {family} this trace is undefined on facets\nhelp: state {part} or \
                  `dirichlet {name} = …`"
-            )))
-        }
+        ))),
     }
 }

@@ -117,14 +117,14 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
         .map(|field| sampled(on, field))
         .collect::<Result<Vec<_>, _>>()?
         .concat();
-    let point_field = |of: &'_ SampledField| PointField {
+    let point_fields = sampled.iter().map(|of| PointField {
         name: &of.name,
         element: of.field.element,
         nodes: &of.field.nodes,
         values: &of.field.values,
         shape: of.shape,
-    };
-    let mut point_fields: Vec<PointField<'_>> = sampled.iter().map(point_field).collect();
+    });
+    let mut point_fields: Vec<PointField<'_>> = point_fields.collect();
     for (name, shape, space, values) in nodal {
         if space.element().degree() == 0 {
             by_cell.push((name, shape, Cow::Owned(cell_by_cell(space, values))));

@@ -19,12 +19,13 @@ pub(crate) mod cover;
 #[path = "compiled/levels.rs"]
 pub(crate) mod levels;
 
-use super::conformance::{launch, setting};
+use super::conformance::{between, launch, setting};
 use build::{Group, groups};
 use choices::{Case, Choices};
 use cover::{Factors, Random};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::kir::Precision;
+use kernels_gen::plan::Target;
 use runtime::device::cpu::{Machine, Simd};
 use runtime::device::jit::{Environment, Jit};
 use std::collections::BTreeMap;
@@ -36,6 +37,9 @@ use std::time::Instant;
 
 /// A lower bound of the number of forms that cover all pairs.
 const FORMS: usize = 120;
+
+/// Number of kernels between cells for each instruction set.
+const BETWEEN: usize = 6;
 
 /// Minimal number of concurrent compilers: one may wait for the disk.
 const JOBS: usize = 2;
@@ -127,6 +131,13 @@ fn cases(full: bool, seed: u64) -> (Vec<Case>, BTreeMap<String, usize>) {
         cover.rows.iter().zip(&mut numbers).map(|(row, seed)| choices.case(row, seed)).collect();
     let rows = choices.small_product(&mut random);
     cases.extend(rows.iter().zip(&mut numbers).map(|(row, seed)| choices.functions(row, seed)));
+    for (number, isa) in (0..).zip(instruction_sets()) {
+        let lanes = |precision| isa.widest(precision);
+        let count = if full { 10 * BETWEEN } else { BETWEEN };
+        let first = seed + number * count as u64;
+        let drawn = between::draw(Target::Vectors, lanes, first, count).into_iter();
+        cases.extend(drawn.map(|drawn| Case::between(drawn, isa)));
+    }
     (cases, cover.refused)
 }
 

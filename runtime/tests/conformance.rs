@@ -4,6 +4,8 @@
 //! settings and precisions. Rejected plans are counted by reason. Every fifth case is run; with `WF_FULL=1` in the
 //! environment, all are.
 
+#[path = "conformance/between.rs"]
+pub(crate) mod between;
 #[path = "conformance/facets.rs"]
 mod facets;
 #[path = "conformance/forms.rs"]
@@ -14,6 +16,8 @@ pub(crate) mod hanging;
 pub(crate) mod interpreter;
 #[path = "conformance/launch.rs"]
 pub(crate) mod launch;
+#[path = "conformance/pairs.rs"]
+pub(crate) mod pairs;
 #[path = "conformance/setting.rs"]
 pub(crate) mod setting;
 #[path = "conformance/vectors.rs"]
@@ -27,7 +31,7 @@ use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, EvenOdd, Geometry, Linearisation, Plan, Strategy, Target, Task};
 use launch::{Launcher, Shape};
 use setting::Setting;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// The number of cells: two full batches of four and a partial one.
 const CELLS: usize = 11;
@@ -311,4 +315,33 @@ fn facets_of_cells_that_hang() {
             facets::facets_that_hang(&form, cell, target);
         }
     }
+}
+
+/// Random kernels between cells, with all orientations of the facet.
+#[test]
+fn pairs_of_cells() {
+    let lanes = |precision| if precision == Precision::F32 { 8 } else { 4 };
+    let (mut cells, mut larger, mut hanging) = (0, 0, 0);
+    let mut orientations = BTreeMap::<String, BTreeSet<u8>>::new();
+    for drawn in between::draw(Target::Vectors, lanes, 1, 80) {
+        let between::Drawn { form, elements, degree, rule, shape, plan, .. } = &drawn;
+        let setting = Setting::new(form, *degree, *rule, *shape, plan.geometry, CELLS);
+        let launcher = Launcher { form, elements, setting: &setting };
+        let name = format!("seed {} on {rule}, {shape:?}: {plan:?}", drawn.seed);
+        let agreement = launcher.compare(plan, &Interpreted { form, elements, threads: false });
+        let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(agreement.seen > 0 || plan.precision == Precision::F32, "{name}");
+        cells += usize::from(plan.indices == Indices::Cells);
+        larger += usize::from(plan.larger.is_some());
+        hanging += usize::from(plan.hanging);
+        let seen = orientations.entry(rule.cell().to_string()).or_default();
+        seen.extend(setting.pairs(plan).iter().map(|(_, turns)| turns[1].2));
+    }
+    println!("{cells} of whole cells, {larger} of two sizes, {hanging} hanging, {orientations:?}");
+    assert!(cells > 8 && larger > 10 && hanging > 10);
+    assert!(
+        orientations
+            .iter()
+            .all(|(cell, seen)| { seen.len() == cell.parse().map_or(0, Cell::facet_orientations) })
+    );
 }

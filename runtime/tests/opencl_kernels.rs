@@ -8,6 +8,8 @@
 //! that a failure.
 #![cfg(feature = "opencl")]
 
+#[path = "conformance/between.rs"]
+mod between;
 #[path = "threads/choices.rs"]
 mod choices;
 #[path = "compiled/cover.rs"]
@@ -22,6 +24,8 @@ mod here;
 mod launch;
 #[path = "compiled/levels.rs"]
 mod levels;
+#[path = "conformance/pairs.rs"]
+mod pairs;
 #[path = "device/parts.rs"]
 mod parts;
 #[path = "threads/run.rs"]

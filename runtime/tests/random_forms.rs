@@ -30,10 +30,6 @@ const SHARED: u64 = 12;
 /// Number of forms with second derivatives.
 const SECOND: u64 = 16;
 
-/// Number of forms with integrals between cells for each device.
-#[cfg(any(feature = "cuda", feature = "opencl"))]
-const ON_DEVICES: u64 = 3;
-
 /// Statistics of the tested forms.
 #[derive(Default)]
 struct Seen {
@@ -176,7 +172,8 @@ fn devices_agree_between_cells() {
     let scatters = [Scatter::Atomic, Scatter::Coloured, Scatter::Owner];
     let shared = kernels_gen::plan::Strategy::ThreadPerLine { cells: 1 };
     let first = number("WF_SEED").unwrap_or(0);
-    let count = number("WF_FORMS").unwrap_or(ON_DEVICES) as usize;
+    // Forms of each kind for each device.
+    let count = number("WF_FORMS").unwrap_or(3) as usize;
     for device in super::devices::devices() {
         // PoCL takes ten seconds and more for an optimised kernel of hexahedra.
         let (device, is_slow) = match device.name().contains("Portable Computing Language") {

@@ -10,7 +10,7 @@ pub(crate) mod choices;
 pub(crate) mod draw;
 
 use super::compiled::{cover, levels};
-use super::conformance::{hanging, interpreter, launch, setting};
+use super::conformance::{between, hanging, interpreter, launch, setting};
 use choices::Case;
 use draw::{Limits, cases, number};
 use interpreter::Interpreted;

@@ -3,7 +3,11 @@
 
 use fem_dsl::testing::Random;
 use kernels_gen::element::tabulate;
+use runtime::estimate::adapt::AdaptiveMesh;
+use runtime::mesh::pairs::cell_pairs;
 use runtime::mesh::{CellOrdering, MeshData};
+use runtime::reference::functions;
+use std::collections::BTreeSet;
 use weakform::layers::{kernels_gen, runtime};
 use weakform::{Cell, Csr, Execution, Form, Mesh, Setup, System, Vector, mesh};
 
@@ -76,10 +80,17 @@ impl Embedding {
         let [from, to] = spaces;
         let table = tabulate(from.element(), &to.nodal().points());
         let mut rows = vec![Vec::new(); discontinuous.dofs()];
+        let hanging = continuous.mesh().hanging();
         for cell in 0..continuous.mesh().n_cells() {
             let own = from.cell_nodes(cell);
+            // The function of a node of the larger cell is a sum of the cell's own functions.
+            let interpolated = hanging.and_then(|words| functions(from.element(), words[cell]));
             for (q, &node) in to.cell_nodes(cell).iter().enumerate() {
-                let entry = |(i, &node): (usize, &u32)| (node as usize, table.value(q, i));
+                let value = |i: usize| match &interpolated {
+                    Some(sums) => sums[i].iter().map(|&(j, c)| c * table.value(q, j)).sum(),
+                    None => table.value(q, i),
+                };
+                let entry = |(i, &node): (usize, &u32)| (node as usize, value(i));
                 rows[node as usize] = own.iter().enumerate().map(entry).collect();
             }
         }
@@ -159,10 +170,42 @@ fn samples() -> Vec<(Mesh, &'static str, usize)> {
     all
 }
 
+/// Returns the mesh with a part refined twice, so that nodes hang.
+fn adapted(mesh: Mesh) -> Mesh {
+    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
+    for _ in 0..2 {
+        let mesh = adaptive.mesh().expect("a mesh");
+        let middle = mesh.n_cells() / 2;
+        let marked: Vec<bool> = (0..mesh.n_cells()).map(|cell| cell == middle).collect();
+        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
+    }
+    adaptive.mesh().expect("a mesh")
+}
+
+/// The same with cells of different size.
+fn hanging() -> Vec<(Mesh, &'static str, usize)> {
+    let of = |text: &str| mesh(text).unwrap_or_else(|error| panic!("{text}: {error}"));
+    let mut periodic = of("box(dim: 2, cells: [2, 3], deform: 0.1)");
+    periodic.make_periodic(&[["x0", "x1"]]).expect("sides");
+    let mut all = vec![
+        (periodic, "\"y0\", \"y1\"", 3),
+        (of("ball(dim: 2, order: 2)"), "\"surface\"", 2),
+        (of("ball(dim: 3, order: 2)"), "\"surface\"", 1),
+        (turned(Cell::Quadrilateral, 3), "\"x0\"", 3),
+        (turned(Cell::Hexahedron, 2), "\"x0\"", 2),
+    ];
+    for degree in 1..=4 {
+        all.push((of("box(dim: 2, cells: 2, deform: 0.1)"), "\"x0\", \"y1\"", degree));
+        all.push((of("box(dim: 3, cells: 2, deform: 0.1)"), "\"x0\", \"z1\"", degree));
+    }
+    let all = all.into_iter().map(|(mesh, on, degree)| (adapted(mesh), on, degree));
+    all.inspect(|(mesh, ..)| assert!(mesh.hanging().is_some())).collect()
+}
+
 /// With the embedding E of the continuous functions, Eᵀ A E is the operator of the continuous form, and no E v jumps.
 #[test]
 fn continuous_functions_have_the_continuous_operator() {
-    for (mesh, on, degree) in samples() {
+    for (mesh, on, degree) in samples().into_iter().chain(hanging()) {
         let name = format!("{} {} of degree {degree}", mesh.n_cells(), mesh.cell());
         let mut continuous = built(setup(&nitsche(on), mesh.clone(), degree));
         let mut discontinuous = built(setup(&penalised("L2(k)", on), mesh.clone(), degree));
@@ -423,51 +466,159 @@ fn rows_of_conserved_components_cancel() {
     }
 }
 
-/// Two cubes, or squares, in all positions relative to each other: a polynomial of the space with its own data leaves
-/// nothing.
+/// Sum of monomials: factors with their exponents.
+struct Polynomial(Vec<(f64, [i32; 3])>);
+
+impl Polynomial {
+    /// Returns a polynomial with all monomials up to a degree.
+    fn new(dim: usize, degree: i32) -> Self {
+        let all = 0..=degree;
+        let exponents = all.clone().flat_map(|a| {
+            let all = all.clone();
+            all.clone().flat_map(move |b| all.clone().map(move |c| [a, b, c]))
+        });
+        let own = exponents
+            .filter(|own| own.iter().sum::<i32>() <= degree && own[dim..] == [0; 3][dim..]);
+        Self((0..).zip(own).map(|(i, own)| (f64::from(i * 7 % 5) - 1.75, own)).collect())
+    }
+
+    fn derivative(&self, axis: usize) -> Self {
+        let of = |&(factor, mut own): &(f64, [i32; 3])| {
+            own[axis] -= 1;
+            (own[axis] >= 0).then_some((factor * f64::from(own[axis] + 1), own))
+        };
+        Self(self.0.iter().filter_map(of).collect())
+    }
+
+    fn value(&self, x: &[f64; 3]) -> f64 {
+        let power = |own: &[i32; 3]| (0..3).map(|i| x[i].powi(own[i])).product::<f64>();
+        self.0.iter().map(|(factor, own)| factor * power(own)).sum()
+    }
+
+    /// Returns the polynomial in the language.
+    fn text(&self) -> String {
+        let power = |(i, &exponent): (usize, &i32)| match exponent {
+            0 => String::new(),
+            _ => format!(" * x[{i}]^{exponent}"),
+        };
+        let term = |(factor, own): &(f64, [i32; 3])| {
+            format!("({factor}{})", own.iter().enumerate().map(power).collect::<String>())
+        };
+        let terms: Vec<String> = self.0.iter().map(term).collect();
+        if terms.is_empty() { "0".to_owned() } else { terms.join(" + ") }
+    }
+}
+
+/// Returns all orders of some numbers.
+fn permutations(n: usize) -> Vec<Vec<usize>> {
+    let Some(last) = n.checked_sub(1) else { return vec![Vec::new()] };
+    let with_last = |order: Vec<usize>| {
+        (0..n).map(move |at| {
+            let mut order = order.clone();
+            order.insert(at, last);
+            order
+        })
+    };
+    permutations(last).into_iter().flat_map(with_last).collect()
+}
+
+/// Returns orders of all vertices, and the vertices of the cells, for all positions of two cells at a facet. Vertices of
+/// simplices are sorted by their numbers, so that these are all that matters.
+fn positions(cell: Cell, second: &[usize], count: usize) -> Vec<(Vec<usize>, [Vec<usize>; 2])> {
+    let first: Vec<usize> = (0..cell.vertex_count()).collect();
+    let (cells, unchanged) = ([first, second.to_vec()], (0..count).collect::<Vec<usize>>());
+    if !cell.is_tensor() {
+        return permutations(count).into_iter().map(|numbers| (numbers, cells.clone())).collect();
+    }
+    let turned = |cell: &[usize], turn: &[usize]| turn.iter().map(|&v| cell[v]).collect();
+    let turns = rotations(cell.dim());
+    let pairs = turns.iter().flat_map(|a| turns.iter().map(move |b| [a, b]));
+    pairs.map(|[a, b]| (unchanged.clone(), [turned(&cells[0], a), turned(&cells[1], b)])).collect()
+}
+
+/// Returns pairs of cells at a facet, in all positions, with their numbers; no others meet at facets. Vertices of simplices
+/// are numbered as they come: smaller cells at each of them come first.
+fn glued(cell: Cell) -> (Mesh, Vec<usize>) {
+    let (dim, first) = (cell.dim(), cell.vertices());
+    let beside = |&[x, y, z]: &[f64; 3]| [if cell.is_tensor() { x + 1.0 } else { -x }, y, z];
+    let second: Vec<[f64; 3]> = first.iter().map(beside).collect();
+    let mut places = first.clone();
+    places.extend(second.iter().filter(|point| !first.contains(point)));
+    let number = |point: &[f64; 3]| places.iter().position(|place| place == point);
+    let second: Vec<usize> = second.iter().filter_map(number).collect();
+    let all = positions(cell, &second, places.len());
+    // Affine, with no edge along an axis; the pairs have their places in a square.
+    let side = (all.len() as f64).sqrt().ceil();
+    let bent = |[x, y, z]: [f64; 3], pair: usize| {
+        let z = if dim == 2 { 0.0 } else { 1.1 * z - 0.2 * x + 0.15 * y };
+        let [i, j] = [pair as f64 % side, (pair as f64 / side).floor()];
+        let place = [x + 0.3 * y - 0.1 * z + 4.0 * i, 0.9 * y - 0.2 * x + 0.25 * z + 4.0 * j, z];
+        place.map(|x| x / (4.0 * side))
+    };
+    // A cell at a vertex, away from the middle.
+    let outer = |[x, y, z]: [f64; 3], axis: usize| {
+        let mut end = [1.2 * x, 1.2 * y - 0.05, 1.2 * z - 0.05];
+        end[axis] += 0.02;
+        end
+    };
+    let (mut points, mut nodes, mut own) = (Vec::new(), Vec::new(), Vec::new());
+    for (pair, (order, cells)) in all.iter().enumerate() {
+        let from = points.len();
+        points.extend(places.iter().map(|&place| bent(place, pair)));
+        for &vertex in order.iter().filter(|_| !cell.is_tensor()) {
+            nodes.push((from + vertex) as u32);
+            nodes.extend((points.len() as u32..).take(dim));
+            points.extend((0..dim).map(|axis| bent(outer(places[vertex], axis), pair)));
+        }
+        let count = nodes.len() / cell.vertex_count();
+        own.extend([count, count + 1]);
+        nodes.extend(cells.iter().flatten().map(|&v| (from + v) as u32));
+    }
+    let data = MeshData { points, nodes, ..MeshData::default() };
+    let mut mesh = Mesh::new(cell, 1, data, CellOrdering::Original).expect("a mesh");
+    mesh.tag_boundary("all round", |_| true);
+    (mesh, own)
+}
+
+/// Two cells in all positions relative to each other, with all orientations of their facet: a polynomial of the space
+/// with its own data leaves nothing.
 #[test]
 fn polynomials_leave_nothing_whichever_way_two_cells_are_turned() {
-    for (dim, degree) in [(2, 2), (3, 1)] {
-        let cell = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
-        let corner = |v: usize, from: f64| {
-            [
-                from + (v & 1) as f64,
-                (v >> 1 & 1) as f64,
-                if dim == 3 { (v >> 2) as f64 } else { 0.0 },
-            ]
-        };
-        let count = 1 << dim;
-        let mut points: Vec<[f64; 3]> = (0..count).map(|v| corner(v, 0.0)).collect();
-        points.extend((0..count).filter(|v| v & 1 == 1).map(|v| corner(v, 1.0)));
-        let second: Vec<u32> = (0..count)
-            .map(|v| {
-                let at = points.iter().position(|point| *point == corner(v, 1.0));
-                at.expect("a point") as u32
-            })
-            .collect();
-        let g = if dim == 2 { "1 + x[0] * x[1] - x[1]^2" } else { "1 + x[0] - 2 * x[1] + x[2]" };
-        let slope = if dim == 2 { "[x[1], x[0] - 2 * x[1]]" } else { "[1, -2, 1]" };
-        let source = if dim == 2 { "2" } else { "0" };
-        let text = format!(
-            "form f {{ field u: scalar in L2(k); param eta = 2; f0[u] = -{source}; f1[u] = grad(u); \
-             on interior {{ f0[jump(u)] = eta * avg(penalty(u)) * jump(u) - dot(avg(grad(u)), n); f1[avg(u)] = -jump(u) * n; }} \
-             on boundary \"all round\" {{ let g = {g}; f0[u] = eta * penalty(u) * (u - g) - dot({slope}, n); f1[u] = -(u - g) * n; }} }}"
-        );
-        for rotation in rotations(dim) {
-            let nodes: Vec<u32> =
-                (0..count as u32).chain(rotation.iter().map(|&v| second[v])).collect();
-            let data = MeshData { points: points.clone(), nodes, ..MeshData::default() };
-            let mut mesh = Mesh::new(cell, 1, data, CellOrdering::Original).expect("a mesh");
-            mesh.tag_boundary("all round", |_| true);
-            let system = built(setup(&text, mesh, degree));
-            let u = system
-                .interpolate("u", |x| match dim {
-                    2 => 1.0 + x[0] * x[1] - x[1] * x[1],
-                    _ => 1.0 + x[0] - 2.0 * x[1] + x[2],
-                })
-                .expect("a state");
-            let left = norm(&residual(&system, &u));
-            assert!(left < 1e-12, "{rotation:?}: {left}");
+    for (cell, views, degrees) in [
+        (Cell::Triangle, 1, 1..=4),
+        (Cell::Quadrilateral, 2, 1..=4),
+        (Cell::Tetrahedron, 2, 1..=3),
+        (Cell::Hexahedron, 8, 1..=2),
+    ] {
+        let (dim, (mesh, own)) = (cell.dim(), glued(cell));
+        let pairs = cell_pairs(&mesh);
+        let met = pairs.iter().flat_map(|pair| pair.sides.map(|side| side.cell as usize));
+        assert_eq!(met.collect::<BTreeSet<_>>(), own.iter().copied().collect(), "{cell}");
+        let seen: BTreeSet<_> = pairs.iter().map(|pair| pair.orientations).collect();
+        let facets: BTreeSet<_> =
+            pairs.iter().map(|pair| pair.sides.map(|side| side.local)).collect();
+        assert_eq!((seen.len(), facets.len()), (views, cell.facets().len().pow(2)), "{cell}");
+        for degree in degrees {
+            let g = Polynomial::new(dim, degree);
+            let slopes: Vec<Polynomial> = (0..dim).map(|axis| g.derivative(axis)).collect();
+            let source = (0..dim).map(|axis| slopes[axis].derivative(axis).text());
+            let source = source.collect::<Vec<_>>().join(" + ");
+            let slope = slopes.iter().map(Polynomial::text).collect::<Vec<_>>().join(", ");
+            let text = format!(
+                "form f {{ field u: scalar in L2(k); param eta = 2; f0[u] = {source}; f1[u] = grad(u); \
+                 on interior {{ f0[jump(u)] = eta * avg(penalty(u)) * jump(u) - dot(avg(grad(u)), n); f1[avg(u)] = -jump(u) * n; }} \
+                 on boundary \"all round\" {{ let g = {}; f0[u] = eta * penalty(u) * (u - g) - dot([{slope}], n); f1[u] = -(u - g) * n; }} }}",
+                g.text()
+            );
+            let system = built(setup(&text, mesh.clone(), degree as usize));
+            // Beside it that of another polynomial.
+            let [left, other] = [0.0, 1.0].map(|more| {
+                let u = system.interpolate("u", |x| g.value(x) + more * x[0]).expect("a state");
+                let (r, space) = (residual(&system, &u), &system.discretisation().fields[0].space);
+                let rows = own.iter().flat_map(|&cell| space.cell_nodes(cell));
+                rows.fold(0.0_f64, |most, &row| most.max(r[row as usize].abs()))
+            });
+            assert!(left < 1e-11 * other, "{cell}, degree {degree}: {left} of {other}");
         }
     }
 }

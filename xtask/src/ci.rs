@@ -42,6 +42,10 @@ const DEVICE_TESTS: [Step; 2] = [
 /// Text in a test file that indicates a dependence on a feature.
 const MARKS: [&str; 4] = ["feature = \"", "devices()", "mpirun", "backend: \"opencl\""];
 
+/// Files of tests that depend on no feature, whatever they name. `rust_examples` builds examples with its own features,
+/// which waits for other commands of cargo.
+const UNMARKED: [&str; 3] = ["all", "tidy", "rust_examples"];
+
 /// Held while tests are built; never sent.
 enum Built {}
 
@@ -175,8 +179,8 @@ fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{test:?} failed: {status}")) }
 }
 
-/// Returns the feature-dependent tests of a folder, as filters. These are tests with one of `MARKS`, and all tests of a
-/// file if another item, which they may share, has one.
+/// Returns the feature-dependent tests of a folder, as filters. These are tests with one of `MARKS`, and tests that name
+/// another item of their file with one; all tests of a file whose marked item may be used in files below.
 fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -186,7 +190,7 @@ fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
         if path.is_dir() && folder.join(format!("{name}.rs")).exists() {
             found.extend(marked(&path, &inside)?);
         } else if path.extension().is_some_and(|extension| extension == "rs")
-            && !["all", "tidy"].contains(&name)
+            && !UNMARKED.contains(&name)
         {
             found.extend(marked_items(&std::fs::read_to_string(path)?, &inside));
         }
@@ -200,26 +204,59 @@ fn marked_items(text: &str, module: &str) -> Vec<String> {
     if text.lines().any(|line| line.starts_with("#![cfg(")) {
         return vec![module.to_owned()];
     }
-    let (mut tests, mut item) = (Vec::new(), Vec::new());
+    let items = items(text);
+    let has_files_below = text.lines().any(|line| line.starts_with("mod "));
+    let mut marks: Vec<String> = MARKS.map(str::to_owned).into();
+    loop {
+        let is_marked = |item: &&Item<'_>| {
+            marks.iter().any(|mark| item.lines.iter().any(|line| line.contains(mark)))
+        };
+        let marked: Vec<&Item<'_>> = items.iter().filter(is_marked).collect();
+        let helpers = || marked.iter().filter(|item| !item.is_test);
+        if helpers().any(|item| item.name.is_none() || has_files_below) {
+            return vec![module.to_owned()];
+        }
+        let names: Vec<String> =
+            helpers().filter_map(|item| item.name.map(str::to_owned)).collect();
+        let new: Vec<String> = names.into_iter().filter(|name| !marks.contains(name)).collect();
+        if new.is_empty() {
+            let tests = marked.iter().filter(|item| item.is_test).filter_map(|item| item.name);
+            return tests.map(|name| format!("{module}{name}")).collect();
+        }
+        marks.extend(new);
+    }
+}
+
+/// An item of a file.
+struct Item<'a> {
+    lines: Vec<&'a str>,
+    /// The name of a function or a constant.
+    name: Option<&'a str>,
+    is_test: bool,
+}
+
+/// Returns the items of a file without `use` and `mod`.
+fn items<'a>(text: &'a str) -> Vec<Item<'a>> {
+    let (mut items, mut lines) = (Vec::new(), Vec::new());
     for line in text.lines() {
-        item.push(line);
+        lines.push(line);
         let ends = line.starts_with('}')
             || line.ends_with(';') && line.starts_with(|c: char| c.is_alphabetic());
         if !ends {
             continue;
         }
-        let whole = std::mem::take(&mut item);
-        let is_marked = whole.iter().any(|line| MARKS.iter().any(|mark| line.contains(mark)));
-        if !is_marked || line.starts_with("use ") || line.starts_with("mod ") {
+        let lines = std::mem::take(&mut lines);
+        if line.starts_with("use ") || line.starts_with("mod ") {
             continue;
         }
-        let name = whole.iter().find_map(|line| line.strip_prefix("fn ")?.split('(').next());
-        match name.filter(|_| whole.contains(&"#[test]")) {
-            Some(name) => tests.push(format!("{module}{name}")),
-            None => return vec![module.to_owned()],
-        }
+        let named = |line: &&'a str| {
+            let rest = line.strip_prefix("fn ").or_else(|| line.strip_prefix("const "))?;
+            rest.split(|c: char| !c.is_alphanumeric() && c != '_').next()
+        };
+        let name = lines.iter().find_map(named);
+        items.push(Item { name, is_test: lines.contains(&"#[test]"), lines });
     }
-    tests
+    items
 }
 
 /// Build dependencies of macros are compiled for clippy only, and run for some seconds: optimising them takes longer.
@@ -259,8 +296,15 @@ mod tests {
     fn tests_are_chosen_by_what_they_name() {
         let own = "#[cfg(feature = \"cuda\")]\nuse a::b;\n\n#[test]\nfn plain() {\n    one();\n}\n\n#[test]\nfn on_each() {\n    devices();\n}\n";
         assert_eq!(marked_items(own, "a::"), ["a::on_each"]);
-        let shared = format!("fn all() {{\n    devices();\n}}\n\n{own}");
-        assert_eq!(marked_items(&shared, "a::"), ["a::"]);
+        let shared = format!(
+            "fn all() {{\n    devices();\n}}\n\n#[test]\nfn on_all() {{\n    all();\n}}\n\n{own}"
+        );
+        assert_eq!(marked_items(&shared, "a::"), ["a::on_all", "a::on_each"]);
+        let below = format!("mod b;\n\n{shared}");
+        assert_eq!(marked_items(&below, "a::"), ["a::"]);
+        let unnamed =
+            format!("impl A {{\n    fn all() {{\n        devices();\n    }}\n}}\n\n{own}");
+        assert_eq!(marked_items(&unnamed, "a::"), ["a::"]);
         let alone = "#![cfg(feature = \"cuda\")]\n\n#[test]\nfn plain() {\n    one();\n}\n";
         assert_eq!(marked_items(alone, "a::"), ["a::"]);
     }

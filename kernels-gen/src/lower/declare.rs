@@ -155,6 +155,9 @@ impl Lowering<'_> {
         if written && facts.plan.geometry == Geometry::Corners {
             self.declare_map(QuantitySource::Direction(0));
         }
+        for field in 0..facts.form.fields.len() {
+            self.declare_signs(QuantitySource::Direction(field));
+        }
         let matrix = CellMatrix::new(facts.form, facts.elements, facts.plan.integral);
         let extent = matrix.entries * facts.plan.lanes;
         if facts.plan.scatter == Scatter::Owner || !written {

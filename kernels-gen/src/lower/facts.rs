@@ -207,7 +207,10 @@ impl<'a> KernelFacts<'a> {
             QuantitySource::Aux(aux) => self.elements.aux[aux],
             QuantitySource::Position(_) => None,
         };
-        element.is_some_and(Element::is_component) && (self.on_facets() || self.plan.signs)
+        // Stored matrices contain the signs.
+        let stored = self.plan.task == Task::StoredProduct;
+        let component = element.is_some_and(Element::is_component);
+        component && !stored && (self.on_facets() || self.plan.signs)
     }
 
     /// Returns the side of a component, given by its row.
@@ -377,6 +380,12 @@ impl<'a> KernelFacts<'a> {
     /// Returns the indices of a field's components.
     pub(crate) fn rows_of(&self, field: usize) -> std::ops::Range<usize> {
         self.row(field, 0)..self.row(field + 1, 0)
+    }
+
+    /// Returns the field of a component, given by its row.
+    pub(crate) fn field_of_row(&self, row: usize) -> usize {
+        let fields = 0..self.form.fields.len();
+        fields.rev().find(|&field| self.row(field, 0) <= row).unwrap_or(0)
     }
 
     /// Returns the number of components of all fields.

@@ -200,6 +200,30 @@ impl NodalLocation {
     }
 }
 
+/// The signs of the degrees of freedom of a component.
+#[derive(Clone, Copy)]
+pub(crate) struct DofSigns {
+    array: ArgumentId,
+    span: (usize, usize),
+}
+
+impl DofSigns {
+    /// Returns the signs of a field, if it has any.
+    pub(crate) fn of(s: &Lowering<'_>, field: usize) -> Option<Self> {
+        let own = QuantitySource::Direction(field);
+        let span = s.facts.span_of(own);
+        signs_of(s, own).map(|array| Self { array, span })
+    }
+
+    /// Applies the sign of a node of the cell.
+    pub(crate) fn apply(self, b: &mut Builder, node: &Index, value: ValueId) -> ValueId {
+        let (first, total) = self.span;
+        let at = &Index::from(b.batch()).times(total).plus(first) + node;
+        let sign = b.load_lanes(self.array, at);
+        b.mul(sign, value)
+    }
+}
+
 /// The location of the entries of an element matrix.
 #[derive(Clone, Copy)]
 pub(crate) struct MatrixEntries {

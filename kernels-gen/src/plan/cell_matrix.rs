@@ -26,6 +26,9 @@ pub struct Pair {
     pub rows: usize,
     /// Nodes of the trial component.
     pub columns: usize,
+    /// The first of the cell's nodes of the test and of the trial component: 0, but for components of vector-valued
+    /// functions.
+    pub from: [usize; 2],
 }
 
 /// The entries of the element matrices of one of a form's integrals.
@@ -39,10 +42,27 @@ pub struct CellMatrix {
 
 impl CellMatrix {
     /// Returns the entries of an integral's element matrices; of pairs of cells, rows and columns are those of traces:
-    /// of all components of the inside, and then of the outside.
+    /// of all components of the inside, and then of the outside. Vector-valued functions are one component.
     pub fn of(form: &PointForm, elements: &Elements, integral: usize) -> Self {
-        let (form, elements) = with_traces(form, elements, integral);
-        Self::new(&form, &elements, integral)
+        let (form, split) = with_traces(form, elements, integral);
+        let mut matrix = Self::new(&form, &split, integral);
+        let rows = || {
+            let fields = split.components.iter().zip(&split.origins);
+            fields.flat_map(|(&count, origin)| (0..count).map(move |c| (origin, c)))
+        };
+        // The first component of each field, and of its trace on the outside.
+        let (all, mut firsts) = (elements.components.iter(), vec![0]);
+        for count in all.clone().chain(all) {
+            firsts.push(firsts[firsts.len() - 1] + count);
+        }
+        let rows: Vec<(usize, usize)> =
+            rows().map(|(origin, c)| (firsts[origin.index] + c, origin.first)).collect();
+        for pair in &mut matrix.pairs {
+            let [test, trial] = [pair.test, pair.trial].map(|row| rows[row]);
+            (pair.test, pair.trial) = (test.0, trial.0);
+            pair.from = [test.1, trial.1];
+        }
+        matrix
     }
 
     /// Returns the same for a form whose fields are traces, if the integral is over pairs of cells.
@@ -71,7 +91,7 @@ impl CellMatrix {
                 let (rows, columns) = (nodes(fields.0), nodes(fields.1));
                 let first = entries;
                 entries += rows * columns;
-                Pair { test, trial, first, rows, columns }
+                Pair { test, trial, first, rows, columns, from: [0, 0] }
             })
             .collect();
         Self { pairs, entries }

@@ -1,5 +1,6 @@
 //! Choices of a compiled kernel, and the case of a row of choices.
 
+use super::between::Drawn;
 use super::cover::Random;
 use super::launch::Shape;
 use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, OTHERS, POINTS, PRECISIONS, SHAPES, TASKS};
@@ -45,6 +46,14 @@ pub(crate) struct Case {
     pub(crate) shape: Shape,
     pub(crate) plan: Plan,
     pub(crate) isa: Isa,
+}
+
+impl Case {
+    /// Returns the case of a kernel between cells.
+    pub(crate) fn between(drawn: Drawn, isa: Isa) -> Self {
+        let Drawn { seed, form, elements, degree, rule, shape, plan } = drawn;
+        Self { seed, form, elements, degree, rule, shape, plan, isa }
+    }
 }
 
 /// A case without its form.

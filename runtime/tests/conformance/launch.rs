@@ -1,10 +1,9 @@
 //! Conversion of a setting to kernel arguments, execution, and comparison with the reference.
 
-use super::setting::{Numbering, Setting};
+use super::setting::{Numbering, Setting, affine, monomials};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
-use kernels_gen::element::{Cell, Element};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{
     Elements, Geometry, Linearisation, Plan, Strategy, Target, Task, affine_numbers, tested,
@@ -134,7 +133,15 @@ pub(crate) fn companions(
 impl Launcher<'_> {
     /// Runs the kernel and compares its result with the reference.
     pub(crate) fn compare(&self, plan: &Plan, runner: &dyn Runner) -> Result<Agreement, String> {
-        self.agreement(plan, self.launch(plan, runner)?, None)
+        let got = match self.setting.connected {
+            Some(_) => {
+                let pairs = self.setting.pairs(plan);
+                let setting = &self.setting.of_pairs(self.elements, &pairs);
+                Launcher { setting, ..*self }.launch(plan, runner)
+            }
+            None => self.launch(plan, runner),
+        };
+        self.agreement(plan, got?, None)
     }
 
     /// Compares the result of a kernel over cells, or over facets of cells, with the reference.
@@ -217,7 +224,7 @@ impl Launcher<'_> {
             params: &s.params,
             time: s.time,
             facets: facets.into_iter().map(<[_]>::to_vec).collect(),
-            pairs: Vec::new(),
+            pairs: vec![s.pairs(plan).into_iter().map(|(pair, _)| pair).collect()],
             cells: Vec::new(),
         };
         let mut directions: Vec<Vec<f64>> =
@@ -268,8 +275,13 @@ impl Launcher<'_> {
         }
         let mut all = Vec::new();
         for (number, field) in self.setting.fields.iter().enumerate() {
-            let added = written(Role::CellResult(number));
-            let added = added.map(|numbers| self.added_up(plan, number, &numbers));
+            let traces = [number, number + self.setting.fields.len()];
+            let added = traces.into_iter().filter_map(|trace| {
+                let numbers = written(Role::CellResult(trace))?;
+                Some(self.added_up(plan, trace, &numbers))
+            });
+            let sum = |a: Vec<f64>, b: Vec<f64>| a.iter().zip(&b).map(|(a, b)| a + b).collect();
+            let added = added.reduce(sum);
             let own = written(Role::Result(number));
             let own =
                 own.map(|numbers| self.layout(plan, number).collect(&numbers, field.state.len()));
@@ -295,18 +307,38 @@ impl Launcher<'_> {
         each.map(|at| stored[at]).collect()
     }
 
+    /// Returns the index of a field or of data, of which there are `count`, and the cells on its side: traces of the
+    /// outside follow those of the inside.
+    fn of_trace(&self, trace: usize, count: usize) -> (usize, &Setting) {
+        match trace.checked_sub(count) {
+            None => (trace, self.setting),
+            Some(own) => (own, self.setting.outside.as_deref().expect("cells on the outside")),
+        }
+    }
+
+    /// Returns the numbers of both sides of pairs, or of all cells: `[batch][side][number][lane]`.
+    fn both_sides<T: Copy>(&self, lanes: usize, numbers: impl Fn(&Setting) -> Vec<T>) -> Vec<T> {
+        let of = |setting: &Setting| batched(setting.cells, lanes, &numbers(setting));
+        let (inside, batches) = (of(self.setting), self.setting.cells.div_ceil(lanes));
+        let Some(outside) = self.setting.outside.as_deref().map(of) else { return inside };
+        let each = inside.len() / batches;
+        let pairs = inside.chunks(each).zip(outside.chunks(each));
+        pairs.flat_map(|(inside, outside)| [inside, outside].concat()).collect()
+    }
+
     /// Returns the layout of a field in the vectors of a plan's kernel.
-    fn layout(&self, plan: &Plan, field: usize) -> VectorLayout {
+    fn layout(&self, plan: &Plan, trace: usize) -> VectorLayout {
+        let field = trace % self.form.fields.len();
         let components = self.elements.components[field];
         if plan.tiles { VectorLayout::tiles(components) } else { VectorLayout::plain(components) }
     }
 
     /// Returns the sums of stored contributions for all unconstrained degrees of freedom of a field.
-    fn added_up(&self, plan: &Plan, field: usize, stored: &[f64]) -> Vec<f64> {
+    fn added_up(&self, plan: &Plan, trace: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
+        let field = trace % self.form.fields.len();
         let components = self.elements.components[field];
-        let map =
-            self.map(plan.lanes, Owner::Field(field), indices, &VectorLayout::plain(components));
+        let map = self.map(plan, Owner::Field(trace), indices, &VectorLayout::plain(components));
         let each = if indices == Indices::Dofs { 1 } else { components };
         let mut sums = vec![0.0; self.setting.fields[field].state.len()];
         let entries = map.len() / self.setting.cells.div_ceil(plan.lanes) / plan.lanes;
@@ -338,7 +370,9 @@ impl Launcher<'_> {
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
         let layout_of = |owner: Owner| match owner {
             Owner::Field(field) | Owner::Result(field) => self.layout(plan, field),
-            Owner::Aux(aux) => VectorLayout::plain(self.components(Owner::Aux(aux))),
+            Owner::Aux(trace) => {
+                VectorLayout::plain(self.components_of_data(trace % self.form.aux.len()))
+            }
         };
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
@@ -350,25 +384,31 @@ impl Launcher<'_> {
             Role::Starts | Role::Places | Role::Fine | Role::Targets => {
                 panic!("no kernel of a cell reads {role:?}")
             }
-            Role::CellMatrix
-            | Role::Matrix
-            | Role::Entries
-            | Role::Turns(_)
-            | Role::Rows(..)
-            | Role::FirstAxis(_) => {
+            Role::CellMatrix | Role::Matrix | Role::Entries => {
                 panic!("operators make {role:?}: see `random_forms`")
             }
-            Role::Signs(owner) => batched(&self.numbering(owner).signs()),
+            Role::Turns(_) | Role::Rows(..) | Role::FirstAxis(_) => {
+                return Ok(Data::U32(self.of_rotated(plan, role, layout_of)));
+            }
+            Role::Signs(Owner::Field(i) | Owner::Result(i)) => {
+                batched(&s.fields[i].numbering.signs())
+            }
+            Role::Signs(Owner::Aux(i)) => {
+                batched(&s.aux[i].as_ref().map_or_else(Vec::new, Numbering::signs))
+            }
             Role::AuxNodes(i) => s.aux_values[i].clone(),
-            Role::AuxCells(i) | Role::AuxPoints(i) => batched(&s.aux_values[i]),
+            Role::AuxCells(trace) | Role::AuxPoints(trace) => {
+                let (aux, setting) = self.of_trace(trace, self.form.aux.len());
+                batched(&setting.aux_values[aux])
+            }
             Role::Geometry => match plan.geometry {
                 Geometry::Stored => self.computed(plan, Task::Metric, runner)?,
                 Geometry::Affine => {
                     let x = affine_numbers(self.form) > dim * dim;
-                    batched(&self.per_cell(|c| affine(s.cell, c, dim, x)))
+                    batched(&s.per_cell(|c| affine(s.cell, c, dim, x)))
                 }
-                Geometry::Vertices => batched(&self.per_cell(|c| monomials(c, dim))),
-                Geometry::Nodes(_) => batched(&s.coordinates),
+                Geometry::Vertices => self.both_sides(lanes, |s| s.per_cell(|c| monomials(c, dim))),
+                Geometry::Nodes(_) => self.both_sides(lanes, |s| s.coordinates.clone()),
                 Geometry::Corners => panic!("corners have an argument of their own"),
             },
             Role::Coordinates => self.corners(plan),
@@ -380,14 +420,16 @@ impl Launcher<'_> {
                 }
                 all
             }
-            Role::Diameter => batched(&self.per_cell(|c| vec![self.diameter(c)])),
+            Role::Diameter => self.both_sides(lanes, |s| s.per_cell(|c| vec![s.diameter(c)])),
             Role::Stored => match plan.task {
                 Task::Action => self.computed(plan, Task::Linearise, runner)?,
                 _ => vec![f64::NAN; extent],
             },
-            Role::Hanging => return Ok(Data::U32(batched_words(s, lanes))),
+            Role::Hanging => {
+                return Ok(Data::U32(self.both_sides(lanes, |s| s.hanging.clone())));
+            }
             Role::Hang => {
-                let words = batched_words(s, lanes);
+                let words = self.both_sides(lanes, |s| s.hanging.clone());
                 let of_batch = |words: &[u32]| of_batch(words.iter().copied(), dim);
                 return Ok(Data::U32(words.chunks(lanes).map(of_batch).collect()));
             }
@@ -396,22 +438,49 @@ impl Launcher<'_> {
                 return Ok(Data::U32((0..s.cells.div_ceil(lanes)).map(batch).collect()));
             }
             Role::Lines(owner, indices, axis) => {
-                let map = self.map(lanes, owner, indices, &layout_of(owner));
+                let map = self.map(plan, owner, indices, &layout_of(owner));
                 return Ok(Data::U32(self.by_lines(&map, lanes, owner, axis)));
             }
             Role::Slots(field, indices) => {
                 let layout = self.layout(plan, field);
-                let map = self.map(lanes, Owner::Field(field), indices, &layout);
+                let map = self.map(plan, Owner::Field(field), indices, &layout);
                 return Ok(Data::U32(self.slots(plan, field, &map)));
             }
             Role::Terms(field) => {
                 return Ok(Data::U32(self.terms(plan, field)));
             }
             Role::Map(owner, indices) => {
-                return Ok(Data::U32(self.map(lanes, owner, indices, &layout_of(owner))));
+                return Ok(Data::U32(self.map(plan, owner, indices, &layout_of(owner))));
             }
         };
         Ok(Data::reals(numbers, plan.precision))
+    }
+
+    /// Returns the data of an argument about rotated cells.
+    fn of_rotated(
+        &self,
+        plan: &Plan,
+        role: Role,
+        layout_of: impl Fn(Owner) -> VectorLayout,
+    ) -> Vec<u32> {
+        let fields = self.form.fields.len();
+        match role {
+            Role::Turns(trace) => {
+                let (field, setting) = self.of_trace(trace, fields);
+                let components = self.form.fields[field].shape.components();
+                setting.places(self.elements.fields[field], components, plan.lanes)
+            }
+            Role::Rows(owner @ Owner::Field(trace), indices) => {
+                let map = self.map(plan, owner, indices, &layout_of(owner));
+                let (field, setting) = self.of_trace(trace, fields);
+                setting.rows(self.elements.fields[field], &map)
+            }
+            Role::FirstAxis(side) => {
+                let (_, setting) = self.of_trace(side as usize, 1);
+                batched(setting.cells, plan.lanes, &setting.first_axes())
+            }
+            _ => panic!("{role:?} is not about rotated cells"),
+        }
     }
 
     /// Returns the position for each node of each cell, `[cell][node]`: pair k of a node in a batch is term k mod V of
@@ -496,11 +565,6 @@ impl Launcher<'_> {
         self.launch(&plan, runner)
     }
 
-    fn per_cell(&self, numbers: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
-        let stride = self.setting.geometry.count() * self.form.dim;
-        self.setting.coordinates.chunks(stride).flat_map(numbers).collect()
-    }
-
     /// Returns the coordinates at the nodes of the first field, which has degree 1.
     fn corners(&self, plan: &Plan) -> Vec<f64> {
         let (s, dim) = (self.setting, self.form.dim);
@@ -524,52 +588,42 @@ impl Launcher<'_> {
         all
     }
 
-    fn diameter(&self, coordinates: &[f64]) -> f64 {
-        let dim = self.form.dim;
-        let nodes = self.setting.geometry.nodes();
-        let vertices: Vec<&[f64]> = coordinates
-            .chunks(dim)
-            .zip(&nodes)
-            .filter_map(|(x, node)| (node.dim == 0).then_some(x))
-            .collect();
-        let distance = |a: &[f64], b: &[f64]| {
-            a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
-        };
-        let pairs = vertices.iter().flat_map(|a| vertices.iter().map(move |b| distance(a, b)));
-        pairs.fold(0.0, f64::max)
-    }
-
-    /// Returns the nodes of a field or of data.
-    fn numbering(&self, owner: Owner) -> &Numbering {
-        match owner {
-            Owner::Field(i) | Owner::Result(i) => &self.setting.fields[i].numbering,
-            Owner::Aux(i) => self.setting.aux[i].as_ref().expect("nodal data"),
+    /// Returns the entries of a node of data.
+    fn components_of_data(&self, aux: usize) -> usize {
+        match self.elements.aux[aux].and_then(Element::whitney) {
+            Some(_) => 1,
+            None => self.form.aux[aux].shape.components(),
         }
     }
 
-    /// Returns the entries of a node.
-    fn components(&self, owner: Owner) -> usize {
-        match owner {
-            Owner::Field(i) | Owner::Result(i) => self.elements.components[i],
-            Owner::Aux(i) => match self.elements.aux[i].and_then(Element::whitney) {
-                Some(_) => 1,
-                None => self.form.aux[i].shape.components(),
-            },
-        }
-    }
-
-    fn map(&self, lanes: usize, owner: Owner, indices: Indices, layout: &VectorLayout) -> Vec<u32> {
-        let s = self.setting;
-        let (numbering, components) = (self.numbering(owner), self.components(owner));
-        let is_constrained = |place: usize| match owner {
-            Owner::Field(i) | Owner::Result(i) => s.fields[i].constrained[place],
+    fn map(&self, plan: &Plan, owner: Owner, indices: Indices, layout: &VectorLayout) -> Vec<u32> {
+        let (fields, aux) = (&self.form.fields, &self.form.aux);
+        // A kernel that reads all degrees of freedom writes them, too.
+        let constrained = match owner {
+            Owner::Result(_) => plan.indices == Indices::Dofs,
+            Owner::Field(_) => true,
             Owner::Aux(_) => false,
+        };
+        let (own, s, components) = match owner {
+            Owner::Field(trace) | Owner::Result(trace) => {
+                let (field, s) = self.of_trace(trace, fields.len());
+                (field, s, self.elements.components[field])
+            }
+            Owner::Aux(trace) => {
+                let (own, s) = self.of_trace(trace, aux.len());
+                (own, s, self.components_of_data(own))
+            }
+        };
+        let numbering = match owner {
+            Owner::Field(_) | Owner::Result(_) => &s.fields[own].numbering,
+            Owner::Aux(_) => s.aux[own].as_ref().expect("nodal data"),
         };
         let dof = |(node, c): (u32, usize)| {
             let place = node as usize * components + c;
-            if is_constrained(place) { u32::MAX } else { layout.place(place) as u32 }
+            let fixed = constrained && s.fields[own].constrained[place];
+            if fixed { u32::MAX } else { layout.place(place) as u32 }
         };
-        let batched = |values: &[u32]| batched(s.cells, lanes, values);
+        let batched = |values: &[u32]| batched(s.cells, plan.lanes, values);
         match indices {
             Indices::Nodes => batched(&numbering.nodes),
             Indices::Tiles => {
@@ -581,7 +635,12 @@ impl Launcher<'_> {
                     numbering.starts.iter().map(|&start| start * components as u32).collect();
                 batched(&starts)
             }
-            Indices::Cells => panic!("operators number whole cells: see `between`"),
+            Indices::Cells => {
+                let cells = numbering.nodes.chunks(numbering.nodes.len() / s.cells);
+                let first =
+                    |nodes: &[u32]| nodes.iter().min().map_or(0, |node| node * components as u32);
+                batched(&cells.map(first).collect::<Vec<u32>>())
+            }
             Indices::Dofs => {
                 let all = numbering.nodes.iter();
                 let dofs: Vec<u32> =
@@ -635,37 +694,4 @@ fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
         }
     }
     all
-}
-
-/// Returns the hanging words, lane by lane.
-fn batched_words(s: &Setting, lanes: usize) -> Vec<u32> {
-    batched(s.cells, lanes, &s.hanging)
-}
-
-/// Returns the numbers x_0 and the constant J, row-major, from the vertices of a cell.
-fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
-    let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
-    let mut numbers = Vec::new();
-    for i in 0..dim {
-        numbers.extend((0..dim).map(|axis| coordinates[tip(axis) * dim + i] - coordinates[i]));
-    }
-    numbers.extend_from_slice(if x { &coordinates[..dim] } else { &[] });
-    numbers
-}
-
-/// Returns the coefficients of the multilinear map, by monomial, from the vertices of a tensor cell.
-fn monomials(coordinates: &[f64], dim: usize) -> Vec<f64> {
-    let coefficient = |m: usize, i: usize| -> f64 {
-        (0..1usize << dim)
-            .filter(|vertex| vertex & !m == 0)
-            .map(|vertex| {
-                let sign = if (m ^ vertex).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
-                sign * coordinates[vertex * dim + i]
-            })
-            .sum()
-    };
-    (0..1usize << dim)
-        .flat_map(|m| (0..dim).map(move |i| (m, i)))
-        .map(|(m, i)| coefficient(m, i))
-        .collect()
 }

@@ -1,6 +1,7 @@
 //! Random cells, numberings and data for a form: input of both the reference and the kernels.
 
 use super::launch::Shape;
+use super::pairs::{Connected, Turn, connected, copied};
 use fem_dsl::point::{Location, PointForm};
 use fem_dsl::testing::Random;
 use kernels_gen::abi::hanging::word;
@@ -55,11 +56,17 @@ pub(crate) struct Setting {
     pub(crate) time: f64,
     /// The hanging word of each cell, for plans that use it.
     pub(crate) hanging: Vec<u32>,
+    /// The neighbours of cells, for integrals between them.
+    pub(crate) connected: Option<Connected>,
+    /// The cells on the outside of pairs; the others are on the inside then.
+    pub(crate) outside: Option<Box<Setting>>,
+    /// The rotation of each cell, if cells are rotated.
+    pub(crate) turns: Vec<Turn>,
 }
 
 impl Setting {
-    /// Creates `count` cells for kernels with this geometry. They share nodes, unless nodes have coordinates: those are
-    /// random cell by cell.
+    /// Creates `count` cells for kernels with this geometry, or as many copies of cells that meet if the form has integrals
+    /// between cells. They share nodes, unless nodes have coordinates: those are random cell by cell.
     pub(crate) fn new(
         form: &PointForm,
         degree: usize,
@@ -71,6 +78,8 @@ impl Setting {
         let number = if geometry == Geometry::Corners { number_apart } else { number };
         let cell = rule.cell();
         let mut random = Random(hash(&form.name).wrapping_add(degree as u64));
+        let meet = form.integrals.iter().any(|integral| integral.region.is_interior());
+        let (copies, count) = (count, if meet { count * copied(cell) } else { count });
         // Derivatives of functions with random nodal values grow with the degree.
         let amplitude = 1.0 / degree.max(1) as f64;
         let element = |space| Element::in_space(cell, space, degree).expect("a supported degree");
@@ -90,7 +99,16 @@ impl Setting {
             values.into_iter().map(|v| 1.2 + amplitude * v).collect()
         });
         let aux_values = aux_values.collect();
-        let (geometry, coordinates) = cells(cell, shape, count, &mut random);
+        let (geometry, coordinates, connected) = match meet {
+            true => {
+                let (geometry, coordinates, how) = connected(cell, shape, copies, &mut random);
+                (geometry, coordinates, Some(how))
+            }
+            false => {
+                let (geometry, coordinates) = cells(cell, shape, count, &mut random);
+                (geometry, coordinates, None)
+            }
+        };
         let mut waves = |count| random.signed(count).into_iter().map(|v| amplitude * v).collect();
         let fields = form.fields.iter().map(|field| {
             let numbering = number(element(field.space), count);
@@ -115,7 +133,32 @@ impl Setting {
             params: form.params.iter().flat_map(|param| param.value.clone()).collect(),
             time: 0.625,
             hanging: hanging(cell.dim(), count, &mut random),
+            connected,
+            outside: None,
+            turns: Vec::new(),
         }
+    }
+
+    /// Returns numbers of the coordinates of each cell.
+    pub(crate) fn per_cell(&self, numbers: impl Fn(&[f64]) -> Vec<f64>) -> Vec<f64> {
+        let stride = self.geometry.count() * self.cell.dim();
+        self.coordinates.chunks(stride).flat_map(numbers).collect()
+    }
+
+    /// Returns the diameter of a cell.
+    pub(crate) fn diameter(&self, coordinates: &[f64]) -> f64 {
+        let dim = self.cell.dim();
+        let nodes = self.geometry.nodes();
+        let vertices: Vec<&[f64]> = coordinates
+            .chunks(dim)
+            .zip(&nodes)
+            .filter_map(|(x, node)| (node.dim == 0).then_some(x))
+            .collect();
+        let distance = |a: &[f64], b: &[f64]| {
+            a.iter().zip(b).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt()
+        };
+        let pairs = vertices.iter().flat_map(|a| vertices.iter().map(move |b| distance(a, b)));
+        pairs.fold(0.0, f64::max)
     }
 }
 
@@ -253,4 +296,32 @@ fn number(element: Element, count: usize) -> Numbering {
     let map = (0..count).flat_map(|c| nodes.iter().map(move |node| (c, node.lattice)));
     let nodes = map.map(|(c, lattice)| place(c, lattice)).collect();
     Numbering { count: first[kinds], nodes, starts, reversed: Vec::new() }
+}
+
+/// Returns the numbers x_0 and the constant J, row-major, from the vertices of a cell.
+pub(crate) fn affine(cell: Cell, coordinates: &[f64], dim: usize, x: bool) -> Vec<f64> {
+    let tip = |axis: usize| if cell.is_tensor() { 1 << axis } else { axis + 1 };
+    let mut numbers = Vec::new();
+    for i in 0..dim {
+        numbers.extend((0..dim).map(|axis| coordinates[tip(axis) * dim + i] - coordinates[i]));
+    }
+    numbers.extend_from_slice(if x { &coordinates[..dim] } else { &[] });
+    numbers
+}
+
+/// Returns the coefficients of the multilinear map, by monomial, from the vertices of a tensor cell.
+pub(crate) fn monomials(coordinates: &[f64], dim: usize) -> Vec<f64> {
+    let coefficient = |m: usize, i: usize| -> f64 {
+        (0..1usize << dim)
+            .filter(|vertex| vertex & !m == 0)
+            .map(|vertex| {
+                let sign = if (m ^ vertex).count_ones().is_multiple_of(2) { 1.0 } else { -1.0 };
+                sign * coordinates[vertex * dim + i]
+            })
+            .sum()
+    };
+    (0..1usize << dim)
+        .flat_map(|m| (0..dim).map(move |i| (m, i)))
+        .map(|(m, i)| coefficient(m, i))
+        .collect()
 }

@@ -156,7 +156,8 @@ fn vectors_on_facets() {
                     signs: true,
                     ..Plan::new(Target::Vectors, task, 4, Precision::F64, geometry)
                 };
-                let turned = &setting.turned(&elements, &facets);
+                let turns: Vec<_> = facets.iter().map(|&(cell, facet)| (cell, facet, 0)).collect();
+                let turned = &setting.turned(&elements, &turns);
                 let got = Launcher { setting: turned, ..launcher }.launch(&plan, &runner);
                 let agreement = got.and_then(|got| launcher.agreement(&plan, got, Some(&facets)));
                 let name = format!("{} on {cell}, degree {degree}: {plan:?}", form.name);

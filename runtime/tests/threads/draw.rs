@@ -1,11 +1,15 @@
 //! Draws test cases: a covering array of all options, random ones, and small ones of every kind.
 
+use super::between::{self, Drawn};
 use super::choices::{Case, Choices};
 use super::cover::{Factors, Random};
 use super::launch::{Agreement, Launcher, Runner};
 use super::setting::Setting;
-use kernels_gen::plan::Strategy;
+use kernels_gen::plan::{Strategy, Target};
 use std::collections::BTreeMap;
+
+/// Number of kernels between cells.
+const BETWEEN: usize = 18;
 
 /// Limits of the test cases.
 pub(crate) struct Limits {
@@ -45,7 +49,16 @@ pub(crate) fn cases(
         }
     }
     cases.extend(choices.small(&mut random, seed + rows.len() as u64));
+    let between = between::draw(Target::Threads, |_| 1, seed, BETWEEN);
+    cases.extend(between.into_iter().map(Case::from));
     (cases, refused)
+}
+
+impl From<Drawn> for Case {
+    fn from(drawn: Drawn) -> Self {
+        let Drawn { seed, form, elements, degree, rule, shape, plan } = drawn;
+        Self { seed, form, elements, degree, rule, shape, plan }
+    }
 }
 
 impl Case {

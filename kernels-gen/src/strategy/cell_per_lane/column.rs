@@ -3,7 +3,7 @@
 use super::product::Product;
 use crate::kir::build::Builder;
 use crate::kir::{Index, ValueId};
-use crate::lower::restrict::MatrixEntries;
+use crate::lower::restrict::{DofSigns, MatrixEntries};
 use crate::plan::cell_matrix::CellMatrix;
 
 /// The destination of an entry.
@@ -19,6 +19,8 @@ pub(super) struct Column<'m> {
     /// True if each cell stores its entries, so that all of them are required.
     pub(super) stores: bool,
     pub(super) trial: usize,
+    /// The signs of the degrees of freedom of each component, in stored or added matrices.
+    pub(super) signs: &'m [Option<DofSigns>],
 }
 
 impl Column<'_> {
@@ -33,6 +35,12 @@ impl Column<'_> {
         let Some(pair) = self.matrix.pair(test, self.trial) else { return };
         match self.to {
             EntryDestination::Matrix(entries) => {
+                let mut value = value;
+                for (row, node) in [(test, i), (self.trial, j)] {
+                    if let Some(signs) = self.signs[row] {
+                        value = signs.apply(b, node, value);
+                    }
+                }
                 entries.put(b, &(&j.times(pair.rows) + i).plus(pair.first), value);
             }
             EntryDestination::Product(product) => product.add(b, pair, (i, j), value),

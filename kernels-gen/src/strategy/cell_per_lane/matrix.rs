@@ -15,7 +15,7 @@ use super::product::Product;
 use super::{cell, facet, simplex, tensor};
 use crate::lower::facts::KernelFacts;
 use crate::lower::lowering::Lowering;
-use crate::lower::restrict::MatrixEntries;
+use crate::lower::restrict::{DofSigns, MatrixEntries};
 use crate::plan::cell_matrix::CellMatrix;
 use crate::plan::{Scatter, Task};
 
@@ -36,11 +36,17 @@ pub(super) fn lower<'a>(
         Task::MatrixProduct => EntryDestination::Product(Product::gather(s)),
         _ => EntryDestination::Matrix(MatrixEntries::new(s, matrix.entries, facts.plan.scatter)),
     };
+    let signs: Vec<Option<DofSigns>> = match facts.plan.task {
+        Task::Matrix => {
+            (0..facts.rows()).map(|row| DofSigns::of(s, facts.field_of_row(row))).collect()
+        }
+        _ => vec![None; facts.rows()],
+    };
     let mark = s.b.mark();
     for facts in columns {
         s.facts = facts;
         let trial = facts.trial.expect("the facts should be those of a column");
-        let column = Column { matrix: &matrix, to: &to, stores, trial };
+        let column = Column { matrix: &matrix, to: &to, stores, trial, signs: &signs };
         s.b.comment("columns");
         match (facts.elements.cell.is_tensor(), facts.on_facets()) {
             (true, true) => facet::columns(s, &column),

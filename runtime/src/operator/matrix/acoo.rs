@@ -53,8 +53,10 @@ pub(crate) fn elements(
             for j in 0..pair.columns {
                 for i in 0..pair.rows {
                     let at = pair.first + j * pair.rows + i;
-                    let row = s as usize * of_cell + firsts[f] + i * components(f) + c;
-                    let column = r as usize * of_cell + firsts[g] + j * components(g) + d;
+                    let row =
+                        s as usize * of_cell + firsts[f] + (pair.from[0] + i) * components(f) + c;
+                    let column =
+                        r as usize * of_cell + firsts[g] + (pair.from[1] + j) * components(g) + d;
                     own.push([row, at, columns_from + column].map(|number| number as u32));
                 }
             }

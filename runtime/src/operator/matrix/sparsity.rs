@@ -19,6 +19,7 @@ use crate::support::parallel::*;
 use fem_dsl::point::Side;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use std::borrow::Cow;
+use std::ops::Range;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Minimum number of entries per task for little work per entry.
@@ -335,8 +336,10 @@ impl Sparsity {
                             known = Some((s, f, r, g));
                             self.numbers(tests, trials, (f, g), numbers);
                         }
+                        let [of_test, of_trial] = pair.from;
                         self.pair_places(
                             (tests, trials, numbers),
+                            [of_test..of_test + pair.rows, of_trial..of_trial + pair.columns],
                             ((f, c), (g, d)),
                             (spaces[f].components(), spaces[g].components()),
                             |entry, place| table[(pair.first + entry) * lanes + lane] = place,
@@ -371,17 +374,19 @@ impl Sparsity {
     fn pair_places(
         &self,
         (tests, trials, numbers): (&[u32], &[u32], &[u32]),
+        [rows, columns]: [Range<usize>; 2],
         ((f, c), (g, d)): ((usize, usize), (usize, usize)),
         (of_test, of_trial): (usize, usize),
         mut put: impl FnMut(usize, u32),
     ) {
         let coupled = &self.coupled[f][g];
         let (count, rank) = (coupled.count(c), coupled.rank(c, d));
-        for (j, &trial) in trials.iter().enumerate() {
+        let of_column = rows.len();
+        for (j, &trial) in trials.iter().enumerate().take(columns.end).skip(columns.start) {
             if self.is_fixed[self.firsts[g] + trial as usize * of_trial + d] {
                 continue;
             }
-            for (i, &test) in tests.iter().enumerate() {
+            for (i, &test) in tests.iter().enumerate().take(rows.end).skip(rows.start) {
                 let dof = self.firsts[f] + test as usize * of_test + c;
                 if self.is_fixed[dof] {
                     continue;
@@ -393,7 +398,10 @@ impl Sparsity {
                     .sum();
                 let number = numbers[j * tests.len() + i] as usize;
                 let k = (before + number * count + rank) as u32;
-                put(j * tests.len() + i, self.bases[dof] + self.stride * k);
+                put(
+                    (j - columns.start) * of_column + i - rows.start,
+                    self.bases[dof] + self.stride * k,
+                );
             }
         }
     }

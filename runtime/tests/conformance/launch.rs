@@ -4,6 +4,7 @@ use super::setting::{Numbering, Setting, affine, monomials};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
+use kernels_gen::element::Element;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{
     Elements, Geometry, Linearisation, Plan, Strategy, Target, Task, affine_numbers, tested,

@@ -29,7 +29,8 @@ use runtime::kernels::compile::Origin;
 use runtime::mesh::load;
 use runtime::operator::Operator;
 use runtime::problem::{
-    Context, Kernels, RunError, check_fixed, check_parameters, check_unique, solve, values,
+    Context, Kernels, RunError, check_fixed, check_parameters, check_unique, interpolant, solve,
+    values,
 };
 use runtime::solve::{NonlinearSystem, Report, silent};
 use runtime::space::constraint::Constraints;
@@ -173,10 +174,24 @@ impl System {
         value: impl Fn(&[f64; 3]) -> V + Sync,
     ) -> Result<Vector, Error> {
         let field = field.name();
-        let (index, points) = (self.field(field)?, self.points(field)?);
+        let index = self.field(field)?;
         let space = &self.context.on.fields[index].space;
         let wrong = OnceLock::new();
-        let found = space.interpolate(&points, value::checked(field, value, &wrong));
+        let write = value::checked(field, value, &wrong);
+        let found = match space.element().whitney() {
+            None => space.interpolate(&self.points(field)?, write),
+            Some(_) => {
+                let components = space.value_components();
+                let values = |points: &[[f64; 3]]| {
+                    let mut values = vec![0.0; points.len() * components];
+                    let rows = values.chunks_exact_mut(components).zip(points);
+                    rows.for_each(|(row, x)| write(x, row));
+                    values
+                };
+                interpolant(&self.context.on, index, values)
+                    .map_err(|error| Error::Run(error.into()))?
+            }
+        };
         wrong.into_inner().map_or(Ok(()), Err)?;
         let mut entries = vec![0.0; self.dofs()];
         entries[self.context.on.dofs_of(index)].copy_from_slice(&found);

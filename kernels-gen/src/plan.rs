@@ -277,8 +277,10 @@ impl Elements {
             });
         }
         let resolve = |name: &str, space: Space| {
-            if space.is_piola() {
-                let text = format!("`{name}` is in {space}: no strategy has kernels for it");
+            if space.is_piola() && !cell.is_tensor() {
+                let text = format!(
+                    "`{name}` is in {space}, whose elements are those of quadrilaterals and hexahedra"
+                );
                 return Err(PlanError::Unsupported(text));
             }
             let most = largest_degree(cell);

@@ -34,6 +34,7 @@ mod parts;
 mod random_forms;
 mod soundness;
 mod threads;
+mod vector_fields;
 
 #[path = "device/devices.rs"]
 mod devices;

@@ -20,6 +20,8 @@ pub(crate) mod launch;
 pub(crate) mod pairs;
 #[path = "conformance/setting.rs"]
 pub(crate) mod setting;
+#[path = "conformance/vectors.rs"]
+mod vectors;
 
 use fem_dsl::point::PointForm;
 use interpreter::Interpreted;

@@ -186,7 +186,7 @@ impl Selection<'_> {
         let curved = matches!(self.own_geometry, Geometry::Nodes(_))
             && elements.cell.is_tensor()
             && by_cells_or_lines;
-        let numbers = |integral| blocks(form, integral, false, |_, _| true).numbers;
+        let numbers = |integral| blocks(form, integral, false, |_| false, |_, _| true).numbers;
         let one_number = || {
             let scalar = !elements.are_vector_valued();
             scalar && form.integrals.iter().all(|integral| numbers(integral) == 1)

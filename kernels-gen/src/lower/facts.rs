@@ -101,7 +101,8 @@ impl<'a> KernelFacts<'a> {
         let own = |slot: Slot| (slot.field, slot.component);
         let counts = |test, trial| !elements.vanishes(test) && !elements.vanishes(trial);
         let bent = is_bent(elements, plan);
-        let blocks = blocks(form, integral, bent, |test, trial| match plan.task {
+        let is_referenced = |field: usize| elements.fields[field].is_component();
+        let blocks = blocks(form, integral, bent, is_referenced, |test, trial| match plan.task {
             _ if !counts(test, trial) => false,
             Task::Diagonal => own(test) == own(trial),
             Task::Linearise | Task::Action => true,

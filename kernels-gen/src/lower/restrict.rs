@@ -9,7 +9,7 @@ use super::slots::SlotLocation;
 use crate::abi::{Indices, Owner, Role, TILE};
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Index, IndirectIndex, Statement, ValueId, VarId, Write};
-use crate::plan::Scatter;
+use crate::plan::{Scatter, Task};
 
 /// The location of the nodal values of a quantity, or of the result.
 #[derive(Clone, Copy)]
@@ -69,7 +69,10 @@ impl NodalLocation {
             }
         };
         let slots = s.in_slots(role, field);
-        let (span, signs) = (s.facts.span_of(own), signs_of(s, own));
+        // Of a diagonal, test and trial function have one sign.
+        let signed = s.facts.plan.task != Task::Diagonal;
+        let signs = signed.then(|| signs_of(s, own)).flatten();
+        let span = s.facts.span_of(own);
         Self { array: s.arguments[&role], map, components, write, slots, span, signs }
     }
 

@@ -36,6 +36,8 @@ pub(crate) struct Block {
     pub(crate) listed: BTreeMap<(Part, Part), NodeId>,
     /// The sides of test and trial component, which differ in the map of gradients.
     pub(crate) sides: [Side; 2],
+    /// Whether derivatives of test and trial component are along reference axes already.
+    pub(crate) referenced: [bool; 2],
 }
 
 impl Block {
@@ -158,11 +160,12 @@ fn reached(part: Part, dim: usize, bent: bool) -> Vec<Part> {
 }
 
 /// Returns the blocks of one of a form's integrals; `keep` selects pairs of a test and a trial slot. `bent`: the map of a
-/// cell has second derivatives.
+/// cell has second derivatives. `is_referenced`: derivatives of a field are along reference axes already.
 pub(crate) fn blocks(
     form: &PointForm,
     integral: &Integral,
     bent: bool,
+    is_referenced: impl Fn(usize) -> bool,
     keep: impl Fn(Slot, Slot) -> bool,
 ) -> Blocks {
     let dim = form.dim;
@@ -181,6 +184,7 @@ pub(crate) fn blocks(
         let pair = (row(test), row(trial));
         let block = by_pair.entry(pair).or_default();
         block.sides = [pair.0, pair.1].map(side);
+        block.referenced = [test.field, trial.field].map(&is_referenced);
         block.listed.insert((test.part, trial.part), coefficient.value);
     }
     let mut result = Blocks { dim, bent, blocks: Vec::new(), pairs: Vec::new(), numbers: 0 };
@@ -266,13 +270,25 @@ impl Blocks {
         let dim = self.dim;
         let scales = Scales::new(b, at);
         let mut pulled = PulledBlock::default();
-        let [of_test, of_trial] = block.sides.map(|side| at.of(side));
+        let axes = block.referenced.contains(&true).then(|| identity(b, dim));
+        let map = |of: usize| match &axes {
+            Some(axes) if block.referenced[of] => &axes[..],
+            _ => at.of(block.sides[of]),
+        };
+        let (of_test, of_trial) = (map(0), map(1));
+        // The weight of so many derivatives along physical axes.
+        let scale_of = |mapped: [bool; 2]| match mapped.iter().filter(|&&mapped| mapped).count() {
+            0 => scales.value_value,
+            1 => scales.gradient_value,
+            _ => scales.gradient_gradient,
+        };
+        let [tested, tried] = block.referenced.map(|referenced| !referenced);
         if !block.gg.is_empty() {
             pulled.gg = vec![vec![zero; dim]; dim];
             let isotropic = block.isotropic(dim).map(|node| value(&node));
             let scale = match isotropic {
-                Some(kappa) => b.mul(scales.gradient_gradient, kappa),
-                None => scales.gradient_gradient,
+                Some(kappa) => b.mul(scale_of([tested, tried]), kappa),
+                None => scale_of([tested, tried]),
             };
             // flux[b][i] = Σ_j g3_ij K_bj, or K_b itself if g3 is a multiple of I.
             let flux: Vec<Vec<ValueId>> = (0..dim)
@@ -304,7 +320,9 @@ impl Blocks {
                 }
             }
         }
-        let vector = |b: &mut Builder, k: &[Vec<ValueId>], entries: &BTreeMap<usize, NodeId>| {
+        let vector = |b: &mut Builder,
+                      (k, scale): (&[Vec<ValueId>], ValueId),
+                      entries: &BTreeMap<usize, NodeId>| {
             if entries.is_empty() {
                 return Vec::new();
             }
@@ -313,12 +331,12 @@ impl Blocks {
                     let sum = entries
                         .iter()
                         .fold(zero, |sum, (&i, node)| b.fma(k[a][i], value(node), sum));
-                    b.mul(scales.gradient_value, sum)
+                    b.mul(scale, sum)
                 })
                 .collect()
         };
-        pulled.gv = vector(b, of_test, &block.gv);
-        pulled.vg = vector(b, of_trial, &block.vg);
+        pulled.gv = vector(b, (of_test, scale_of([tested, false])), &block.gv);
+        pulled.vg = vector(b, (of_trial, scale_of([false, tried])), &block.vg);
         pulled.vv = block.vv.as_ref().map(|node| b.mul(scales.value_value, value(node)));
         pulled
     }
@@ -431,6 +449,12 @@ impl Scales {
         let gradient_gradient = b.mul(gradient_value, reciprocal);
         Self { value_value, gradient_value, gradient_gradient }
     }
+}
+
+/// Returns the map of derivatives along reference axes to themselves.
+fn identity(b: &mut Builder, dim: usize) -> Vec<Vec<ValueId>> {
+    let [zero, one] = [0.0, 1.0].map(|entry| b.constant(entry));
+    (0..dim).map(|a| (0..dim).map(|i| if a == i { one } else { zero }).collect()).collect()
 }
 
 /// The factors of a test function and its reference derivatives, for one component of a result.

@@ -76,9 +76,7 @@ impl<'a> IntegrationBackend<'a> {
     fn kernels(&self, on: &Discretisation, rule: Rule) -> Option<Platform> {
         let target = self.platform.target;
         let few = on.mesh.cells_in_all() * rule.count() < self.many;
-        // Known gradients are not compared with curls and divergences in kernels.
-        let vectors = on.fields.iter().any(|field| field.space.element().whitney().is_some());
-        if few || vectors || target.execution == Execution::Interpreted {
+        if few || target.execution == Execution::Interpreted {
             return None;
         }
         // Errors below single precision need double precision.

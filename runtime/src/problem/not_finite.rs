@@ -132,6 +132,27 @@ fn cells_of(on: &Discretisation, rows: &[f64]) -> Vec<usize> {
     (0..on.mesh.n_cells()).filter(of_cell).collect()
 }
 
+/// Sets the signs of fields and data in H(curl) and H(div) in some cells.
+fn with_signs<'r, 's>(
+    mut reference: Reference<'r>,
+    spaces: impl Iterator<Item = &'s Space>,
+    aux: &[AuxValues],
+    cells: &[usize],
+) -> Reference<'r> {
+    let signs = |space: &Space| -> Vec<bool> {
+        cells.iter().flat_map(|&cell| space.cell_signs(cell).to_vec()).collect()
+    };
+    for (number, space) in spaces.enumerate() {
+        reference = reference.with_signs(number, signs(space));
+    }
+    for (number, values) in aux.iter().enumerate() {
+        if let AuxValues::Nodes(space, _) = values {
+            reference = reference.with_data_signs(number, signs(space));
+        }
+    }
+    reference
+}
+
 /// Returns the first point of a cell, or of its facets, at which the form or its derivative is not finite.
 fn look(
     context: &Context,
@@ -143,7 +164,7 @@ fn look(
     let (Context { on, parameters, .. }, form) = (context, context.form());
     let rule = context.elements.rule;
     let (mesh, dim) = (&on.mesh, form.dim);
-    let mut reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
+    let reference = Reference::with_rule(form, parameters.degree, mesh.order(), rule)?;
     // A mesh of this cell and its neighbours alone.
     let mut local = vec![cell];
     let pairs = pairs.iter().map(|pairs| {
@@ -173,17 +194,7 @@ fn look(
     let nodes = |space: &Space| -> Vec<u32> {
         local.iter().flat_map(|&cell| space.cell_nodes(cell).to_vec()).collect()
     };
-    let signs = |space: &Space| -> Vec<bool> {
-        local.iter().flat_map(|&cell| space.cell_signs(cell).to_vec()).collect()
-    };
-    for (number, (space, _)) in states.iter().enumerate() {
-        reference = reference.with_signs(number, signs(space));
-    }
-    for (number, values) in aux.iter().enumerate() {
-        if let AuxValues::Nodes(space, _) = values {
-            reference = reference.with_data_signs(number, signs(space));
-        }
-    }
+    let reference = with_signs(reference, states.iter().map(|(space, _)| &**space), aux, &local);
     let maps: Vec<Vec<u32>> = states.iter().map(|(space, _)| nodes(space)).collect();
     let aux: Vec<(Vec<u32>, Vec<f64>)> = aux
         .iter()

@@ -51,8 +51,9 @@ pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<St
     let terms = NonzeroEntries::new(form, on, &context.parameters);
     let all = || {
         let fields = form.fields.iter().enumerate();
-        fields.flat_map(|(field, own)| {
-            (0..own.shape.components()).map(move |component| FieldComponent { field, component })
+        fields.flat_map(|(field, _)| {
+            (0..on.fields[field].space.components())
+                .map(move |component| FieldComponent { field, component })
         })
     };
     let itself =
@@ -63,6 +64,7 @@ pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<St
         let reads =
             |term: &Coefficient| term.trial.field == field && term.trial.part == Part::Value;
         shape == Shape::Vector(form.dim)
+            && on.fields[field].space.element().whitney().is_none()
             && on.fields[field].space.element().is_continuous()
             && !terms.of_cells(reads)
             && !terms.in_parts(on, reads)
@@ -181,7 +183,8 @@ pub(super) fn empty_row(
 /// Returns whether the value of a component occurs in equations, but not in those of its own field.
 fn is_elsewhere(terms: &NonzeroEntries, on: &Discretisation, of: FieldComponent) -> bool {
     let own = |term: &Coefficient| of.is_value(term.trial) && term.test.field == of.field;
-    terms.of_cells(|term| of.is_value(term.trial))
+    on.fields[of.field].space.element().whitney().is_none()
+        && terms.of_cells(|term| of.is_value(term.trial))
         && !terms.of_cells(own)
         && !terms.in_parts(on, own)
 }

@@ -45,11 +45,15 @@ pub fn check_fixed(
     let terms = NonzeroEntries::new(form, on, parameters);
     let mut parts = None;
     for (index, field) in form.fields.iter().enumerate() {
-        let components = field.shape.components();
+        // The degrees of freedom of a vector-valued function belong to all its components, and its constants are no
+        // vectors of ones: gradients in the null space of a curl are left to the solver.
+        let is_vector = field.space.is_piola();
+        let components = if is_vector { 1 } else { field.shape.components() };
         for component in 0..components {
             let of = FieldComponent { field: index, component };
             let open = match unreached(&terms, on, of)? {
                 Some(at) => Some(NullSpaceKind::Everything { at }),
+                None if is_vector => None,
                 None if terms.of_cells(|term| of.is_value(term.trial)) => None,
                 None => free_constant(&terms, on, of, &mut parts),
             };
@@ -64,7 +68,8 @@ pub fn check_fixed(
 /// Returns the error of an undetermined component.
 pub(super) fn unfixed(form: &PointForm, of: FieldComponent, freedom: NullSpaceKind) -> RunError {
     let field = &form.fields[of.field];
-    let several = field.shape.components() > 1 && !matches!(freedom, NullSpaceKind::Motion(_));
+    let has_components = field.shape.components() > 1 && !field.space.is_piola();
+    let several = has_components && !matches!(freedom, NullSpaceKind::Motion(_));
     let component = several.then_some(of.component);
     let field = field.name.clone();
     IllPosedError::Unfixed(UndeterminedField { field, component, null_space: freedom }).into()
@@ -109,8 +114,18 @@ impl NonzeroEntries {
         for integral in &form.integrals {
             let (zero, varies) = zeros(integral, known);
             let entries = integral.jacobian.iter();
-            let own: Vec<Coefficient> =
-                entries.copied().filter(|entry| !zero[entry.value]).collect();
+            let of_field = |slot: Slot| match form.fields[slot.field].space.is_piola() {
+                true => Slot { component: 0, ..slot },
+                false => slot,
+            };
+            let own: Vec<Coefficient> = entries
+                .filter(|entry| !zero[entry.value])
+                .map(|entry| Coefficient {
+                    test: of_field(entry.test),
+                    trial: of_field(entry.trial),
+                    ..*entry
+                })
+                .collect();
             terms.constant.push(own.iter().map(|entry| !varies[entry.value]).collect());
             terms.of.push(own);
             terms.parts.push(integral.region != Region::Cells);

@@ -1,9 +1,10 @@
 //! Conversion of a setting to kernel arguments, execution, and comparison with the reference.
 
-use super::setting::{Setting, affine, monomials};
+use super::setting::{Numbering, Setting, affine, monomials};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
+use kernels_gen::element::Element;
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{
     Elements, Geometry, Linearisation, Plan, Strategy, Target, Task, affine_numbers, tested,
@@ -196,6 +197,13 @@ impl Launcher<'_> {
             let functions = words.map(|&word| functions(element, word)).collect();
             reference = reference.with_functions(field, functions);
         }
+        for (field, own) in s.fields.iter().enumerate() {
+            reference = reference.with_signs(field, own.numbering.reversed.clone());
+        }
+        for (aux, own) in s.aux.iter().enumerate() {
+            let reversed = own.as_ref().map_or_else(Vec::new, |own| own.reversed.clone());
+            reference = reference.with_data_signs(aux, reversed);
+        }
         let aux = self.form.aux.iter().enumerate().map(|(i, aux)| {
             let values = &s.aux_values[i][..];
             match (aux.location, &s.aux[i]) {
@@ -322,7 +330,7 @@ impl Launcher<'_> {
     /// Returns the layout of a field in the vectors of a plan's kernel.
     fn layout(&self, plan: &Plan, trace: usize) -> VectorLayout {
         let field = trace % self.form.fields.len();
-        let components = self.form.fields[field].shape.components();
+        let components = self.elements.components[field];
         if plan.tiles { VectorLayout::tiles(components) } else { VectorLayout::plain(components) }
     }
 
@@ -330,7 +338,7 @@ impl Launcher<'_> {
     fn added_up(&self, plan: &Plan, trace: usize, stored: &[f64]) -> Vec<f64> {
         let indices = if plan.indices == Indices::Dofs { Indices::Dofs } else { Indices::Nodes };
         let field = trace % self.form.fields.len();
-        let components = self.form.fields[field].shape.components();
+        let components = self.elements.components[field];
         let map = self.map(plan, Owner::Field(trace), indices, &VectorLayout::plain(components));
         let each = if indices == Indices::Dofs { 1 } else { components };
         let mut sums = vec![0.0; self.setting.fields[field].state.len()];
@@ -364,8 +372,7 @@ impl Launcher<'_> {
         let layout_of = |owner: Owner| match owner {
             Owner::Field(field) | Owner::Result(field) => self.layout(plan, field),
             Owner::Aux(trace) => {
-                let aux = &self.form.aux[trace % self.form.aux.len()];
-                VectorLayout::plain(aux.shape.components())
+                VectorLayout::plain(self.components_of_data(trace % self.form.aux.len()))
             }
         };
         let numbers = match role {
@@ -378,11 +385,17 @@ impl Launcher<'_> {
             Role::Starts | Role::Places | Role::Fine | Role::Targets => {
                 panic!("no kernel of a cell reads {role:?}")
             }
-            Role::CellMatrix | Role::Matrix | Role::Entries | Role::Signs(_) => {
+            Role::CellMatrix | Role::Matrix | Role::Entries => {
                 panic!("operators make {role:?}: see `random_forms`")
             }
             Role::Turns(_) | Role::Rows(..) | Role::FirstAxis(_) => {
                 return Ok(Data::U32(self.of_rotated(plan, role, layout_of)));
+            }
+            Role::Signs(Owner::Field(i) | Owner::Result(i)) => {
+                batched(&s.fields[i].numbering.signs())
+            }
+            Role::Signs(Owner::Aux(i)) => {
+                batched(&s.aux[i].as_ref().map_or_else(Vec::new, Numbering::signs))
             }
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(trace) | Role::AuxPoints(trace) => {
@@ -576,6 +589,14 @@ impl Launcher<'_> {
         all
     }
 
+    /// Returns the entries of a node of data.
+    fn components_of_data(&self, aux: usize) -> usize {
+        match self.elements.aux[aux].and_then(Element::whitney) {
+            Some(_) => 1,
+            None => self.form.aux[aux].shape.components(),
+        }
+    }
+
     fn map(&self, plan: &Plan, owner: Owner, indices: Indices, layout: &VectorLayout) -> Vec<u32> {
         let (fields, aux) = (&self.form.fields, &self.form.aux);
         // A kernel that reads all degrees of freedom writes them, too.
@@ -587,11 +608,11 @@ impl Launcher<'_> {
         let (own, s, components) = match owner {
             Owner::Field(trace) | Owner::Result(trace) => {
                 let (field, s) = self.of_trace(trace, fields.len());
-                (field, s, fields[field].shape.components())
+                (field, s, self.elements.components[field])
             }
             Owner::Aux(trace) => {
                 let (own, s) = self.of_trace(trace, aux.len());
-                (own, s, aux[own].shape.components())
+                (own, s, self.components_of_data(own))
             }
         };
         let numbering = match owner {

@@ -196,11 +196,17 @@ impl Setting {
     /// data is unchanged.
     pub(crate) fn turned(&self, elements: &Elements, turns: &[Turn]) -> Self {
         let numbering = |element: Element, own: &Numbering| {
-            let nodes = turns.iter().flat_map(|&(cell, facet, orientation)| {
-                let nodes = &own.nodes[cell * element.count()..][..element.count()];
-                element.turned(facet, orientation).into_iter().map(|node| nodes[node])
-            });
-            Numbering { count: own.count, nodes: nodes.collect(), starts: Vec::new() }
+            let (count, mut nodes, mut reversed) = (element.count(), Vec::new(), Vec::new());
+            for &(cell, facet, orientation) in turns {
+                let own_nodes = &own.nodes[cell * count..][..count];
+                let own_signs = own.reversed.get(cell * count..(cell + 1) * count);
+                let turned = element.turned(facet, orientation);
+                nodes.extend(turned.iter().map(|&node| own_nodes[node]));
+                let signs = element.turned_signs(facet, orientation).into_iter().zip(turned);
+                let is_reversed = |node: usize| own_signs.is_some_and(|own| own[node]);
+                reversed.extend(signs.map(|(sign, node)| sign ^ is_reversed(node)));
+            }
+            Numbering { count: own.count, nodes, starts: Vec::new(), reversed }
         };
         let fields = self.fields.iter().zip(&elements.fields).map(|(field, &element)| Unknowns {
             numbering: numbering(element, &field.numbering),

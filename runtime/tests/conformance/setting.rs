@@ -6,7 +6,7 @@ use fem_dsl::point::{Location, PointForm};
 use fem_dsl::testing::Random;
 use kernels_gen::abi::hanging::word;
 use kernels_gen::abi::hash;
-use kernels_gen::element::{Cell, Lagrange, Rule};
+use kernels_gen::element::{Cell, Element, Lagrange, Rule};
 use kernels_gen::plan::Geometry;
 use std::collections::BTreeSet;
 
@@ -15,6 +15,16 @@ pub(crate) struct Numbering {
     pub(crate) count: usize,
     pub(crate) nodes: Vec<u32>,
     pub(crate) starts: Vec<u32>,
+    /// Whether the sign of each function of each cell is reversed, of vector-valued functions; else empty.
+    pub(crate) reversed: Vec<bool>,
+}
+
+impl Numbering {
+    /// Returns the signs of the functions of all cells as kernels read them.
+    pub(crate) fn signs(&self) -> Vec<f64> {
+        let sign = |at: usize| if self.reversed.get(at) == Some(&true) { -1.0 } else { 1.0 };
+        (0..self.nodes.len()).map(sign).collect()
+    }
 }
 
 /// A field's nodes and nodal values.
@@ -72,7 +82,7 @@ impl Setting {
         let (copies, count) = (count, if meet { count * copied(cell) } else { count });
         // Derivatives of functions with random nodal values grow with the degree.
         let amplitude = 1.0 / degree.max(1) as f64;
-        let element = |space| Lagrange::in_space(cell, space, degree).expect("a supported degree");
+        let element = |space| Element::in_space(cell, space, degree).expect("a supported degree");
         let aux = form.aux.iter().map(|aux| match aux.location {
             Location::Nodes(space) => Some(number(element(space), count)),
             Location::Cells | Location::Points => None,
@@ -84,7 +94,7 @@ impl Setting {
                 (_, Some(numbering)) => numbering.count,
                 _ => count,
             };
-            let values = random.signed(places * aux.shape.components());
+            let values = random.signed(places * entries(aux.location, aux.shape.components()));
             // Positive, like material data.
             values.into_iter().map(|v| 1.2 + amplitude * v).collect()
         });
@@ -102,7 +112,8 @@ impl Setting {
         let mut waves = |count| random.signed(count).into_iter().map(|v| amplitude * v).collect();
         let fields = form.fields.iter().map(|field| {
             let numbering = number(element(field.space), count);
-            let unknowns = numbering.count * field.shape.components();
+            let components = entries(Location::Nodes(field.space), field.shape.components());
+            let unknowns = numbering.count * components;
             let constrained = (0..unknowns).map(|i| i % 5 == 2).collect();
             let (state, direction) = (waves(unknowns), waves(unknowns));
             Unknowns { numbering, state, direction, constrained }
@@ -198,24 +209,44 @@ fn hanging(dim: usize, count: usize, random: &mut Random) -> Vec<u32> {
     (0..count).map(|_| word(random)).collect()
 }
 
+/// Returns the entries of a node for a quantity with some components: one of vector-valued functions.
+fn entries(location: Location, components: usize) -> usize {
+    match location {
+        Location::Nodes(space) if space.is_piola() => 1,
+        _ => components,
+    }
+}
+
 /// Numbers the nodes of each cell separately.
-fn number_apart(element: Lagrange, count: usize) -> Numbering {
-    let total = element.nodes().len() * count;
-    Numbering { count: total, nodes: (0..total as u32).collect(), starts: Vec::new() }
+fn number_apart(element: Element, count: usize) -> Numbering {
+    let total = element.count() * count;
+    let (nodes, starts, reversed) = ((0..total as u32).collect(), Vec::new(), Vec::new());
+    Numbering { count: total, nodes, starts, reversed }
+}
+
+/// Numbers the functions of each cell, of which neighbours share some; each cell sees some of them with the other sign.
+fn number_vectors(element: Element, count: usize) -> Numbering {
+    let total = element.count() + 3 * (count - 1);
+    let own = (0..count).flat_map(|c| (0..element.count()).map(move |i| (c, i)));
+    let nodes = own.clone().map(|(c, i)| (3 * c + i) as u32).collect();
+    let reversed = own.map(|(c, i)| (5 * c + 3 * i) % 7 < 3).collect();
+    Numbering { count: total, nodes, starts: Vec::new(), reversed }
 }
 
 /// Numbers nodes entity by entity, so that neighbours share some; cells with discontinuous elements share none.
-fn number(element: Lagrange, count: usize) -> Numbering {
-    if !element.is_continuous() {
-        return number_apart(element, count);
-    }
+fn number(element: Element, count: usize) -> Numbering {
+    let element = match element.lagrange() {
+        Some(element) if element.is_continuous() => element,
+        Some(_) => return number_apart(element, count),
+        None => return number_vectors(element, count),
+    };
     let (cell, p) = (element.cell(), element.degree());
     let nodes = element.nodes();
     if !cell.is_tensor() {
         let total = nodes.len() + 3 * (count - 1);
         let map =
             (0..count).flat_map(|c| (0..nodes.len()).map(move |i| (3 * c + i) as u32)).collect();
-        return Numbering { count: total, nodes: map, starts: Vec::new() };
+        return Numbering { count: total, nodes: map, starts: Vec::new(), reversed: Vec::new() };
     }
     // Entity (t_x, t_y, t_z), t = 0 below, 1 inside, 2 above, uses block c or c + 1 of its kind: the lower blocks
     // belong to cell c, the upper ones to the next, the interior to c only.
@@ -264,7 +295,7 @@ fn number(element: Lagrange, count: usize) -> Numbering {
     let starts = starts.collect();
     let map = (0..count).flat_map(|c| nodes.iter().map(move |node| (c, node.lattice)));
     let nodes = map.map(|(c, lattice)| place(c, lattice)).collect();
-    Numbering { count: first[kinds], nodes, starts }
+    Numbering { count: first[kinds], nodes, starts, reversed: Vec::new() }
 }
 
 /// Returns the numbers x_0 and the constant J, row-major, from the vertices of a cell.

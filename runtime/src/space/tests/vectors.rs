@@ -7,7 +7,7 @@ use crate::mesh::{CellOrdering, Facet, Mesh, MeshData};
 use crate::processes::threads::each;
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
-use crate::space::evaluate::{Evaluator, MapTable, cross, dot};
+use crate::space::evaluate::{Evaluator, MapTable, cellwise, cross, dot};
 use crate::space::functionals::{FacetFunctionals, GivenTrace};
 use fem_dsl::testing::Random;
 use kernels_gen::element::{Cell, Element, Lagrange, Whitney, WhitneyFamily, tabulate};
@@ -213,6 +213,36 @@ fn polynomials_are_reproduced_on_sheared_and_mirrored_cells() {
         }
     }
     assert!(mirrored > 0, "some cells should be mirrored");
+}
+
+#[test]
+fn cellwise_fields_have_the_values_of_polynomials() {
+    for (cell, family) in [Cell::Quadrilateral, Cell::Hexahedron]
+        .into_iter()
+        .flat_map(|cell| FAMILIES.map(|family| (cell, family)))
+    {
+        let (dim, n, k) = (cell.dim(), 3, 2);
+        let mesh = mapped(&turned(cell, n, 1), CellOrdering::Original, |x| {
+            sheared(dim, x.map(|x| (x * n as f64).round() / n as f64))
+        });
+        let space = space(&mesh, whitney(cell, k, family));
+        let f = |x: &[f64; 3]| polynomial(dim, k as i32 - 1, x);
+        let u = interpolant(&mesh, &space, |x| f(x).0);
+        let [field, derivative] = cellwise(&mesh, &space, &u).expect("an element");
+        let map = MapTable::new(&mesh, &field.element.points()).expect("a map");
+        let places =
+            (0..mesh.n_cells()).flat_map(|cell| (0..map.n_points()).map(move |q| (cell, q)));
+        let places: Vec<[f64; 3]> = places.map(|(cell, q)| map.at(&mesh, cell, q).point).collect();
+        assert!(field.nodes.iter().map(|&node| node as usize).eq(0..places.len()));
+        assert_eq!(field.components, dim);
+        let values: Vec<f64> = places.iter().flat_map(|x| f(x).0).collect();
+        assert_near(&field.values, &values, "values");
+        let derivatives = places.iter().flat_map(|x| match family {
+            WhitneyFamily::Curl => f(x).1,
+            WhitneyFamily::Div => vec![f(x).2],
+        });
+        assert_near(&derivative.values, &derivatives.collect::<Vec<f64>>(), "derivatives");
+    }
 }
 
 #[test]

@@ -1,0 +1,128 @@
+//! Kernels of fields in Hcurl and Hdiv against the reference, which maps functions by formulas of its own: on cells of
+//! every shape, some of them mirrored.
+
+use super::interpreter::Interpreted;
+use super::launch::{Launcher, Shape};
+use super::setting::Setting;
+use super::{CELLS, rules};
+use fem_dsl::point::PointForm;
+use fem_dsl::source::Source;
+use kernels_gen::abi::Indices;
+use kernels_gen::element::Cell;
+use kernels_gen::kir::Precision;
+use kernels_gen::plan::{Elements, EvenOdd, Plan, Target, Task};
+
+/// A field in each space beside a scalar one, with all their parts.
+const CURL: &str = "form curls {
+    field E: vector in Hcurl(k);
+    field p: scalar;
+    aux a: scalar;
+    param s = 0.7;
+    f0[E] = (1 + p^2) * E + a * grad(p) + s * inner(curl(E), curl(E)) * E;
+    f1[E] = (2 + dot(E, E)) * curl(E);
+    f0[p] = p + inner(curl(E), curl(E));
+    f1[p] = grad(p) - a * E;
+}";
+
+const DIV: &str = "form divs {
+    field u: vector in Hdiv(k);
+    field p: scalar in L2(k - 1);
+    aux a: scalar;
+    param s = 0.7;
+    f0[u] = (1 + p^2 + div(u)^2) * u + a * [x[1], s REST];
+    f1[u] = a * div(u) - p + dot(u, u);
+    f0[p] = div(u) + p^3;
+}";
+
+const BOTH: &str = "form mixed {
+    field E: vector in Hcurl(k);
+    field B: vector in Hdiv(k);
+    f0[E] = E + div(B) * B;
+    f1[E] = CURL;
+    f0[B] = (1 + dot(E, E)) * B;
+    f1[B] = dot(E, B) + 2 * div(B);
+}";
+
+/// Returns the forms at a dimension.
+fn forms(dim: usize) -> Vec<PointForm> {
+    let form = |text: &str| {
+        let text = text.replace("REST", if dim == 2 { "" } else { ", x[2]" });
+        let text = text.replace("CURL", if dim == 2 { "curl(E) + B[0]" } else { "curl(E) + B" });
+        let name = text.split_whitespace().nth(1).expect("a name").to_owned();
+        let (program, found) = fem_dsl::program::compile(&Source::new("test", &text));
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        program.point_form(&name, dim).expect("a form")
+    };
+    [CURL, DIV, BOTH].map(form).to_vec()
+}
+
+/// Mirrors every other cell.
+fn mirror(setting: &mut Setting) {
+    let dim = setting.cell.dim();
+    let stride = setting.geometry.count() * dim;
+    for own in setting.coordinates.chunks_mut(stride).step_by(2) {
+        own.chunks_mut(dim).for_each(|x| x.swap(0, 1));
+    }
+}
+
+/// Removes the signs, for kernels without.
+fn without_signs(setting: &mut Setting) {
+    setting.fields.iter_mut().for_each(|field| field.numbering.reversed.clear());
+    setting.aux.iter_mut().flatten().for_each(|own| own.reversed.clear());
+}
+
+fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
+    let (mut ran, mut turn, mut worst) = (0, 0, 0.0_f64);
+    for form in forms(cell.dim()) {
+        for &degree in degrees {
+            let shapes = [Shape::Affine, Shape::Multilinear, Shape::Curved(2)];
+            for (shape, &task) in shapes.into_iter().flat_map(|s| tasks.iter().map(move |t| (s, t)))
+            {
+                let all = rules(cell, degree, shape);
+                turn += 1;
+                let rule = all[turn % all.len()];
+                let elements = Elements::new(&form, cell, degree, rule).expect("elements");
+                let mut plan = Plan::new(Target::Vectors, task, 4, Precision::F64, shape.direct());
+                plan.lanes = [4, 8, 2][turn % 3];
+                plan.even_odd = [EvenOdd::Always, EvenOdd::Never][turn / 3 % 2];
+                plan.unroll = [0, 4, 64][turn / 2 % 3];
+                plan.indices = [Indices::Nodes, Indices::Dofs][turn % 2];
+                plan.signs = turn % 4 < 2;
+                if turn % 5 == 0 {
+                    plan.precision = Precision::F32;
+                }
+                let mut setting = Setting::new(&form, degree, rule, shape, plan.geometry, CELLS);
+                mirror(&mut setting);
+                if !plan.signs {
+                    without_signs(&mut setting);
+                }
+                let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
+                let runner = Interpreted { form: &form, elements: &elements, threads: false };
+                let name = format!("{} on {rule}, degree {degree}: {plan:?}", form.name);
+                let agreement = launcher.compare(&plan, &runner);
+                let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert!(agreement.seen > 0, "{name}: the bounds hide every entry");
+                worst = worst.max(agreement.worst);
+                ran += 1;
+            }
+        }
+    }
+    println!("{cell}: {ran} kernels, {:.0} % of the bound", 100.0 * worst);
+    assert_eq!(ran, 9 * tasks.len() * degrees.len());
+}
+
+#[test]
+fn vectors_on_quadrilaterals() {
+    cells(Cell::Quadrilateral, &[1, 2, 3], &[Task::Residual, Task::Action]);
+}
+
+#[test]
+fn vectors_on_hexahedra() {
+    cells(Cell::Hexahedron, &[1, 2, 3], &[Task::Residual, Task::Action]);
+}
+
+#[test]
+fn diagonals_of_vectors() {
+    cells(Cell::Quadrilateral, &[1, 2, 3], &[Task::Diagonal]);
+    cells(Cell::Hexahedron, &[1, 2], &[Task::Diagonal]);
+}

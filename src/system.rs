@@ -177,19 +177,21 @@ impl System {
         let index = self.field(field)?;
         let space = &self.context.on.fields[index].space;
         let wrong = OnceLock::new();
-        let write = value::checked(field, value, &wrong);
-        let found = match space.element().whitney() {
-            None => space.interpolate(&self.points(field)?, write),
-            Some(_) => {
-                let components = space.value_components();
-                let values = |points: &[[f64; 3]]| {
-                    let mut values = vec![0.0; points.len() * components];
-                    let rows = values.chunks_exact_mut(components).zip(points);
-                    rows.for_each(|(row, x)| write(x, row));
-                    values
-                };
-                interpolant(&self.context.on, index, values)
-                    .map_err(|error| Error::Run(error.into()))?
+        let found = {
+            let write = value::checked(field, value, &wrong);
+            match space.element().whitney() {
+                None => space.interpolate(&self.points(field)?, write),
+                Some(_) => {
+                    let components = space.value_components();
+                    let values = |points: &[[f64; 3]]| {
+                        let mut values = vec![0.0; points.len() * components];
+                        let rows = values.chunks_exact_mut(components).zip(points);
+                        rows.for_each(|(row, x)| write(x, row));
+                        values
+                    };
+                    interpolant(&self.context.on, index, values)
+                        .map_err(|error| Error::Run(error.into()))?
+                }
             }
         };
         wrong.into_inner().map_or(Ok(()), Err)?;

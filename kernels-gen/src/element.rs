@@ -11,6 +11,7 @@
 
 pub mod cell;
 mod double;
+mod error;
 pub mod family;
 pub mod lagrange;
 pub mod line;
@@ -21,8 +22,9 @@ pub mod tabulate;
 pub mod whitney;
 
 pub use cell::Cell;
+pub use error::ElementError;
 pub use family::Element;
-pub use lagrange::{ElementError, Lagrange, Node, entity_permutation};
+pub use lagrange::{Lagrange, Node, entity_permutation};
 pub use line::{LinePoints, LineTable};
 pub use line_basis::LineBasis;
 pub use quadrature::{Rule, default_rule};

@@ -71,7 +71,7 @@ pub struct Space {
     nodes: Vec<u32>,
     /// The first local node of each entity, or `None` without nodes, if every cell sees its entities in their own frames.
     runs: Option<Vec<Option<u32>>>,
-    /// Whether the sign of each degree of freedom is reversed, `[cell][local node]`, if any is.
+    /// True for each degree of freedom of a cell whose sign is reversed, `[cell][local node]`, if any is.
     signs: Option<Vec<bool>>,
     /// The nodes that each chunk is the first to touch, in execution order.
     new_nodes: Vec<Range<usize>>,

@@ -13,7 +13,7 @@
 
 mod warp;
 
-use super::{Cell, LinePoints};
+use super::{Cell, ElementError, LinePoints};
 use fem_dsl::point::Space;
 use std::collections::BTreeMap;
 use std::fmt;
@@ -36,35 +36,6 @@ enum Family {
     Continuous,
     Discontinuous,
     Equispaced,
-}
-
-/// An unsupported element.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[non_exhaustive]
-pub enum ElementError {
-    /// There is no element of this space on the cell.
-    #[error("no element of {family} on {cell}: there are those of quad and hex")]
-    Cell {
-        /// The space.
-        family: super::WhitneyFamily,
-        /// The cell.
-        cell: Cell,
-    },
-    /// The degree is out of range.
-    #[error("no Lagrange element of degree {degree} on {cell}: degrees {min} to {max} are there")]
-    Degree {
-        /// The cell.
-        cell: Cell,
-        /// The requested degree.
-        degree: i64,
-        /// The smallest.
-        min: usize,
-        /// The largest.
-        max: usize,
-    },
-    /// The functions of the space are no Lagrange functions.
-    #[error("{0} has no Lagrange element")]
-    Space(Space),
 }
 
 /// A node of an element.

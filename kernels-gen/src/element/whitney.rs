@@ -63,7 +63,7 @@ impl Whitney {
     /// Degrees that do not exist, and simplices.
     pub fn new(cell: Cell, degree: i64, family: WhitneyFamily) -> Result<Self, ElementError> {
         if !cell.is_tensor() || cell.dim() == 1 {
-            return Err(ElementError::Cell { family, cell });
+            return Err(ElementError::Cell { family: family.name(), cell });
         }
         match usize::try_from(degree) {
             Ok(k) if (1..=MAX_DEGREE).contains(&k) => Ok(Self { cell, degree: k, family }),
@@ -321,12 +321,19 @@ impl Whitney {
     }
 }
 
-impl fmt::Display for WhitneyFamily {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
+impl WhitneyFamily {
+    /// Returns the name in the language.
+    pub const fn name(self) -> &'static str {
+        match self {
             Self::Curl => "Hcurl",
             Self::Div => "Hdiv",
-        })
+        }
+    }
+}
+
+impl fmt::Display for WhitneyFamily {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
     }
 }
 

@@ -2,15 +2,16 @@
 //! before code generation.
 
 mod second;
+mod source;
 
-use crate::abi::{Indices, Owner, Role};
+use crate::abi::{Indices, Role};
 use crate::element::{Element, Lagrange};
 use crate::limits::STORED;
 use crate::lower::facet_line::FacetLine;
 use crate::lower::graph::needed;
 use crate::lower::stored::{Blocks, blocks};
 use crate::plan::{
-    Elements, Geometry, Linearisation, Origin, Plan, Scatter, Strategy, Target, Task, tested,
+    Elements, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task, tested,
 };
 use fem_dsl::point::{
     Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side, Slot,
@@ -157,92 +158,6 @@ impl<'a> KernelFacts<'a> {
     /// Returns the number of sides.
     pub(crate) fn sides(&self) -> usize {
         if self.of_pairs() { 2 } else { 1 }
-    }
-
-    /// Returns the index of a field among those of the form: of a trace, or of a component of its functions.
-    pub(crate) fn field_of(&self, trace: usize) -> usize {
-        self.index_on_side(&self.elements.origins, trace)
-    }
-
-    /// Returns the index of a field or of data among those of the form.
-    fn index_on_side(&self, origins: &[Origin], trace: usize) -> usize {
-        let all = origins.last().map_or(1, |last| last.index + 1);
-        origins[trace].index % (all / self.sides()).max(1)
-    }
-
-    /// Returns the owner of the index array of a source.
-    pub(crate) fn owner_of(&self, source: QuantitySource) -> Owner {
-        match source {
-            QuantitySource::State(field) | QuantitySource::Direction(field) => {
-                Owner::Field(self.elements.origins[field].index)
-            }
-            QuantitySource::Aux(aux) => Owner::Aux(self.elements.aux_origins[aux].index),
-            QuantitySource::Position(_) => unreachable!("coordinates are stored cell by cell"),
-        }
-    }
-
-    /// Returns the first of a cell's nodes that belong to a source, and the number of all.
-    pub(crate) fn span_of(&self, source: QuantitySource) -> (usize, usize) {
-        let origin = match source {
-            QuantitySource::State(field) | QuantitySource::Direction(field) => {
-                &self.elements.origins[field]
-            }
-            QuantitySource::Aux(aux) => &self.elements.aux_origins[aux],
-            QuantitySource::Position(_) => {
-                let order = match self.plan.geometry {
-                    Geometry::Nodes(order) => order,
-                    _ => 1,
-                };
-                return (0, geometry_element(self.elements, order).count());
-            }
-        };
-        (origin.first, origin.total)
-    }
-
-    /// Returns whether the degrees of freedom of a source have a sign in each cell.
-    pub(crate) fn has_signs(&self, source: QuantitySource) -> bool {
-        let element = match source {
-            QuantitySource::State(field) | QuantitySource::Direction(field) => {
-                Some(self.elements.fields[field])
-            }
-            QuantitySource::Aux(aux) => self.elements.aux[aux],
-            QuantitySource::Position(_) => None,
-        };
-        // Stored matrices contain the signs.
-        let stored = self.plan.task == Task::StoredProduct;
-        let component = element.is_some_and(Element::is_component);
-        component && !stored && (self.on_facets() || self.plan.signs)
-    }
-
-    /// Returns the side of a component, given by its row.
-    pub(crate) fn side_of_row(&self, row: usize) -> Side {
-        let inside = row < self.rows() / self.sides();
-        if inside { Side::Inside } else { Side::Outside }
-    }
-
-    /// Returns the side of a quantity.
-    pub(crate) fn side_of(&self, source: QuantitySource) -> Side {
-        let half = |count: usize| count / self.sides();
-        let inside = match source {
-            QuantitySource::State(field) | QuantitySource::Direction(field) => {
-                field < half(self.form.fields.len())
-            }
-            QuantitySource::Aux(aux) => aux < half(self.form.aux.len()),
-            QuantitySource::Position(side) => return side,
-        };
-        if inside { Side::Inside } else { Side::Outside }
-    }
-
-    /// Returns the role of a source's argument: both traces of a field are in one vector.
-    pub(crate) fn role_of(&self, source: QuantitySource) -> Role {
-        match source {
-            QuantitySource::State(trace) => Role::State(self.field_of(trace)),
-            QuantitySource::Direction(trace) => Role::Direction(self.field_of(trace)),
-            QuantitySource::Aux(aux) => {
-                Role::AuxNodes(self.index_on_side(&self.elements.aux_origins, aux))
-            }
-            QuantitySource::Position(_) => Role::Geometry,
-        }
     }
 
     /// Returns whether the map of the outside is needed at the points: gradients of its traces, or its extent.

@@ -36,7 +36,7 @@ pub(crate) struct Block {
     pub(crate) listed: BTreeMap<(Part, Part), NodeId>,
     /// The sides of test and trial component, which differ in the map of gradients.
     pub(crate) sides: [Side; 2],
-    /// Whether derivatives of test and trial component are along reference axes already.
+    /// True for the test and the trial component if its derivatives are along reference axes already.
     pub(crate) referenced: [bool; 2],
 }
 

@@ -5,7 +5,7 @@
 //! ```
 //!
 //! Tensor cells are sum-factorised (`tensor`), and so are their facets (`facet`); simplices and theirs use dense tables
-//! (`simplex`). Element matrices are computed column by column (`matrix`), and multiplied with a cell's DoFs
+//! (`simplex`), and so do facets with vector-valued functions. Element matrices are computed column by column (`matrix`), and multiplied with a cell's DoFs
 //! (`product`).
 
 mod column;
@@ -46,8 +46,8 @@ pub(super) fn lower(facts: &KernelFacts<'_>) -> (Kernel, KernelAbi) {
 /// Generates a lane's work from the gather on, or up to the storing of coefficients.
 fn cell(s: &mut Lowering<'_>) {
     match (s.facts.elements.cell.is_tensor(), s.facts.on_facets()) {
-        (true, true) => facet::lower(s),
+        (true, true) if !s.facts.elements.are_vector_valued() => facet::lower(s),
         (true, false) => tensor::lower(s),
-        (false, _) => simplex::lower(s),
+        _ => simplex::lower(s),
     }
 }

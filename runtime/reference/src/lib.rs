@@ -67,7 +67,7 @@ struct ElementSpace {
     element: Element,
     /// For each cell, functions that differ from the element's own; empty if no cell has any.
     functions: Vec<Option<HangingFunctions>>,
-    /// Whether the sign of each function of each cell is reversed, `[cell][function]`; empty if none is.
+    /// True for each function of each cell whose sign is reversed, `[cell][function]`; empty if none is.
     reversed: Vec<bool>,
 }
 

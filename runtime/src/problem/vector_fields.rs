@@ -40,14 +40,14 @@ pub(super) fn check(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
     }
     let is_vector = |location| matches!(location, Location::Nodes(space) if space.is_piola());
     let of_data = form.aux.iter().find(|data| is_vector(data.location)).map(|data| &data.name);
-    if let Some(name) = on_fields.map(|field| &field.name).or(of_data) {
-        if form.integrals.iter().any(|integral| integral.region.is_interior()) {
-            return refused(
-                name,
-                "terms on facets between cells are not implemented for it",
-                "take it in H1 or L2, or leave these terms out",
-            );
-        }
+    if let Some(name) = on_fields.map(|field| &field.name).or(of_data)
+        && form.integrals.iter().any(|integral| integral.region.is_interior())
+    {
+        return refused(
+            name,
+            "terms on facets between cells are not implemented for it",
+            "take it in H1 or L2, or leave these terms out",
+        );
     }
     let starts = problem.initial.iter().chain(&problem.initial_rate);
     for (field, value) in starts {

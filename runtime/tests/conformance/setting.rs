@@ -15,7 +15,7 @@ pub(crate) struct Numbering {
     pub(crate) count: usize,
     pub(crate) nodes: Vec<u32>,
     pub(crate) starts: Vec<u32>,
-    /// Whether the sign of each function of each cell is reversed, of vector-valued functions; else empty.
+    /// True for each function of each cell whose sign is reversed, of vector-valued functions; else empty.
     pub(crate) reversed: Vec<bool>,
 }
 

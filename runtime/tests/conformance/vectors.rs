@@ -1,5 +1,5 @@
 //! Kernels of fields in Hcurl and Hdiv against the reference, which maps functions by formulas of its own: on cells of
-//! every shape, some of them mirrored.
+//! every shape, some of them mirrored, and on their facets.
 
 use super::interpreter::Interpreted;
 use super::launch::{Launcher, Shape};
@@ -8,9 +8,9 @@ use super::{CELLS, rules};
 use fem_dsl::point::PointForm;
 use fem_dsl::source::Source;
 use kernels_gen::abi::Indices;
-use kernels_gen::element::Cell;
+use kernels_gen::element::{Cell, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, EvenOdd, Plan, Target, Task};
+use kernels_gen::plan::{Elements, EvenOdd, Geometry, Plan, Target, Task};
 
 /// A field in each space beside a scalar one, with all their parts.
 const CURL: &str = "form curls {
@@ -22,6 +22,7 @@ const CURL: &str = "form curls {
     f1[E] = (2 + dot(E, E)) * curl(E);
     f0[p] = p + inner(curl(E), curl(E));
     f1[p] = grad(p) - a * E;
+    on boundary \"b\" { f0[E] = (1 + p) * E + inner(curl(E), curl(E)) * n; f1[E] = p * curl(E); f0[p] = dot(E, n); }
 }";
 
 const DIV: &str = "form divs {
@@ -32,6 +33,7 @@ const DIV: &str = "form divs {
     f0[u] = (1 + p^2 + div(u)^2) * u + a * [x[1], s REST];
     f1[u] = a * div(u) - p + dot(u, u);
     f0[p] = div(u) + p^3;
+    on boundary \"b\" { f0[u] = p * n + dot(u, n) * u; f1[u] = dot(u, n); f0[p] = div(u) * dot(u, n); }
 }";
 
 const BOTH: &str = "form mixed {
@@ -55,6 +57,8 @@ fn forms(dim: usize) -> Vec<PointForm> {
     };
     [CURL, DIV, BOTH].map(form).to_vec()
 }
+
+const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// Mirrors every other cell.
 fn mirror(setting: &mut Setting) {
@@ -125,4 +129,41 @@ fn vectors_on_hexahedra() {
 fn diagonals_of_vectors() {
     cells(Cell::Quadrilateral, &[1, 2, 3], &[Task::Diagonal]);
     cells(Cell::Hexahedron, &[1, 2], &[Task::Diagonal]);
+}
+
+/// Terms on all facets of cells that are mirrored and see functions with either sign.
+#[test]
+fn vectors_on_facets() {
+    for (cell, degrees) in [(Cell::Quadrilateral, 3), (Cell::Hexahedron, 2)] {
+        for mut form in forms(cell.dim()).into_iter().take(2) {
+            // The facets alone: the reference takes the facets of each integral.
+            form.integrals.retain(|integral| !integral.region.is_of_cells());
+            for (degree, task) in (1..=degrees).flat_map(|k| TASKS.map(|task| (k, task))) {
+                let rule = default_rule(cell, degree, 1, None);
+                let elements = Elements::new(&form, cell, degree, rule).expect("elements");
+                let geometry = Geometry::Nodes(1);
+                let mut setting =
+                    Setting::new(&form, degree, rule, Shape::Multilinear, geometry, CELLS);
+                mirror(&mut setting);
+                let sides = cell.facets().len();
+                let facets: Vec<(usize, usize)> = (0..CELLS)
+                    .flat_map(|cell| (0..sides).map(move |facet| (cell, facet)))
+                    .collect();
+                let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
+                let runner = Interpreted { form: &form, elements: &elements, threads: false };
+                let plan = Plan {
+                    indices: [Indices::Nodes, Indices::Dofs][degree % 2],
+                    signs: true,
+                    ..Plan::new(Target::Vectors, task, 4, Precision::F64, geometry)
+                };
+                let turns: Vec<_> = facets.iter().map(|&(cell, facet)| (cell, facet, 0)).collect();
+                let turned = &setting.turned(&elements, &turns);
+                let got = Launcher { setting: turned, ..launcher }.launch(&plan, &runner);
+                let agreement = got.and_then(|got| launcher.agreement(&plan, got, Some(&facets)));
+                let name = format!("{} on {cell}, degree {degree}: {plan:?}", form.name);
+                let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
+                assert!(agreement.seen > 0, "{name}: the bounds hide every entry");
+            }
+        }
+    }
 }

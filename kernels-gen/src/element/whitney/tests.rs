@@ -1,3 +1,5 @@
+//! Degrees of freedom of Whitney elements: counts, duality with the functions, orders in the frames of entities.
+
 use super::*;
 use crate::element::Element;
 use crate::element::tabulate;

@@ -49,9 +49,9 @@ pub(super) fn lower<'a>(
         let column = Column { matrix: &matrix, to: &to, stores, trial, signs: &signs };
         s.b.comment("columns");
         match (facts.elements.cell.is_tensor(), facts.on_facets()) {
-            (true, true) => facet::columns(s, &column),
+            (true, true) if !facts.elements.are_vector_valued() => facet::columns(s, &column),
             (true, false) => tensor::columns(s, &column),
-            (false, _) => simplex::columns(s, &column),
+            _ => simplex::columns(s, &column),
         }
         s.b.release(mark);
     }

@@ -149,6 +149,16 @@ impl Space {
         usize::try_from(least).map_or(1, |least| least.max(1))
     }
 
+    /// Returns the name of its family in the language: `H1`.
+    pub fn family(self) -> &'static str {
+        match self {
+            Self::H1(_) => "H1",
+            Self::L2(_) => "L2",
+            Self::Hcurl(_) => "Hcurl",
+            Self::Hdiv(_) => "Hdiv",
+        }
+    }
+
     /// Returns its degree: the largest degree of its polynomials.
     pub fn degree(self) -> Degree {
         let (Self::H1(degree) | Self::L2(degree) | Self::Hcurl(degree) | Self::Hdiv(degree)) = self;
@@ -170,12 +180,7 @@ impl Space {
 impl std::fmt::Display for Space {
     /// Prints the notation of the language: `H1(k - 1)`.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let family = match self {
-            Self::H1(_) => "H1",
-            Self::L2(_) => "L2",
-            Self::Hcurl(_) => "Hcurl",
-            Self::Hdiv(_) => "Hdiv",
-        };
+        let family = self.family();
         match self.degree() {
             Degree::Fixed(degree) => write!(f, "{family}({degree})"),
             Degree::Relative(0) => write!(f, "{family}(k)"),

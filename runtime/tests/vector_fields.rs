@@ -4,7 +4,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::source::Source;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::Mesh;
-use runtime::problem::{Solution, run};
+use runtime::problem::{ReportValue, Solution, run};
 use runtime::processes::threads::each;
 use runtime::solve::Continue;
 use std::path::Path;
@@ -143,4 +143,29 @@ fn unsupported_combinations_are_refused_with_a_remedy() {
         let error = problem(items);
         assert!(error.contains(part), "{items}: {error}");
     }
+    let cavity = "form f { field E: vector in Hcurl(k); f1[E] = curl(E); }
+        problem p solves f { mesh = box(dim: 2, cells: 2); eigen = smallest(2); }";
+    let error = solved(cavity, 1).err().expect("eigenvalues beside a kernel are refused");
+    assert!(error.contains("the eigenvalue 0 belongs to all its gradients"), "{error}");
+}
+
+/// Of a field without a term in its values only the curl is determined: factors do not exist, and CG finds it.
+#[test]
+fn curls_of_ungauged_potentials_have_the_order_of_the_degree() {
+    let error = |cells: usize| -> f64 {
+        let text = format!(
+            "form f {{ field A: vector in Hcurl(k); f1[A] = curl(A);
+                f0[A] = pi * [cos(pi * x[0]) * sin(pi * x[1]), -sin(pi * x[0]) * cos(pi * x[1])]; }}
+             problem p solves f {{ mesh = box(dim: 2, cells: {cells}); dirichlet A = [0, 0] on all;
+                report e = integral((curl(A) - cos(pi * x[0]) * cos(pi * x[1]))^2); }}"
+        );
+        let solutions = solved(&text, 1).unwrap_or_else(|error| panic!("{error}"));
+        match &solutions[0].reports[0].value {
+            ReportValue::Value(_, values) => values[0].sqrt(),
+            other => panic!("a number should be reported: {other:?}"),
+        }
+    };
+    let [coarse, fine] = [4, 8].map(error);
+    let order = (coarse / fine).log2();
+    assert!((order - 1.0).abs() < 0.1, "order {order}: {coarse:e}, {fine:e}");
 }

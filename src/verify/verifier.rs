@@ -424,7 +424,9 @@ impl<'a> Verifier<'a> {
             rows.any(|(slot, _)| slot.field == field && slot.part.order() == 2)
         };
         // Of fourth order, by duality: twice the order of second derivatives.
+        let is_vector = |field: usize| form.fields[field].space.is_piola();
         let order_of_values = |field: usize, degree: usize| match second(field) {
+            _ if is_vector(field) => degree as f64,
             true => (degree + 1).min(2 * degree.saturating_sub(1)) as f64,
             false => degree as f64 + 1.0,
         };

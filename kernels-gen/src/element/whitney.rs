@@ -211,6 +211,9 @@ impl Whitney {
             })
             .collect();
         let mut result = vec![(0, false); self.entity_count(dim)];
+        if result.is_empty() {
+            return result;
+        }
         let components = match self.family {
             WhitneyFamily::Curl => dim,
             WhitneyFamily::Div => 1,

@@ -525,6 +525,10 @@ impl<'a> Reporter<'a> {
 
 /// Returns the smallest and largest nodal value of each component of a field.
 pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 2]> {
+    // Degrees of freedom of vector-valued functions are integrals.
+    if on.fields[field].space.element().whitney().is_some() {
+        return Vec::new();
+    }
     let components = on.fields[field].space.components();
     let none = || vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
     let of_some = |own: &[f64]| {

@@ -2,12 +2,25 @@
 
 use super::RunError;
 use crate::mesh::Mesh;
-use fem_dsl::point::{Location, PointForm};
+use fem_dsl::point::{Location, Part, PointForm, Slot};
 use fem_dsl::problem::{Problem, ValueSource};
 
 /// Returns whether a form has such a field.
 pub(super) fn has_vector_functions(form: &PointForm) -> bool {
     form.fields.iter().any(|field| field.space.is_piola())
+}
+
+/// Returns the index of such a field of which only the exterior derivative occurs: gradients, or curls, are then the kernel
+/// of the Jacobian.
+pub(super) fn has_kernel(form: &PointForm) -> Option<usize> {
+    let occurs = |field: usize| {
+        let of_value = |slot: Slot| slot.field == field && slot.part == Part::Value;
+        form.integrals.iter().any(|integral| {
+            let mut entries = integral.jacobian.iter();
+            entries.any(|entry| of_value(entry.test) || of_value(entry.trial))
+        })
+    };
+    (0..form.fields.len()).find(|&field| form.fields[field].space.is_piola() && !occurs(field))
 }
 
 /// Checks that a problem on a mesh asks of such fields only what they have.
@@ -21,6 +34,21 @@ pub(super) fn check(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
     let refused = |name: &str, what: &str, help: &str| {
         Err(RunError::Setting(format!("`{name}` is in H(curl) or H(div): {what}\nhelp: {help}")))
     };
+    if let Some(field) = has_kernel(form).filter(|_| problem.eigen.is_some()) {
+        return refused(
+            &form.fields[field].name,
+            "the eigenvalue 0 belongs to all its gradients or curls, which are not kept out yet",
+            "leave `eigen` out; in the plane, modes with n × E = 0 have the eigenvalues of \
+             `f1[p] = grad(p)` without conditions, p in H1(k)",
+        );
+    }
+    if let Some(field) = has_kernel(form) {
+        let name = &form.fields[field].name;
+        tracing::warn!(
+            "of `{name}` the derivative alone occurs, which leaves gradients or curls open: solves need a right-hand side \
+             without them, to rounding; a small term, `1e-6 * {name}` in `f0[{name}]`, gives them a size"
+        );
+    }
     if let Some(field) = on_fields {
         let (name, of_cells) = (&field.name, mesh.hanging().is_none());
         if problem.adapt.is_some() {

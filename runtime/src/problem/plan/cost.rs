@@ -145,8 +145,8 @@ pub(super) fn seconds(SystemSize { dim, unknowns, components, degree }: SystemSi
 
 /// The factorisation that a problem gets whose solver is not named.
 pub(super) fn factorisation_unasked(properties: &ProblemProperties) -> DirectFallback {
-    // Each process has a part of the matrix.
-    if properties.resources.is_distributed() {
+    // Each process has a part of the matrix. A singular one has no factors.
+    if properties.resources.is_distributed() || properties.has_vector_kernel {
         DirectFallback::Never
     } else {
         factorisation(properties)

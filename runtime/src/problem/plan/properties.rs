@@ -1,7 +1,7 @@
 //! Facts that decide how a problem is solved: [`ProblemProperties`], of a discretisation or of counts alone.
 
 use crate::mesh::EntityCounts;
-use crate::problem::vector_fields::has_vector_functions;
+use crate::problem::vector_fields::{has_kernel, has_vector_functions};
 use crate::space::discretisation::Discretisation;
 use crate::support::memory::MemoryBudget;
 use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, switches};
@@ -100,6 +100,8 @@ pub struct ProblemProperties {
     pub has_cell_blocks: bool,
     /// True if functions of some field are vectors, of H(curl) or H(div).
     pub has_vector_functions: bool,
+    /// True if gradients or curls of such a field are in the kernel of the Jacobian.
+    pub has_vector_kernel: bool,
     /// True if the form switches with the solution, as at a contact.
     pub has_switches: bool,
     /// Terms of the widest affine constraint.
@@ -161,6 +163,7 @@ impl ProblemProperties {
             has_cell_blocks: form.fields.iter().all(|field| !field.space.is_continuous())
                 && form.integrals.iter().any(|integral| integral.region.is_interior()),
             has_vector_functions: has_vector_functions(form),
+            has_vector_kernel: has_kernel(form).is_some(),
             has_switches: !switches(form).is_empty(),
             widest: 0,
             resources,

@@ -89,7 +89,10 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: WrittenFiles<'
     lines.splice(2..2, notes);
     lines.extend(modes(solution));
     for (field, l2, h1) in &solution.errors {
-        lines.push(format!("  error       {}: L2 {l2:.6e}, H1 {h1:.6e}", form.fields[*field].name));
+        let own = &form.fields[*field];
+        let norm = own.space.family();
+        let norm = if norm == "L2" { "H1" } else { norm };
+        lines.push(format!("  error       {}: L2 {l2:.6e}, {norm} {h1:.6e}", own.name));
     }
     if let Some(energy) = solution.energy {
         lines.push(format!("  energy      {energy:.12e}"));

@@ -292,6 +292,23 @@ fn a_lossy_cylinder_absorbs_waves() {
 }
 
 #[test]
+fn the_flow_around_a_lens_conserves_mass_in_each_cell() {
+    let solved = run("darcy.wf", &[]);
+    let of = |name: &str| number(&solved[0]["reports"], name);
+    assert!((of("inflow") / of("outflow") - 1.0).abs() < SOLVED, "{solved:?}");
+    assert!((0.3..0.4).contains(&of("inflow")) && of("sources") < 1e-20, "{solved:?}");
+}
+
+#[test]
+fn a_waveguide_without_losses_reflects_or_transmits() {
+    let solved = run("waveguide.wf", &[]);
+    let [reflected, transmitted] =
+        ["reflected", "transmitted"].map(|name| number(&solved[0]["reports"], name));
+    assert!((reflected + transmitted - 1.0).abs() < SOLVED, "{reflected} {transmitted}");
+    assert!((0.2..0.5).contains(&reflected), "{reflected}");
+}
+
+#[test]
 fn a_bump_comes_around_as_it_left() {
     let solved = run("rotation.wf", &[]);
     // Its norm is 0.125.

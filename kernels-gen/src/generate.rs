@@ -303,6 +303,8 @@ fn header(
     if plan.in_order {
         lines.push("to be assembled about in this order: it spills less so".to_owned());
     }
-    lines.extend(abi.interface(&traces).iter().map(ToString::to_string));
+    // Interfaces name the form's fields, those of pairs their traces.
+    let named = if of_pairs { &*traces } else { form };
+    lines.extend(abi.interface(named).iter().map(ToString::to_string));
     lines
 }

@@ -242,6 +242,20 @@ impl Elements {
         Ok(Self { cell, degree, rule, fields, components, origins, aux_origins, aux, notes, lost })
     }
 
+    /// Returns the elements of one field at its own degree, with the same data.
+    pub fn of_one(&self, field: usize) -> Self {
+        let element = self.fields[field];
+        Self {
+            degree: element.degree(),
+            fields: vec![element],
+            components: vec![self.components[field]],
+            origins: vec![Origin { index: 0, ..self.origins[field].clone() }],
+            notes: Vec::new(),
+            lost: None,
+            ..self.clone()
+        }
+    }
+
     /// Returns the elements of a form of one field without data, for a rule.
     pub fn of_field(name: &str, element: Element, components: usize, rule: Rule) -> Self {
         let (cell, degree, total) = (element.cell(), element.degree(), element.count());

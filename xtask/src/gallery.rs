@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 34] = [
+const GALLERY: [ShownExample; 36] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -39,6 +39,7 @@ const GALLERY: [ShownExample; 34] = [
     shown("radiation", &["form radiation", "problem plate"], ""),
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
+    shown("darcy", &["form darcy", "problem lens"], ""),
     shown("interior_penalty", &["form interior_penalty", "problem chequerboard"], ""),
     shown("continuous_penalty", &["form continuous_penalty", "problem layers"], ""),
     shown("contact", &["form contact", "problem spot"], ""),
@@ -59,6 +60,7 @@ const GALLERY: [ShownExample; 34] = [
     shown("shallow_water", &["form shallow_water", "problem pool"], "--field depth"),
     shown("wave", &["form wave", "problem pulse"], ""),
     shown("scattering", &["form scattering", "problem cylinder"], "--field u_re"),
+    shown("waveguide", &["form waveguide", "problem block"], "--field E_re[1]"),
     shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),
     shown("phases", &["form phases", "problem separation"], "--field c"),
     shown("gray_scott", &["form gray_scott", "problem spots"], "--field v"),
@@ -71,7 +73,7 @@ const GALLERY: [ShownExample; 34] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 14] = [
+const FINE: [&str; 16] = [
     "shallow_water",
     "capacitor",
     "poisson",
@@ -80,7 +82,9 @@ const FINE: [&str; 14] = [
     "gray_scott",
     "phases",
     "traction",
+    "darcy",
     "scattering",
+    "waveguide",
     "wave",
     "neo_hookean",
     "adaptive_lshape",

@@ -156,15 +156,7 @@ impl HierarchyInput<'_> {
 
     /// Returns the elements of one field.
     fn elements_of(&self, number: usize) -> Elements {
-        let element = self.elements.fields[number];
-        Elements {
-            degree: element.degree(),
-            fields: vec![element],
-            components: vec![self.elements.components[number]],
-            notes: Vec::new(),
-            lost: None,
-            ..self.elements.clone()
-        }
+        self.elements.of_one(number)
     }
 
     /// Returns the form, the elements and the discretisation of a mass: on its own field, unless its weight depends on the

@@ -187,7 +187,7 @@ pub fn tabulate_rule(element: impl Into<Element>, rule: Rule) -> Tabulation {
 }
 
 /// Returns the matrix that evaluates functions of `element` at points: row-major, one row per point, one column per
-/// node. From [`Lagrange::equispaced`] to another element's points and back it changes between the bases of file
+/// node. From [`Lagrange::equispaced`](super::Lagrange::equispaced) to another element's points and back it changes between the bases of file
 /// formats and ours.
 pub fn interpolation(element: impl Into<Element>, points: &[[f64; 3]]) -> Vec<f64> {
     tabulate(element, points).values

@@ -324,7 +324,7 @@ fn pairs_of_cells() {
     let (mut cells, mut larger, mut hanging) = (0, 0, 0);
     let mut orientations = BTreeMap::<String, BTreeSet<u8>>::new();
     for drawn in between::draw(Target::Vectors, lanes, 1, 80) {
-        let between::Drawn { form, elements, degree, rule, shape, plan, .. } = &drawn;
+        let between::Case { form, elements, degree, rule, shape, plan, .. } = &drawn;
         let setting = Setting::new(form, *degree, *rule, *shape, plan.geometry, CELLS);
         let launcher = Launcher { form, elements, setting: &setting };
         let name = format!("seed {} on {rule}, {shape:?}: {plan:?}", drawn.seed);

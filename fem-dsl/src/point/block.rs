@@ -107,6 +107,26 @@ fn first(slot: Slot) -> Slot {
     Slot { field: 0, ..slot }
 }
 
+/// Creates an integral over the region of another from rows and entries whose graph is under construction.
+pub(super) fn of_rows(
+    from: &Integral,
+    scalars: &Scalars,
+    [residual, action]: [BTreeMap<Slot, NodeId>; 2],
+    jacobian: BTreeMap<(Slot, Slot), NodeId>,
+) -> Integral {
+    let roots: Vec<NodeId> =
+        residual.values().chain(action.values()).chain(jacobian.values()).copied().collect();
+    let (graph, nodes) = finished(scalars, &roots);
+    let mut nodes = nodes.into_iter();
+    let mut list = |slots: BTreeMap<Slot, NodeId>| -> Vec<(Slot, NodeId)> {
+        slots.into_keys().zip(nodes.by_ref()).collect()
+    };
+    let [residual, action] = [residual, action].map(&mut list);
+    let entries = jacobian.into_keys().zip(nodes);
+    let entries = entries.map(|((test, trial), value)| Coefficient { test, trial, value });
+    integral(from, graph, residual, action, entries.collect())
+}
+
 /// Creates an integral over the region of another.
 pub(super) fn integral(
     from: &Integral,

@@ -13,10 +13,9 @@
 //! entries of the map as inputs ([`Input::Inverse`], [`Input::Tangent`], [`Input::Density`]). The same linear map T of
 //! slots serves residual, action and Jacobian: r̂ = Tᵀ r and Ĝ = Tᵀ G T.
 
-use super::block::{integral, moved};
-use super::optimise::finished;
+use super::block::{moved, of_rows};
 use super::scalars::Scalars;
-use super::{Aux, Coefficient, Field, Input, Integral, NodeId, Part, PointForm, Shape, Side, Slot};
+use super::{Aux, Field, Input, Integral, NodeId, Part, PointForm, Shape, Side, Slot};
 use std::collections::BTreeMap;
 
 /// The map of the values of a vector field.
@@ -46,36 +45,21 @@ pub fn pulled_back(
     aux: &[Option<PulledField>],
 ) -> PointForm {
     let mut made = form.clone();
-    made.fields.clear();
-    made.aux.clear();
-    let parts = |name: &str, of: &PulledField| {
-        let names: Vec<String> = (0..of.signs.len()).map(|a| format!("{name}_{a}")).collect();
-        names
+    let names = |name: &str, of: &PulledField| -> Vec<String> {
+        (0..of.signs.len()).map(|a| format!("{name}_{a}")).collect()
     };
-    for (field, pulled) in form.fields.iter().zip(fields) {
-        match pulled {
-            None => made.fields.push(field.clone()),
-            Some(pulled) => {
-                made.fields.extend(parts(&field.name, pulled).into_iter().map(|name| Field {
-                    name,
-                    shape: Shape::Scalar,
-                    space: field.space,
-                }))
-            }
-        }
-    }
-    for (data, pulled) in form.aux.iter().zip(aux) {
-        match pulled {
-            None => made.aux.push(data.clone()),
-            Some(pulled) => {
-                made.aux.extend(parts(&data.name, pulled).into_iter().map(|name| Aux {
-                    name,
-                    shape: Shape::Scalar,
-                    location: data.location,
-                }))
-            }
-        }
-    }
+    let of_field = |(field, pulled): (&Field, &Option<PulledField>)| -> Vec<Field> {
+        let Some(pulled) = pulled else { return vec![field.clone()] };
+        let names = names(&field.name, pulled).into_iter();
+        names.map(|name| Field { name, shape: Shape::Scalar, ..field.clone() }).collect()
+    };
+    let of_aux = |(data, pulled): (&Aux, &Option<PulledField>)| -> Vec<Aux> {
+        let Some(pulled) = pulled else { return vec![data.clone()] };
+        let names = names(&data.name, pulled).into_iter();
+        names.map(|name| Aux { name, shape: Shape::Scalar, ..data.clone() }).collect()
+    };
+    made.fields = form.fields.iter().zip(fields).flat_map(of_field).collect();
+    made.aux = form.aux.iter().zip(aux).flat_map(of_aux).collect();
     let slots = SlotMap { dim: form.dim, fields, aux };
     made.integrals[number] = slots.integral(&form.integrals[number]);
     made
@@ -186,22 +170,7 @@ impl SlotMap<'_> {
         let entries: Vec<(Slot, Slot, NodeId)> =
             entries.zip(jacobian).map(|((test, trial), &node)| (test, trial, node)).collect();
         let jacobian = self.coefficients(&mut s, &entries, from.symmetric);
-        let roots: Vec<NodeId> =
-            residual.values().chain(action.values()).chain(jacobian.values()).copied().collect();
-        let (graph, nodes) = finished(&s, &roots);
-        let mut nodes = nodes.into_iter();
-        let list = |slots: BTreeMap<Slot, NodeId>, nodes: &mut dyn Iterator<Item = NodeId>| {
-            slots.into_keys().zip(nodes).collect::<Vec<_>>()
-        };
-        let (of_residual, of_action) = (residual.len(), action.len());
-        let residual = list(residual, &mut nodes.by_ref().take(of_residual));
-        let action = list(action, &mut nodes.by_ref().take(of_action));
-        let jacobian: Vec<Coefficient> = jacobian
-            .into_keys()
-            .zip(nodes)
-            .map(|((test, trial), value)| Coefficient { test, trial, value })
-            .collect();
-        let made = integral(from, graph, residual, action, jacobian);
+        let made = of_rows(from, &s, [residual, action], jacobian);
         Integral { symmetric: from.symmetric, linear: from.linear, ..made }
     }
 

@@ -1,11 +1,10 @@
 //! Two forms of the same fields, data and parameters → the first plus a multiple of the second. The factor is a new
 //! parameter.
 
-use super::block::{integral, moved};
-use super::optimise::finished;
+use super::block::{moved, of_rows};
 use super::scalars::Scalars;
 use super::verify::expect_point;
-use super::{Coefficient, Input, Integral, NodeId, Param, PointForm, Shape, Slot};
+use super::{Input, Integral, NodeId, Param, PointForm, Shape, Slot};
 use std::collections::BTreeMap;
 
 /// Returns `form` + s · `mass`, with the parameter s after all others.
@@ -74,24 +73,9 @@ fn of_region(own: &[Integral], other: &[Integral], shift: usize) -> Option<Integ
             jacobian.insert(key, sum);
         }
     }
-    let roots: Vec<NodeId> =
-        residual.values().chain(action.values()).chain(jacobian.values()).copied().collect();
-    let (graph, nodes) = finished(&scalars, &roots);
-    let mut nodes = nodes.into_iter();
-    let list = |slots: BTreeMap<Slot, NodeId>, nodes: &mut dyn Iterator<Item = NodeId>| {
-        slots.into_keys().zip(nodes).collect::<Vec<_>>()
-    };
-    let (of_residual, of_action) = (residual.len(), action.len());
-    let residual = list(residual, &mut nodes.by_ref().take(of_residual));
-    let action = list(action, &mut nodes.by_ref().take(of_action));
-    let jacobian: Vec<Coefficient> = jacobian
-        .into_keys()
-        .zip(nodes)
-        .map(|((test, trial), value)| Coefficient { test, trial, value })
-        .collect();
     let symmetric = own.iter().chain(other).all(|of| of.symmetric);
     let linear = own.iter().chain(other).all(|of| of.linear);
-    let made = integral(first, graph, residual, action, jacobian);
+    let made = of_rows(first, &scalars, [residual, action], jacobian);
     Some(Integral { symmetric, linear, ..made })
 }
 

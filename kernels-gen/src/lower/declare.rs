@@ -233,15 +233,13 @@ impl Lowering<'_> {
         if let Some(field) = self.facts.slotted(source) {
             return self.declare_slots(field, indices);
         }
-        let (origin, components) = match source {
-            QuantitySource::State(f) | QuantitySource::Direction(f) => {
-                (&self.facts.elements.origins[f], self.facts.components(f))
-            }
-            QuantitySource::Aux(i) => {
-                (&self.facts.elements.aux_origins[i], self.facts.form.aux[i].shape.components())
-            }
-            QuantitySource::Position(_) => unreachable!("coordinates are stored cell by cell"),
+        let components = match source {
+            QuantitySource::Aux(i) => self.facts.form.aux[i].shape.components(),
+            QuantitySource::State(f) | QuantitySource::Direction(f) => self.facts.components(f),
+            QuantitySource::Position(_) => self.facts.form.dim,
         };
+        let origin =
+            self.facts.origin_of(source).expect("the map of a cell should have no indices");
         let (base, nodes) = (&origin.name, origin.total);
         let (word, entries) = match indices {
             Indices::Nodes => ("nodes", nodes),
@@ -263,17 +261,10 @@ impl Lowering<'_> {
 
     /// Declares the signs of a source's degrees of freedom, if they have any.
     fn declare_signs(&mut self, source: QuantitySource) {
-        if self.facts.has_signs(source) {
-            let (_, total) = self.facts.span_of(source);
+        if let Some(origin) = self.facts.origin_of(source).filter(|_| self.facts.has_signs(source))
+        {
+            let (name, total) = (format!("{}_signs", origin.name), origin.total);
             let (owner, lanes) = (self.facts.owner_of(source), self.facts.plan.lanes);
-            let origins = &self.facts.elements;
-            let name = match owner {
-                Owner::Aux(_) => "data_signs".to_owned(),
-                Owner::Field(index) | Owner::Result(index) => {
-                    let own = origins.origins.iter().find(|origin| origin.index == index);
-                    own.map_or_else(String::new, |origin| format!("{}_signs", origin.name))
-                }
-            };
             self.argument(Role::Signs(owner), &name, Element::Real, total * lanes, false);
         }
     }

@@ -158,8 +158,9 @@ impl<'a> Evaluator<'a> {
                         let (a, b) = ((c + 1) % 3, (c + 2) % 3);
                         derivative(b, a) - derivative(a, b)
                     });
-                    let along = |i: usize| (0..3).map(|c| map.tangents[c][i] * curl[c]).sum();
-                    values.extend([0, 1, 2].map(along).map(|sum: f64| sum));
+                    let along =
+                        |i: usize| -> f64 { (0..3).map(|c| map.tangents[c][i] * curl[c]).sum() };
+                    values.extend([0, 1, 2].map(along));
                 }
             }
         }

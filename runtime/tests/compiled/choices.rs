@@ -1,6 +1,6 @@
 //! Choices of a compiled kernel, and the case of a row of choices.
 
-use super::between::Drawn;
+use super::between;
 use super::cover::Random;
 use super::launch::Shape;
 use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, OTHERS, POINTS, PRECISIONS, SHAPES, TASKS};
@@ -50,8 +50,8 @@ pub(crate) struct Case {
 
 impl Case {
     /// Returns the case of a kernel between cells.
-    pub(crate) fn between(drawn: Drawn, isa: Isa) -> Self {
-        let Drawn { seed, form, elements, degree, rule, shape, plan } = drawn;
+    pub(crate) fn between(drawn: between::Case, isa: Isa) -> Self {
+        let between::Case { seed, form, elements, degree, rule, shape, plan } = drawn;
         Self { seed, form, elements, degree, rule, shape, plan, isa }
     }
 }

@@ -11,8 +11,9 @@ use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, EvenOdd, Geometry, Plan, Scatter, Strategy, Target, Task};
 use kernels_gen::strategy::check;
 
-/// A kernel with its form and its elements.
-pub(crate) struct Drawn {
+/// A kernel to be compiled, run and compared.
+pub(crate) struct Case {
+    /// The seed of the form.
     pub(crate) seed: u64,
     pub(crate) form: PointForm,
     pub(crate) elements: Elements,
@@ -38,7 +39,7 @@ pub(crate) fn draw(
     lanes: impl Fn(Precision) -> usize,
     seed: u64,
     count: usize,
-) -> Vec<Drawn> {
+) -> Vec<Case> {
     let (mut random, mut drawn) = (Random(seed), Vec::new());
     for number in (seed << 20).. {
         let dim = 2 + random.below(2);
@@ -57,7 +58,7 @@ pub(crate) fn draw(
                 let shares = target == Target::Threads && at_points && random.below(2) == 1;
                 one((target, shares), &lanes, (&form, cell, *task), &mut random)
             });
-            drawn.extend(tries.next().map(|own| Drawn { seed, ..own }));
+            drawn.extend(tries.next().map(|own| Case { seed, ..own }));
             if drawn.len() == count {
                 return drawn;
             }
@@ -73,7 +74,7 @@ fn one(
     lanes: impl Fn(Precision) -> usize,
     (form, cell, task): (&PointForm, Cell, Task),
     random: &mut Random,
-) -> Option<Drawn> {
+) -> Option<Case> {
     let mut coin = || random.below(2) == 1;
     let (single, hanging, affine, one_sided) = (coin(), coin(), coin(), coin());
     let (tiles, owner, always) = (coin(), coin(), coin());
@@ -126,7 +127,7 @@ fn one(
     let mut seen = wanted.iter().filter(|own| own.value.abs() > own.tolerance(f64::EPSILON));
     seen.next()?;
     let form = form.clone();
-    Some(Drawn { seed: 0, form, elements, degree, rule, shape, plan })
+    Some(Case { seed: 0, form, elements, degree, rule, shape, plan })
 }
 
 /// Returns the form of a text with one of its integrals between cells alone; `None` if it has no diagonal.

@@ -1,5 +1,6 @@
 //! The plan options of kernels for thread groups, and the test case of each row of options.
 
+pub(crate) use super::between::Case;
 use super::cover::Random;
 use super::launch::{Shape, companions};
 use super::levels::{FIELDS, FUNCTIONS, INDICES, MAPS, OTHERS, POINTS, PRECISIONS, SHAPES, TASKS};
@@ -79,18 +80,6 @@ const WORDS: &str = "form words_NUMBER {
     f0[float4] = global * double * float4 + v3 * kernel[0];
     f1[float4] = (1 + double^2) * grad(float4) + float4 * kernel;
 }";
-
-/// A kernel to be compiled, run and compared.
-pub(crate) struct Case {
-    /// Seed of the form.
-    pub(crate) seed: u64,
-    pub(crate) form: PointForm,
-    pub(crate) elements: Elements,
-    pub(crate) degree: usize,
-    pub(crate) rule: Rule,
-    pub(crate) shape: Shape,
-    pub(crate) plan: Plan,
-}
 
 /// A case without its form.
 struct Setup {

@@ -1,6 +1,6 @@
 //! Draws test cases: a covering array of all options, random ones, and small ones of every kind.
 
-use super::between::{self, Drawn};
+use super::between;
 use super::choices::{Case, Choices};
 use super::cover::{Factors, Random};
 use super::launch::{Agreement, Launcher, Runner};
@@ -50,15 +50,8 @@ pub(crate) fn cases(
     }
     cases.extend(choices.small(&mut random, seed + rows.len() as u64));
     let between = between::draw(Target::Threads, |_| 1, seed, BETWEEN);
-    cases.extend(between.into_iter().map(Case::from));
+    cases.extend(between);
     (cases, refused)
-}
-
-impl From<Drawn> for Case {
-    fn from(drawn: Drawn) -> Self {
-        let Drawn { seed, form, elements, degree, rule, shape, plan } = drawn;
-        Self { seed, form, elements, degree, rule, shape, plan }
-    }
 }
 
 impl Case {

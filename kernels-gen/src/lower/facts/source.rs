@@ -18,33 +18,34 @@ impl KernelFacts<'_> {
         origins[trace].index % (all / self.sides()).max(1)
     }
 
-    /// Returns the owner of the index array of a source.
-    pub(crate) fn owner_of(&self, source: QuantitySource) -> Owner {
+    /// Returns the place of a source among the form's fields or data; `None` for the map of a cell.
+    pub(crate) fn origin_of(&self, source: QuantitySource) -> Option<&Origin> {
         match source {
             QuantitySource::State(field) | QuantitySource::Direction(field) => {
-                Owner::Field(self.elements.origins[field].index)
+                Some(&self.elements.origins[field])
             }
-            QuantitySource::Aux(aux) => Owner::Aux(self.elements.aux_origins[aux].index),
-            QuantitySource::Position(_) => unreachable!("coordinates are stored cell by cell"),
+            QuantitySource::Aux(aux) => Some(&self.elements.aux_origins[aux]),
+            QuantitySource::Position(_) => None,
+        }
+    }
+
+    /// Returns the owner of the index array of a source.
+    pub(crate) fn owner_of(&self, source: QuantitySource) -> Owner {
+        let origin = self.origin_of(source).expect("coordinates should be stored cell by cell");
+        match source {
+            QuantitySource::Aux(_) => Owner::Aux(origin.index),
+            _ => Owner::Field(origin.index),
         }
     }
 
     /// Returns the first of a cell's nodes that belong to a source, and the number of all.
     pub(crate) fn span_of(&self, source: QuantitySource) -> (usize, usize) {
-        let origin = match source {
-            QuantitySource::State(field) | QuantitySource::Direction(field) => {
-                &self.elements.origins[field]
-            }
-            QuantitySource::Aux(aux) => &self.elements.aux_origins[aux],
-            QuantitySource::Position(_) => {
-                let order = match self.plan.geometry {
-                    Geometry::Nodes(order) => order,
-                    _ => 1,
-                };
-                return (0, geometry_element(self.elements, order).count());
-            }
+        let order = match self.plan.geometry {
+            Geometry::Nodes(order) => order,
+            _ => 1,
         };
-        (origin.first, origin.total)
+        let of_map = || (0, geometry_element(self.elements, order).count());
+        self.origin_of(source).map_or_else(of_map, |origin| (origin.first, origin.total))
     }
 
     /// Returns whether the degrees of freedom of a source have a sign in each cell.

@@ -145,8 +145,10 @@ pub struct Findings {
 pub struct Orders {
     /// The order in L2.
     pub l2: Order,
-    /// The order in the seminorm of H1.
+    /// The order in the seminorm of H1; of fields in H(curl) and H(div) with their derivative.
     pub h1: Order,
+    /// The name of the second norm.
+    pub norm: &'static str,
 }
 
 /// An order of convergence.
@@ -191,7 +193,7 @@ impl Findings {
     pub fn failures(&self, fields: &[String]) -> Vec<String> {
         let mut failures: Vec<String> = self.error.iter().cloned().collect();
         for (orders, name) in self.orders.iter().zip(fields) {
-            for (norm, order) in [("L2", orders.l2), ("H1", orders.h1)] {
+            for (norm, order) in [("L2", orders.l2), (orders.norm, orders.h1)] {
                 if let Some(observed) = order.observed.filter(|_| !order.holds()) {
                     let expected = order.expected;
                     failures.push(format!(

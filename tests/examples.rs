@@ -299,6 +299,18 @@ fn the_flow_around_a_lens_conserves_mass_in_each_cell() {
     assert!((0.3..0.4).contains(&of("inflow")) && of("sources") < 1e-20, "{solved:?}");
 }
 
+/// The flow between wells of radius r: π/4 / (ln(√2/r) − ln K) up to terms of order r².
+#[test]
+fn a_five_spot_produces_what_is_injected() {
+    let solved = run("five_spot.wf", &[]);
+    let of = |name: &str| number(&solved[0]["reports"], name);
+    let expected = std::f64::consts::FRAC_PI_4
+        / ((std::f64::consts::SQRT_2 / 0.02).ln() - 1.854_074_677_301_37_f64.ln());
+    assert!((of("produced") / expected - 1.0).abs() < 2e-5, "{solved:?}");
+    assert!((of("injected") / of("produced") - 1.0).abs() < SOLVED, "{solved:?}");
+    assert!(of("sources") < 1e-20, "{solved:?}");
+}
+
 #[test]
 fn a_waveguide_without_losses_reflects_or_transmits() {
     let solved = run("waveguide.wf", &[]);

@@ -13,6 +13,12 @@ form elastic {
     aux stiffness: scalar on cells;
     f1[u] = stiffness * sym(grad(u));
 }
+form curls { field E: vector in Hcurl(k); f0[E] = E; f1[E] = curl(E); }
+problem whirl solves curls {
+    mesh = box(dim: 2, cells: 4);
+    degree = 2;
+    dirichlet E = [x[0] * x[1]^2, x[0]^3] on all;
+}
 problem cube solves poisson { mesh = box(dim: 3, cells: 2); dirichlet u = 0 on all; }
 problem ramp solves poisson {
     mesh = box(dim: 3, cells: 2);
@@ -103,6 +109,7 @@ fn boundaries_slices_and_deformed_plates_are_drawn() {
         &["--problem", "plate", "--warp", "2"],
         &["--problem", "plate", "--field", "u[1]", "--warp", "-5e-1"],
         &["--problem", "plate", "--field", "stiffness"],
+        &["--problem", "whirl", "--field", "curl(E)"],
     ] {
         let (width, height, colours) = decoded(&stand.draw("u.png", arguments));
         assert_eq!((width, height), (300, 240));

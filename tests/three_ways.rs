@@ -68,6 +68,26 @@ const RADIATION: Physics = Physics {
     ],
 };
 
+const MAGNETIC: Physics = Physics {
+    name: "magnetic",
+    declarations: "field A: vector in Hcurl(k); aux nu: scalar on cells; let J = [x[1], x[0]^2];",
+    ways: [
+        "f0[A] = A - J; f1[A] = nu * curl(A);",
+        "test v for A; residual = nu * curl(A) * curl(v) + dot(A - J, v);",
+        "energy = nu * curl(A)^2 / 2 + dot(A, A) / 2 - dot(J, A);",
+    ],
+};
+
+const FLUX: Physics = Physics {
+    name: "flux",
+    declarations: "field u: vector in Hdiv(k); aux a: scalar on cells; param f = 1;",
+    ways: [
+        "f0[u] = a * u; f1[u] = div(u) - f;",
+        "test v for u; residual = (div(u) - f) * div(v) + a * dot(u, v);",
+        "energy = (div(u) - f)^2 / 2 + a * dot(u, u) / 2;",
+    ],
+};
+
 /// Returns the forms in the three notations; all have one name, and so do the kernels.
 fn texts(physics: &Physics) -> [String; 3] {
     let Physics { name, declarations, ways } = physics;
@@ -154,4 +174,10 @@ fn neo_hookean() {
 fn radiation_through_the_boundary() {
     same(&RADIATION, Cell::Quadrilateral, 2, &ALL);
     same(&RADIATION, Cell::Tetrahedron, 1, &ALL);
+}
+
+#[test]
+fn vector_potentials_and_fluxes() {
+    same(&MAGNETIC, Cell::Quadrilateral, 2, &ALL);
+    same(&FLUX, Cell::Hexahedron, 1, &ALL);
 }

@@ -28,7 +28,5 @@ pub use lagrange::{Lagrange, Node, entity_permutation};
 pub use line::{LinePoints, LineTable};
 pub use line_basis::LineBasis;
 pub use quadrature::{Rule, default_rule};
-pub use tabulate::{
-    Tabulation, interpolation, line_of_parent, tabulate, tabulate_rule, tabulate_seconds,
-};
+pub use tabulate::{Tabulation, interpolation, tabulate, tabulate_rule, tabulate_seconds};
 pub use whitney::{Whitney, WhitneyDof, WhitneyFamily};

@@ -581,9 +581,6 @@ impl Plan {
         if whitney && (self.strategy != Strategy::CellPerLane || self.scatter == Scatter::Block) {
             return unsupported("vector-valued functions have a lane or thread for each cell");
         }
-        if whitney && self.hanging {
-            return unsupported("vector-valued functions need a mesh without hanging nodes");
-        }
         if self.hanging && !tensor {
             return unsupported("nodes of simplices do not hang");
         }

@@ -1,10 +1,12 @@
 //! Problems with fields in Hcurl and Hdiv: from the text to errors against known solutions, eigenvalues aside.
 
+use super::multigrid::adapted;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::source::Source;
+use runtime::device::Device;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::mesh::Mesh;
-use runtime::problem::{ReportValue, Solution, run};
+use runtime::problem::{Platform, ReportValue, Solution, run};
 use runtime::processes::threads::each;
 use runtime::solve::Continue;
 use std::path::Path;
@@ -15,10 +17,31 @@ fn target() -> Target {
 }
 
 fn solved(text: &str, size: usize) -> Result<Vec<Solution>, String> {
+    solved_on(text, size, |mesh| mesh)
+}
+
+/// Solves a problem on a device, if one is given.
+fn solved_with(text: &str, device: Option<&Arc<dyn Device>>) -> Result<Solution, String> {
     let (program, errors) = fem_dsl::program::compile(&Source::new("test", text));
     let program = program.unwrap_or_else(|| panic!("{errors:?}"));
     let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
     let mesh = Arc::new(runtime::mesh::load(&source, Path::new("..")).expect("a mesh"));
+    let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
+    let platform = Platform::new(target(), device.cloned());
+    run(&problem, mesh, &platform, &mut |_| Continue::Yes).map_err(|error| error.to_string())
+}
+
+/// Solves a problem on its mesh as changed by a function, in processes.
+fn solved_on(
+    text: &str,
+    size: usize,
+    change: impl FnOnce(Mesh) -> Mesh,
+) -> Result<Vec<Solution>, String> {
+    let (program, errors) = fem_dsl::program::compile(&Source::new("test", text));
+    let program = program.unwrap_or_else(|| panic!("{errors:?}"));
+    let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
+    let mesh = runtime::mesh::load(&source, Path::new("..")).expect("a mesh");
+    let mesh = Arc::new(change(mesh));
     let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("a problem");
     let solve = |mesh: Arc<Mesh>| {
         run(&problem, mesh, &target().into(), &mut |_| Continue::Yes)
@@ -122,6 +145,61 @@ fn processes_agree() {
     }
 }
 
+/// Fields on cells of different size: linear ones are their own solutions on boxes, and constants of `Hcurl` on deformed
+/// cells, also in processes and with a trace on a side.
+#[test]
+fn fields_live_on_hanging_meshes() {
+    for (case, (dim, form, _, conditions)) in CASES.into_iter().enumerate() {
+        let (linear, constant) = match dim {
+            "2" => ("[1 + 2 * x[1], 3 - x[0]]", "[1, -2]"),
+            _ => ("[1 + 2 * x[1], 3 - x[2], x[0] + x[1]]", "[1, -2, 3]"),
+        };
+        let (name, trace) = match case {
+            0 | 1 => ("E", "dirichlet E;"),
+            _ => ("u", "dirichlet u;"),
+        };
+        let condition = match case {
+            2 => "dirichlet u; dirichlet dot(u, n) = -(1 + 2 * x[1]) on \"x0\";",
+            0 => "dirichlet E; dirichlet cross(n, E) = -(3 - x[0]) on \"x0\";",
+            _ => trace,
+        };
+        assert!(conditions.iter().all(|own| own.contains(trace)));
+        let text = |deform: f64, known: &str, condition: &str| {
+            format!(
+                "form f {{ {form} }} problem p solves f {{ mesh = box(dim: {dim}, cells: 2, deform: {deform});
+                 degree = 2; manufactured {name} = {known}; {condition} solver = direct; }}"
+            )
+        };
+        let deformed =
+            if case == 1 { text(0.1, constant, trace) } else { text(0.0, constant, trace) };
+        let texts = [text(0.0, linear, condition), text(0.0, linear, trace), deformed];
+        for (number, text) in texts.into_iter().enumerate() {
+            for size in if number == 0 { vec![1, 2, 3] } else { vec![1] } {
+                let found =
+                    solved_on(&text, size, adapted).unwrap_or_else(|error| panic!("{error}"));
+                for part in found {
+                    let (_, l2, all) = part.errors[0];
+                    assert!(l2.max(all) < 1e-9, "case {case}, {size} processes: {l2:e}, {all:e}");
+                    assert!(part.context.on.mesh.hanging().is_some() || size > 1);
+                }
+            }
+        }
+    }
+}
+
+/// CG with the diagonal of hanging cells converges to the solution of factors.
+#[test]
+fn iterations_on_hanging_meshes_find_the_solution_of_factors() {
+    for case in [0, 2, 3] {
+        let text = text(case, 2, 2, 0);
+        let by_cg = solved_on(&text, 1, adapted).unwrap_or_else(|error| panic!("{error}"));
+        let direct = text.replace("cg(rtol: 1e-12, max_iterations: 5000)", "direct");
+        let exact = solved_on(&direct, 1, adapted).unwrap_or_else(|error| panic!("{error}"));
+        let ((_, _, cg), (_, _, factors)) = (&by_cg[0].errors[0], &exact[0].errors[0]);
+        assert!((cg - factors).abs() < 1e-7 * factors, "case {case}: {cg:e}, {factors:e}");
+    }
+}
+
 #[test]
 fn unsupported_combinations_are_refused_with_a_remedy() {
     let problem = |items: &str| {
@@ -168,4 +246,74 @@ fn curls_of_ungauged_potentials_have_the_order_of_the_degree() {
     let [coarse, fine] = [4, 8].map(error);
     let order = (coarse / fine).log2();
     assert!((order - 1.0).abs() < 0.1, "order {order}: {coarse:e}, {fine:e}");
+}
+
+/// The mixed form of diffusion: −Δp = f as a flux and a pressure.
+fn darcy(mesh: &str, k: usize, more: &str) -> String {
+    format!(
+        "form f {{ field u: vector in Hdiv(k); field p: scalar in L2(k - 1); aux a: scalar on cells;
+           test v for u; test q for p; residual = a * dot(u, v) - p * div(v) - (div(u) - 1) * q; }}
+         problem p solves f {{ mesh = {mesh}; degree = {k}; {more}
+           solver = minres(preconditioner: multigrid, rtol: 1e-8); }}"
+    )
+}
+
+/// MINRES with the diagonal and the algebraic Schur complement: iterations depend neither on the degree nor on the size,
+/// nor on jumps of the coefficient, and the solution is that of factors.
+#[test]
+fn mixed_forms_take_few_iterations() {
+    let jumps = "aux a = if x[0] < 0.5 { 1 } else { 10000 };";
+    for (mesh, degrees, more) in [
+        ("box(dim: 2, cells: 8, deform: 0.1)", 1..=4, "aux a = 1;"),
+        ("box(dim: 2, cells: 16, deform: 0.1)", 2..=2, "aux a = 1;"),
+        ("box(dim: 2, cells: 8)", 2..=3, jumps),
+        ("box(dim: 2, cells: 8)", 2..=2, "aux a = 1; dirichlet dot(u, n) = 0 on \"x0\", \"y0\";"),
+        ("box(dim: 3, cells: 3, deform: 0.05)", 1..=2, "aux a = 1;"),
+    ] {
+        for k in degrees {
+            let text = darcy(mesh, k, more);
+            let found = solved(&text, 1).unwrap_or_else(|error| panic!("{error}")).remove(0);
+            let iterations = found.report.iterations;
+            assert!((5..=65).contains(&iterations), "{mesh}, degree {k}: {iterations} iterations");
+            let direct = text.replace("minres(preconditioner: multigrid, rtol: 1e-8)", "direct");
+            let exact = solved(&direct, 1).unwrap_or_else(|error| panic!("{error}")).remove(0);
+            let size = exact.u.iter().fold(0.0_f64, |most, u| most.max(u.abs()));
+            let apart = found.u.iter().zip(&exact.u).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f64::max) < 1e-5 * size, "{mesh}, degree {k}");
+        }
+    }
+}
+
+/// On a device the change of basis and the levels are matrices in its memory.
+#[test]
+fn mixed_forms_are_solved_on_devices() {
+    for device in super::devices::devices() {
+        for (mesh, k) in
+            [("box(dim: 2, cells: 24, deform: 0.1)", 2), ("box(dim: 3, cells: 3, deform: 0.05)", 2)]
+        {
+            let text = darcy(mesh, k, "aux a = 1;");
+            let here = solved(&text, 1).unwrap_or_else(|error| panic!("{error}")).remove(0);
+            let there = solved_with(&text, Some(&device)).unwrap_or_else(|error| panic!("{error}"));
+            let iterations = [&here, &there].map(|solution| solution.report.iterations);
+            assert!(iterations[0].abs_diff(iterations[1]) <= 2, "{iterations:?}");
+            let size = here.u.iter().fold(0.0_f64, |most, u| most.max(u.abs()));
+            let apart = here.u.iter().zip(&there.u).map(|(a, b)| (a - b).abs());
+            assert!(apart.fold(0.0, f64::max) < 1e-5 * size, "{mesh}, degree {k}");
+        }
+    }
+}
+
+/// Each process has its own part of the Schur complement.
+#[test]
+fn mixed_forms_are_solved_in_processes() {
+    let text = darcy("box(dim: 2, cells: 8, deform: 0.1)", 2, "aux a = 1; report s = integral(p);");
+    let reported = |found: &Solution| found.reports[0].value.number().expect("a number");
+    let alone = reported(&solved(&text, 1).unwrap_or_else(|error| panic!("{error}"))[0]);
+    for size in [2, 3] {
+        for part in solved(&text, size).unwrap_or_else(|error| panic!("{error}")) {
+            let apart = (reported(&part) - alone).abs();
+            assert!(apart < 1e-7 * alone.abs(), "{size}: {alone}, {apart}");
+            assert!(part.report.iterations < 200, "{}", part.report.iterations);
+        }
+    }
 }

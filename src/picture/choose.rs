@@ -22,16 +22,17 @@ impl Choice {
     pub(super) fn new(form: &PointForm, options: &PictureOptions) -> Result<Self, PictureError> {
         let known = drawable(form);
         let asked = options.field.as_deref().map(str::trim);
-        let first = || known.first().map_or_else(String::new, |(name, _)| (*name).to_owned());
+        let first = || known.first().map_or_else(String::new, |(name, _)| name.clone());
         let asked = asked.map_or_else(first, str::to_owned);
         let (name, indices) = match asked.split_once('[') {
             Some((name, rest)) => (name.trim(), Some(rest)),
             None => (asked.as_str(), None),
         };
-        let Some(&(field, shape)) = known.iter().find(|(known, _)| *known == name) else {
-            let known = known.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let Some((field, shape)) = known.iter().find(|(known, _)| known == name) else {
+            let known = known.iter().map(|(name, _)| name.clone()).collect();
             return Err(PictureError::Field { name: name.to_owned(), known });
         };
+        let (field, shape) = (field.as_str(), *shape);
         let quantity = match indices {
             None if shape == Shape::Scalar => Quantity::Component(0),
             None => Quantity::Magnitude,
@@ -98,11 +99,20 @@ impl Choice {
     }
 }
 
-/// Returns everything that has a value in each cell, fields first.
-fn drawable(form: &PointForm) -> Vec<(&str, Shape)> {
-    let fields = form.fields.iter().map(|field| (field.name.as_str(), field.shape));
+/// Returns everything that has a value in each cell: fields, data, and the curl or divergence of fields in H(curl) and
+/// H(div).
+fn drawable(form: &PointForm) -> Vec<(String, Shape)> {
+    let fields = form.fields.iter().map(|field| (field.name.clone(), field.shape));
     let aux = form.aux.iter().filter(|aux| !matches!(aux.location, Location::Points));
-    fields.chain(aux.map(|aux| (aux.name.as_str(), aux.shape))).collect()
+    let aux = aux.map(|aux| (aux.name.clone(), aux.shape));
+    let derivatives = form.fields.iter().filter(|field| field.space.is_piola()).map(|field| {
+        let shape = match field.space.exterior_components(form.dim) {
+            1 => Shape::Scalar,
+            several => Shape::Vector(several),
+        };
+        (format!("{}({})", field.space.derivative(), field.name), shape)
+    });
+    fields.chain(aux).chain(derivatives).collect()
 }
 
 /// Parses the index of a component, `0]` or `0, 1]`.

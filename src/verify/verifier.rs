@@ -434,6 +434,7 @@ impl<'a> Verifier<'a> {
             .map(|(field, element)| Orders {
                 l2: order(field, |errors| errors.0, order_of_values(field, element.degree())),
                 h1: order(field, |errors| errors.1, element.degree() as f64),
+                norm: if is_vector(field) { form.fields[field].space.family() } else { "H1" },
             })
             .collect();
         Ok(())

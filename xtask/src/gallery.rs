@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 36] = [
+const GALLERY: [ShownExample; 37] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -40,6 +40,7 @@ const GALLERY: [ShownExample; 36] = [
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("darcy", &["form darcy", "problem lens"], ""),
+    shown("five_spot", &["form darcy", "problem five_spot"], "--field p"),
     shown("interior_penalty", &["form interior_penalty", "problem chequerboard"], ""),
     shown("continuous_penalty", &["form continuous_penalty", "problem layers"], ""),
     shown("contact", &["form contact", "problem spot"], ""),

@@ -40,6 +40,34 @@ impl LineBasis {
         }
     }
 
+    /// Returns the functions on the lower or upper half of the interval in the same basis: row-major, one row per function
+    /// of the half. These are the weights of a child's hanging line, of values at points or of integrals.
+    pub fn of_parent(self, up: bool) -> Vec<f64> {
+        let (points, shift) = (self.points(), if up { 0.5 } else { 0.0 });
+        let near = |value: f64| if value.abs() < 1e-15 { 0.0 } else { value };
+        let half: Vec<f64> = points.points().iter().map(|xi| shift + xi / 2.0).collect();
+        let values = LineTable::at(points, &half).values.into_iter().map(near);
+        let (n, values) = (points.count(), values.collect::<Vec<f64>>());
+        if self.is_closed() {
+            return values;
+        }
+        let step = |i: usize, l: usize| values[(i + 1) * n + l] - values[i * n + l];
+        let entry = |i: usize, j: usize| near(-(0..=j).map(|l| step(i, l)).sum::<f64>());
+        (0..n - 1).flat_map(|i| (0..n - 1).map(move |j| (i, j))).map(|(i, j)| entry(i, j)).collect()
+    }
+
+    /// Returns the points.
+    pub const fn points(self) -> LinePoints {
+        match self {
+            Self::Nodal(points) | Self::Integral(points) => points,
+        }
+    }
+
+    /// Returns whether its last and first functions are those of the ends of the interval.
+    pub const fn is_closed(self) -> bool {
+        matches!(self, Self::Nodal(_))
+    }
+
     /// Returns the values and derivatives of the functions at any points.
     pub fn table_at(self, points: &[f64]) -> LineTable {
         match self {
@@ -102,6 +130,24 @@ mod tests {
                         (0..n).map(|q| length * weights[q] * table.value(q, i)).sum();
                     let expected = f64::from(u8::from(i == interval));
                     assert!((integral - expected).abs() < 1e-13, "n = {n}, {i} on {interval}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn integrals_over_a_half_are_those_of_the_parent() {
+        for n in 2..=8 {
+            let (basis, nodes) = (LineBasis::Integral(LinePoints::GaussLobatto(n)), n - 1);
+            for up in [false, true] {
+                let (of_half, shift) = (basis.of_parent(up), if up { 0.5 } else { 0.0 });
+                let at: Vec<f64> = (0..5).map(|i| 0.1 + 0.2 * f64::from(i)).collect();
+                let parents: Vec<f64> = at.iter().map(|x| shift + x / 2.0).collect();
+                let (own, parent) = (basis.table_at(&at), basis.table_at(&parents));
+                for (q, j) in (0..at.len()).flat_map(|q| (0..nodes).map(move |j| (q, j))) {
+                    let sum: f64 =
+                        (0..nodes).map(|i| of_half[i * nodes + j] * own.value(q, i)).sum();
+                    assert!((sum - parent.value(q, j) / 2.0).abs() < 1e-12, "{n} {up} {q} {j}");
                 }
             }
         }

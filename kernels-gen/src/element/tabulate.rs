@@ -198,14 +198,5 @@ pub fn line_interpolation(from: LinePoints, to: LinePoints) -> Vec<f64> {
     LineTable::new(from, to).values
 }
 
-/// Returns the nodal functions of a line at the nodes of its lower or upper half: row-major, one row per node of the
-/// half. These are the interpolation weights of a child's hanging line of nodes.
-pub fn line_of_parent(nodes: LinePoints, up: bool) -> Vec<f64> {
-    let shift = if up { 0.5 } else { 0.0 };
-    let half: Vec<f64> = nodes.points().iter().map(|xi| shift + xi / 2.0).collect();
-    let near = |value: f64| if value.abs() < 1e-15 { 0.0 } else { value };
-    LineTable::at(nodes, &half).values.into_iter().map(near).collect()
-}
-
 #[cfg(test)]
 mod tests;

@@ -5,6 +5,9 @@
 //! along each axis, on each line that hangs:   u_i += Σ_j (A − 1)_ij u_j      A⁻_ij = φ_j(ξ_i / 2)   A⁺_ij = φ_j((1 + ξ_i) / 2)
 //! ```
 //!
+//! Components of vector-valued functions have the matrices of integrals along their open axes, and lines on sides of
+//! their closed ones.
+//!
 //! Lanes weight their contributions by 0 or 1, and a batch skips interpolations that none of its cells needs.
 
 pub(crate) mod lines;
@@ -14,7 +17,7 @@ use super::facts::{KernelFacts, QuantitySource};
 use super::lowering::Lowering;
 use crate::abi::Role;
 use crate::abi::hanging::{corner, lower, others, side, upper};
-use crate::element::{Element, LinePoints, line_of_parent};
+use crate::element::{Element, LineBasis};
 use crate::kir::build::Builder;
 use crate::kir::{
     ArgumentId, Condition, Entries, Index, Integer, LocalId, TableId, ValueId, VarId,
@@ -35,6 +38,14 @@ impl KernelFacts<'_> {
         read || fields.into_iter().any(|field| self.result_hangs(field))
     }
 
+    /// Returns whether the Jacobian's coefficients at all points are kept: on tensor cells, for element matrices, and for
+    /// the diagonal of vector-valued functions on facets of cells with hanging nodes.
+    pub(crate) fn keeps_coefficients(&self) -> bool {
+        let (tensor, facets) = (self.elements.cell.is_tensor(), self.on_facets());
+        let of_parents = self.elements.are_vector_valued() && self.anything_hangs();
+        tensor && !facets || self.plan.task == Task::Matrix || facets && of_parents
+    }
+
     /// Returns whether a field can have hanging nodes.
     pub(crate) fn result_hangs(&self, field: usize) -> bool {
         self.hangs(QuantitySource::Direction(field), self.elements.fields[field])
@@ -49,17 +60,18 @@ impl KernelFacts<'_> {
     }
 }
 
-/// Returns A⁻ or A⁺ of the nodes of a line.
-pub(crate) fn of_parent(nodes: LinePoints, up: bool) -> Matrix {
-    let n = nodes.count();
-    Matrix { rows: n, columns: n, entries: line_of_parent(nodes, up) }
+/// Returns A⁻ or A⁺ of the functions along a line.
+pub(crate) fn of_parent(basis: LineBasis, up: bool) -> Matrix {
+    let n = basis.count();
+    Matrix { rows: n, columns: n, entries: basis.of_parent(up) }
 }
 
 /// The private array of a cell's nodes, component by component.
 #[derive(Clone, Copy)]
 pub(crate) struct Nodes {
     pub(crate) array: LocalId,
-    pub(crate) line: LinePoints,
+    /// The functions along each axis.
+    pub(crate) lines: [LineBasis; 3],
     pub(crate) components: usize,
     pub(crate) dim: usize,
     /// Strides between nodes along each axis.
@@ -121,23 +133,32 @@ struct ParallelLines {
 impl Nodes {
     /// Returns all lines along an axis that may hang.
     fn lines(&self, axis: usize) -> Vec<ParallelLines> {
-        let (n, last) = (self.line.count(), self.line.count() - 1);
+        let n = |axis: usize| self.lines[axis].count();
+        let end = |axis: usize, up: usize| up * (n(axis) - 1) * self.strides[axis];
+        let is_closed = |axis: &usize| self.lines[*axis].is_closed();
         let mut lines = Vec::new();
         let others: Vec<usize> = others(axis, self.dim).collect();
-        for (number, &other) in others.iter().enumerate() {
-            let (step, count) = match others.get(1 - number) {
-                Some(&along) => (self.strides[along], n - 2),
-                None => (0, 1),
+        // Functions that are open across a side have no line on it.
+        for (number, &other) in others.iter().enumerate().filter(|(_, other)| is_closed(other)) {
+            let (first, step, count) = match others.get(1 - number) {
+                Some(along) if is_closed(along) => {
+                    (self.strides[*along], self.strides[*along], n(*along) - 2)
+                }
+                Some(&along) => (0, self.strides[along], n(along)),
+                None => (0, 0, 1),
             };
             for up in (0..2).filter(|_| count > 0) {
-                let start = up * last * self.strides[other] + step;
+                let start = end(other, up) + first;
                 lines.push(ParallelLines { bit: side(axis, number, up), start, step, count });
             }
         }
-        if let [first, second] = others[..] {
+        if let [first, second] = others[..]
+            && is_closed(&first)
+            && is_closed(&second)
+        {
             for ends in 0..4 {
                 let (a, b) = (ends & 1, ends >> 1);
-                let start = last * (a * self.strides[first] + b * self.strides[second]);
+                let start = end(first, a) + end(second, b);
                 lines.push(ParallelLines { bit: corner(axis, a, b), start, step: 0, count: 1 });
             }
         }
@@ -153,12 +174,14 @@ impl Nodes {
     /// Interpolates the parent's values to the hanging nodes, or with `back` adds their results to the parent's.
     pub(crate) fn resolve(&self, s: &mut Lowering<'_>, back: bool) {
         let words = HangingFlags::new(s, self.side);
-        let tables = [false, true].map(|up| self.table(&mut s.b, up, back));
+        let tables: Vec<_> = (0..self.dim)
+            .map(|axis| [false, true].map(|up| self.table(&mut s.b, axis, up, back)))
+            .collect();
         let unroll = self.length <= s.facts.unroll();
         for (axis, up) in (0..self.dim).flat_map(|axis| [(axis, false), (axis, true)]) {
             s.b.open_when();
             let child = words.child(&mut s.b, axis, up);
-            let matrix = &tables[usize::from(up)];
+            let matrix = &tables[axis][usize::from(up)];
             for lines in self.lines(axis) {
                 s.b.open_when();
                 let own = words.flag(&mut s.b, lines.bit);
@@ -176,15 +199,17 @@ impl Nodes {
         }
     }
 
-    /// Returns A − 1, or its transpose.
-    fn table(&self, b: &mut Builder, up: bool, back: bool) -> (Matrix, TableId) {
-        let matrix = of_parent(self.line, up);
+    /// Returns A − 1 along an axis, or its transpose.
+    fn table(&self, b: &mut Builder, axis: usize, up: bool, back: bool) -> (Matrix, TableId) {
+        let basis = self.lines[axis];
+        let matrix = of_parent(basis, up);
         let matrix = if back { matrix.transposed() } else { matrix };
-        let n = self.line.count();
+        let n = basis.count();
         let matrix = Matrix::from_fn(n, n, |i, j| matrix.at(i, j) - f64::from(u8::from(i == j)));
         let name = format!(
-            "hanging{}_{}{}",
-            n - 1,
+            "hanging{}{}_{}{}",
+            basis.points().count() - 1,
+            if basis.is_closed() { "" } else { "_integrals" },
             if up { "upper" } else { "lower" },
             if back { "_back" } else { "" }
         );
@@ -201,7 +226,7 @@ impl Nodes {
         (matrix, table): &(Matrix, TableId),
         weight: ValueId,
     ) {
-        let (n, stride) = (self.line.count(), self.strides[axis]);
+        let (n, stride) = (self.lines[axis].count(), self.strides[axis]);
         let values = b.load_line(self.array, start, stride, n);
         let entry = |b: &mut Builder, i: Index, own: Option<ValueId>| {
             let mut sum = b.constant(0.0);

@@ -63,16 +63,15 @@ pub(crate) fn at_point(
     }
 }
 
-/// Stores the pulled-back coefficients in a private array. On tensor cells and for element matrices it contains one
-/// point after another, for the diagonal on simplices and facets only this point.
+/// Stores the pulled-back coefficients in a private array, one point after another or of this point alone
+/// ([`KernelFacts::keeps_coefficients`](crate::lower::facts::KernelFacts::keeps_coefficients)).
 fn keep_coefficients(
     s: &mut Lowering<'_>,
     at: &PointGeometry,
     point: &Index,
     evaluate: &mut Evaluate<'_>,
 ) {
-    let tensor = s.facts.elements.cell.is_tensor() && !s.facts.on_facets();
-    let all = tensor || s.facts.plan.task == Task::Matrix;
+    let all = s.facts.keeps_coefficients();
     let count = if all { s.facts.points() } else { 1 };
     let coefficients = s.coefficients(count);
     let blocks = &s.facts.blocks;

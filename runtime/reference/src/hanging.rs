@@ -5,16 +5,23 @@
 //! u_i = Σ_k φ_k((c + ξ_i) / 2) u_k    at nodes i on hanging faces and edges of child c, φ_k the parent's functions
 //! φ̃_k = Σ_i C_ik φ_i                    u = C u_read
 //! ```
+//!
+//! Degrees of freedom of H(curl) and H(div) are functionals instead of values, C_ik the functional i of the parent's
+//! function k as the child sees it.
 
 use kernels_gen::abi::hanging::parts;
-use kernels_gen::element::{Element, tabulate};
+use kernels_gen::element::{Element, Whitney, WhitneyFamily, tabulate};
 
 /// For each referenced node, the nodes i that contribute to its function, with C_ik.
 pub type HangingFunctions = Vec<Vec<(usize, f64)>>;
 
 /// Returns the functions of a cell with a hanging word ([`kernels_gen::abi::hanging`]); `None` if nothing hangs.
 pub fn functions(element: impl Into<Element>, word: u32) -> Option<HangingFunctions> {
-    let element = element.into().lagrange()?;
+    let element = element.into();
+    if let Some(element) = element.whitney().filter(|_| word != 0) {
+        return Some(of_vectors(element, word));
+    }
+    let element = element.lagrange()?;
     if word == 0 || !element.is_continuous() {
         return None;
     }
@@ -46,6 +53,47 @@ pub fn functions(element: impl Into<Element>, word: u32) -> Option<HangingFuncti
         }
     }
     Some(functions)
+}
+
+/// Returns the same for an element of H(curl) or H(div). A child's function û is s û((c + ξ) / 2) of its parent's, with
+/// s = 1/2 and 1/2^{d−1}.
+fn of_vectors(element: Whitney, word: u32) -> HangingFunctions {
+    let dim = element.cell().dim();
+    let (child, faces, edges) = parts(word, dim);
+    let scale = match element.family() {
+        WhitneyFamily::Curl => 0.5,
+        WhitneyFamily::Div => 0.5_f64.powi(dim as i32 - 1),
+    };
+    let mut functions = vec![Vec::new(); element.count()];
+    for (i, dof) in element.dofs().into_iter().enumerate() {
+        let out = |axis: usize| {
+            let outer = if child >> axis & 1 == 1 { element.degree() } else { 0 };
+            !element.is_open(dof.component, axis) && dof.lattice[axis] == outer
+        };
+        let on_edge = |axis: usize| (0..dim).all(|other| other == axis || out(other));
+        if !(0..dim).any(|axis| faces[axis] && out(axis) || edges[axis] && on_edge(axis)) {
+            functions[i].push((i, 1.0));
+            continue;
+        }
+        let (points, weights): (Vec<[f64; 3]>, Vec<f64>) =
+            element.functional(&dof, element.degree() + 1).into_iter().unzip();
+        let in_parent = |point: &[f64; 3]| {
+            let along = |axis: usize| (f64::from(child as u32 >> axis & 1) + point[axis]) / 2.0;
+            [0, 1, 2].map(|axis| if axis < dim { along(axis) } else { 0.0 })
+        };
+        let of_component = Element::Component(element, dof.component);
+        let table = tabulate(of_component, &points.iter().map(in_parent).collect::<Vec<_>>());
+        let (first, sign) = (element.first(dof.component), element.sign(dof.component));
+        for k in 0..table.nodes {
+            let values = weights.iter().enumerate().map(|(q, weight)| weight * table.value(q, k));
+            let factor = sign * scale * values.sum::<f64>();
+            // Zero up to rounding for the parent's functions without a trace on the entity.
+            if factor.abs() > 1e-13 {
+                functions[first + k].push((i, factor));
+            }
+        }
+    }
+    functions
 }
 
 #[cfg(test)]

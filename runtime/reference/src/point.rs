@@ -208,6 +208,10 @@ impl<'t> Point<'t> {
                 all.push(sign * function);
             }
         }
+        if let Some(Some(functions)) = space.functions.get(self.cell) {
+            let of = |&(j, factor): &(usize, f64)| BoundedValue::new(factor) * all[j];
+            all = functions.iter().map(|function| function.iter().map(of).sum()).collect();
+        }
         if let Some(reversed) = space.reversed.chunks(element.count()).nth(self.cell) {
             let opposite = all.iter_mut().zip(reversed).filter(|(_, reversed)| **reversed);
             opposite.for_each(|(function, _)| *function = -*function);

@@ -92,7 +92,7 @@ impl Context {
         let parameters =
             Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
         check_parameters(form, &parameters)?;
-        vector_fields::check(&problem, &mesh)?;
+        vector_fields::check(&problem)?;
         let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
         let mut on = in_step("spaces", || discretise(form, &elements, mesh, tags))?;
         let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();

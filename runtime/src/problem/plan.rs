@@ -7,6 +7,7 @@
 //! | linear, cheap to factorise ([`cost`]) | direct |
 //! | linear, symmetric Jacobian | CG, then direct if it fails |
 //! | linear, other | GMRES, then direct if it fails |
+//! | mixed form of diffusion (a flux in H(div), a pressure in L2) | direct if small, else MINRES with the diagonal and aggregation |
 //! | saddle point (a field has no term with itself) | direct if small, else FGMRES with multigrid, MINRES or GMRES |
 //! | nonlinear | Newton's method with one of these |
 //!
@@ -191,8 +192,9 @@ pub fn plan_solve(
         return Err(RunError::Setting(message));
     }
     let asked = settings.and_then(SolverSettings::preconditioner);
-    if let Some(asked) =
-        asked.filter(|asked| properties.has_vector_functions && !asked.is_diagonal())
+    if let Some(asked) = asked
+        .filter(|asked| properties.has_vector_functions && !asked.is_diagonal())
+        .filter(|_| !properties.is_mixed)
     {
         return Err(RunError::Setting(format!(
             "the preconditioner `{}` is not implemented for fields of H(curl) and H(div)\n\
@@ -260,6 +262,10 @@ pub(super) fn plan_linear(
         {
             (InnerSolver::Fgmres, unasked)
         }
+        // Its preconditioner is symmetric, and few vectors are kept.
+        None if properties.is_mixed && unasked != DirectFallback::First => {
+            (InnerSolver::Minres, unasked)
+        }
         None if properties.is_saddle && unasked != DirectFallback::First => {
             (InnerSolver::Indefinite, unasked)
         }
@@ -295,6 +301,12 @@ pub(super) fn plan_linear(
 /// Returns whether multigrid preconditions by default: CG is tried, and with the diagonal it would take longer than the
 /// setup of the hierarchy.
 fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bool {
+    if properties.is_mixed {
+        return match method {
+            None => cost::factorisation_unasked(properties) != DirectFallback::First,
+            Some(method) => matches!(method, Method::Minres | Method::Fgmres),
+        };
+    }
     if properties.has_vector_functions {
         return false;
     }
@@ -333,6 +345,7 @@ fn reason(properties: &ProblemProperties, linear: &LinearPlan) -> &'static str {
         (InnerSolver::Indefinite | InnerSolver::Fgmres, _) if multigrid => {
             "a saddle point that is too large to factorise"
         }
+        (InnerSolver::Minres, _) => "a flux and a pressure",
         (InnerSolver::Indefinite, true) => "a symmetric saddle point",
         (InnerSolver::Indefinite | InnerSolver::Fgmres, false) => {
             "a saddle point that is not symmetric"

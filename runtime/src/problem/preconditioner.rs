@@ -3,6 +3,7 @@
 //! The diagonal and its absence are part of the linear solver, which falls back to them.
 
 mod block_jacobi;
+mod mixed;
 mod multigrid;
 
 use super::RunError;
@@ -10,6 +11,7 @@ use super::context::Context;
 use super::plan::HierarchySettings;
 use crate::operator::Operator;
 use crate::solve::Approximation;
+use fem_dsl::point::{self, PointForm};
 use fem_dsl::problem::PreconditionerSettings;
 
 /// Builder of a preconditioner, from its settings. A new one is a file of this folder, a line in [`builder`], and its
@@ -27,8 +29,14 @@ pub(super) trait PreconditionerBuilder {
     ) -> Result<Result<Box<dyn Approximation>, String>, RunError>;
 }
 
-/// Returns the builder of a preconditioner; `None` for those of the linear solver itself.
-pub(super) fn builder(settings: &PreconditionerSettings) -> Option<Box<dyn PreconditionerBuilder>> {
+/// Returns the builder of a preconditioner of a form; `None` for those of the linear solver itself.
+pub(super) fn builder(
+    settings: &PreconditionerSettings,
+    form: &PointForm,
+) -> Option<Box<dyn PreconditionerBuilder>> {
+    if let (PreconditionerSettings::Multigrid(_), Some(fields)) = (settings, point::mixed(form)) {
+        return Some(Box::new(mixed::MixedFields(fields)));
+    }
     Some(match settings {
         PreconditionerSettings::None | PreconditionerSettings::Jacobi => return None,
         PreconditionerSettings::BlockJacobi => Box::new(block_jacobi::CellBlocks),

@@ -354,7 +354,7 @@ fn precondition(
         return Ok((Preconditioning::Approximation, None));
     }
     let PreconditionerPlan { settings, requirement } = &plan.preconditioner;
-    let Some(builder) = builder(settings) else {
+    let Some(builder) = builder(settings, context.form()) else {
         let none = *settings == PreconditionerSettings::None;
         return Ok((if none { Preconditioning::None } else { Preconditioning::Jacobi }, None));
     };

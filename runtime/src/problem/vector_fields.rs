@@ -1,7 +1,6 @@
 //! Checks of problems with fields of H(curl) and H(div): combinations that are not implemented for them.
 
 use super::RunError;
-use crate::mesh::Mesh;
 use fem_dsl::point::{Location, Part, PointForm, Slot};
 use fem_dsl::problem::{Problem, ValueSource};
 
@@ -23,12 +22,12 @@ pub(super) fn has_kernel(form: &PointForm) -> Option<usize> {
     (0..form.fields.len()).find(|&field| form.fields[field].space.is_piola() && !occurs(field))
 }
 
-/// Checks that a problem on a mesh asks of such fields only what they have.
+/// Checks that a problem asks of such fields only what they have.
 ///
 /// # Errors
 ///
 /// The first combination that is not implemented, with a remedy.
-pub(super) fn check(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
+pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
     let form = &problem.form;
     let on_fields = form.fields.iter().find(|field| field.space.is_piola());
     let refused = |name: &str, what: &str, help: &str| {
@@ -50,19 +49,12 @@ pub(super) fn check(problem: &Problem, mesh: &Mesh) -> Result<(), RunError> {
         );
     }
     if let Some(field) = on_fields {
-        let (name, of_cells) = (&field.name, mesh.hanging().is_none());
+        let name = &field.name;
         if problem.adapt.is_some() {
             return refused(
                 name,
                 "error estimates and `adapt` are not implemented for it",
                 "refine the whole mesh with `refine`",
-            );
-        }
-        if !of_cells {
-            return refused(
-                name,
-                "its functions have no rule at hanging nodes",
-                "take a mesh whose cells share whole facets",
             );
         }
     }

@@ -93,10 +93,13 @@ impl Space {
     ) -> Result<Result<Vec<f64>, E>, ElementError> {
         let element = self.whitney();
         let (mut u, mut known) = (vec![0.0; self.n_nodes()], vec![false; self.n_nodes()]);
+        let hangs = self.hanging_nodes();
+        // A hanging cell references degrees of freedom of its parent, of which another cell sees the whole entity.
+        let is_own = |cell, local| hangs.as_ref().is_none_or(|hangs| !hangs(cell, local));
         for (local, dof) in element.dofs().into_iter().enumerate() {
             let functional = ReferenceFunctional::new(mesh, element, dof)?;
             let mut own = Vec::new();
-            for cell in 0..mesh.n_cells() {
+            for cell in (0..mesh.n_cells()).filter(|&cell| is_own(cell, local)) {
                 let node = self.cell_nodes(cell)[local] as usize;
                 if !std::mem::replace(&mut known[node], true) {
                     own.push((cell, node));
@@ -181,6 +184,7 @@ impl FacetFunctionals {
     ) -> Result<Self, ElementError> {
         let (element, dofs) = (space.whitney(), space.whitney().dofs());
         let mut found: BTreeMap<u32, Vec<FacetTerm>> = BTreeMap::new();
+        let (hangs, mut of_parents) = (space.hanging_nodes(), BTreeMap::new());
         for side in 0..mesh.cell().facets().len() {
             let own: Vec<Facet> =
                 facets.iter().filter(|facet| usize::from(facet.local) == side).copied().collect();
@@ -190,16 +194,23 @@ impl FacetFunctionals {
                 let functional = ReferenceFunctional::new(mesh, element, dofs[local])?;
                 for facet in &own {
                     let cell = facet.cell as usize;
+                    let node = space.cell_nodes(cell)[local];
+                    if hangs.as_ref().is_some_and(|hangs| hangs(cell, local)) {
+                        of_parents.insert(node, functional.map.at(mesh, cell, 0).normal(side));
+                        continue;
+                    }
                     let terms = functional.terms(mesh, cell, space.is_reversed(cell, local));
                     let normal = |q| functional.map.at(mesh, cell, q).normal(side);
                     let terms = terms.enumerate().map(|(q, (point, weight))| {
                         let (weight, along) = of_trace(mesh.dim(), given, &weight, &normal(q));
                         (point, weight, along)
                     });
-                    let node = space.cell_nodes(cell)[local];
                     found.entry(node).or_insert_with(|| terms.collect());
                 }
             }
+        }
+        if let Some(hangs) = &hangs {
+            add_whole(mesh, space, given, (hangs, of_parents), &mut found)?;
         }
         complete(mesh, space, &mut found);
         let mut all = Self { starts: vec![0], ..Self::default() };
@@ -250,6 +261,51 @@ fn of_trace(
         (GivenTrace::Tangential, _) => (cross(normal, weight), f64::NAN),
         (GivenTrace::Normal, _) => (*weight, dot(weight, normal)),
     }
+}
+
+/// Adds the functionals of degrees of freedom that facets of hanging cells reference, with the normals of these facets:
+/// those of the cells that see the whole entity, whose own facets may be elsewhere. Collective.
+fn add_whole(
+    mesh: &Mesh,
+    space: &Space,
+    given: GivenTrace,
+    (hangs, mut of_parents): (&impl Fn(usize, usize) -> bool, BTreeMap<u32, [f64; 3]>),
+    found: &mut BTreeMap<u32, Vec<FacetTerm>>,
+) -> Result<(), ElementError> {
+    if let Some(cut) = mesh.cut() {
+        let sharing = space.sharing(cut.group());
+        let component = |c: usize| {
+            let mut numbers = vec![f64::NAN; space.n_nodes()];
+            of_parents.iter().for_each(|(&node, normal)| numbers[node as usize] = normal[c]);
+            sharing.all(&numbers)
+        };
+        let normals = [component(0), component(1), component(2)];
+        for ((first, second), third) in normals[0].iter().zip(&normals[1]).zip(&normals[2]) {
+            let of_process = |i: &usize| !first.1[*i].is_nan();
+            if let Some(i) = (0..first.1.len()).find(of_process) {
+                let normal = [first.1[i], second.1[i], third.1[i]];
+                of_parents.entry(first.0 as u32).or_insert(normal);
+            }
+        }
+    }
+    of_parents.retain(|node, _| !found.contains_key(node));
+    if of_parents.is_empty() {
+        return Ok(());
+    }
+    for (local, dof) in space.whitney().dofs().into_iter().enumerate() {
+        let functional = ReferenceFunctional::new(mesh, space.whitney(), dof)?;
+        for cell in (0..mesh.n_cells()).filter(|&cell| !hangs(cell, local)) {
+            let node = space.cell_nodes(cell)[local];
+            let Some(normal) = of_parents.get(&node) else { continue };
+            let terms = functional.terms(mesh, cell, space.is_reversed(cell, local));
+            let terms = terms.map(|(point, weight)| {
+                let (weight, along) = of_trace(mesh.dim(), given, &weight, normal);
+                (point, weight, along)
+            });
+            found.entry(node).or_insert_with(|| terms.collect());
+        }
+    }
+    Ok(())
 }
 
 /// Adds the functionals of shared degrees of freedom that lie on facets of other processes; the process of least rank

@@ -7,51 +7,99 @@
 use super::Space;
 use crate::mesh::hanging::bits;
 use kernels_gen::abi::hanging::upper;
-use kernels_gen::element::{Lagrange, line_of_parent};
+use kernels_gen::element::{Element, LineBasis};
 use std::borrow::Cow;
+use std::rc::Rc;
 
 /// Interpolation at the hanging nodes of a cell, by its hanging word.
 pub(crate) struct HangingInterpolation {
     /// For each node, the bits of a hanging word that mark it as hanging.
     bits: Vec<u32>,
-    /// For each axis, the lines of nodes along it that may hang, with their bits.
-    lines: [Vec<(u32, Vec<usize>)>; 3],
+    /// For each axis, the lines of nodes along it that may hang.
+    lines: [Vec<HangingLine>; 3],
+}
+
+/// Nodes along an axis that hang together.
+struct HangingLine {
+    /// The bit of a hanging word that marks them.
+    bit: u32,
+    nodes: Vec<usize>,
     /// A⁻ and A⁺.
-    tables: [Vec<f64>; 2],
+    tables: Rc<[Vec<f64>; 2]>,
+}
+
+/// The degrees of freedom of an element, or of a component of its functions: products over the axes.
+struct Product {
+    lines: [LineBasis; 3],
+    /// The index and the lattice of each.
+    dofs: Vec<(usize, [usize; 3])>,
+}
+
+impl Product {
+    /// Returns the end of an axis at which a function of a lattice is, if any.
+    fn end(&self, axis: usize, at: usize) -> Option<usize> {
+        let line = self.lines[axis];
+        match at {
+            _ if !line.is_closed() => None,
+            0 => Some(0),
+            at if at + 1 == line.count() => Some(1),
+            _ => None,
+        }
+    }
+
+    /// Returns those of an element.
+    fn of(element: Element) -> Option<Vec<Self>> {
+        let Some(whitney) = element.whitney() else {
+            let lines = element.lines().filter(|_| element.is_continuous())?;
+            let nodes = element.lagrange()?.nodes();
+            let dofs = nodes.iter().map(|node| node.lattice).enumerate().collect();
+            return Some(vec![Self { lines, dofs }]);
+        };
+        let dofs = whitney.dofs();
+        let component = |a: usize| {
+            let lines = Element::Component(whitney, a).lines()?;
+            let own = dofs.iter().enumerate().filter(|(_, dof)| dof.component == a);
+            Some(Self { lines, dofs: own.map(|(i, dof)| (i, dof.lattice)).collect() })
+        };
+        (0..whitney.cell().dim()).map(component).collect()
+    }
+
+    /// Returns the lines along an axis that may hang.
+    fn hanging_lines(&self, axis: usize, dim: usize) -> Vec<HangingLine> {
+        let basis = self.lines[axis];
+        let tables = Rc::new([false, true].map(|up| basis.of_parent(up)));
+        let first = self.dofs.iter().filter(|(_, lattice)| lattice[axis] == 0);
+        let of = |&(_, at): &(usize, [usize; 3])| {
+            let node = |i: usize| {
+                let mut at = at;
+                at[axis] = i;
+                self.dofs.iter().find(|(_, lattice)| *lattice == at).map_or(0, |(node, _)| *node)
+            };
+            // The line lies between the ends of its own axis.
+            let ends = |own: usize| if own == axis { None } else { self.end(own, at[own]) };
+            let bit = own_bit([0, 1, 2].map(ends), axis, dim);
+            let nodes = (0..basis.count()).map(node).collect();
+            HangingLine { bit, nodes, tables: Rc::clone(&tables) }
+        };
+        first.map(of).filter(|line| line.bit != 0).collect()
+    }
 }
 
 impl HangingInterpolation {
     /// Creates the interpolation for an element on quadrilaterals or hexahedra.
-    pub(crate) fn new(element: Lagrange) -> Option<Self> {
-        let (dim, degree) = (element.cell().dim(), element.degree());
-        let line = element.line().filter(|_| element.is_continuous())?;
-        let end = |at: usize| match at {
-            0 => Some(0),
-            at if at == degree => Some(1),
-            _ => None,
-        };
-        let nodes = element.nodes();
-        let bits_of = nodes.iter().map(|node| bits(node.lattice.map(end), dim)).collect();
-        let along = |axis: usize| {
-            if axis >= dim {
-                return Vec::new();
+    pub(crate) fn new(element: Element) -> Option<Self> {
+        let (dim, products) = (element.cell().dim(), Product::of(element)?);
+        let mut marks = vec![0; element.count()];
+        for product in &products {
+            for &(node, at) in &product.dofs {
+                marks[node] = bits([0, 1, 2].map(|axis| product.end(axis, at[axis])), dim);
             }
-            let first = nodes.iter().filter(|node| node.lattice[axis] == 0);
-            let of = |at: [usize; 3]| {
-                let node = |i: usize| {
-                    let mut at = at;
-                    at[axis] = i;
-                    nodes.iter().position(|node| node.lattice == at).unwrap_or(0)
-                };
-                // The line lies between the ends of its own axis.
-                let ends = [0, 1, 2].map(|own| if own == axis { None } else { end(at[own]) });
-                (own_bit(ends, axis, dim), (0..=degree).map(node).collect())
-            };
-            let lines = first.map(|node| of(node.lattice));
-            lines.filter(|(bit, _): &(u32, Vec<usize>)| *bit != 0).collect()
+        }
+        let along = |axis: usize| {
+            let own = products.iter().filter(|_| axis < dim);
+            own.flat_map(|product| product.hanging_lines(axis, dim)).collect()
         };
-        let tables = [false, true].map(|up| line_of_parent(line, up));
-        Some(Self { bits: bits_of, lines: [along(0), along(1), along(2)], tables })
+        Some(Self { bits: marks, lines: [along(0), along(1), along(2)] })
     }
 
     /// Returns the hanging nodes of a cell.
@@ -62,9 +110,10 @@ impl HangingInterpolation {
     /// Interpolates the parent's values, `[node][component]`, in place; with `back`, applies the transpose.
     pub(crate) fn resolve(&self, word: u32, components: usize, values: &mut [f64], back: bool) {
         for (axis, lines) in self.lines.iter().enumerate() {
-            let table = &self.tables[(word >> upper(axis) & 1) as usize];
-            for (_, line) in lines.iter().filter(|(bit, _)| word & bit != 0) {
-                let n = line.len();
+            for HangingLine { nodes: line, tables, .. } in
+                lines.iter().filter(|line| word & line.bit != 0)
+            {
+                let (n, table) = (line.len(), &tables[(word >> upper(axis) & 1) as usize]);
                 for component in 0..components {
                     let read: Vec<f64> =
                         line.iter().map(|&node| values[node * components + component]).collect();
@@ -93,22 +142,21 @@ impl Space {
     pub fn resolved<'a>(&'a self, values: &'a [f64]) -> (Cow<'a, Space>, Cow<'a, [f64]>) {
         let own = || (Cow::Borrowed(self), Cow::Borrowed(values));
         let Some(words) = &self.hanging else { return own() };
-        let Some(interpolation) = self.element.lagrange().and_then(HangingInterpolation::new)
-        else {
-            return own();
-        };
+        let Some(interpolation) = HangingInterpolation::new(self.element) else { return own() };
         let (mut space, mut all) = (self.clone(), values.to_vec());
         let components = self.components;
         (space.hanging, space.runs) = (None, None);
         let mut local = vec![0.0; self.nodes_per_cell * components];
         for (cell, &word) in words.iter().enumerate().filter(|(_, word)| **word != 0) {
             self.gather(cell, values, &mut local);
+            let reversed = self.cell_signs(cell);
             interpolation.resolve(word, components, &mut local, false);
             let nodes = &mut space.nodes[cell * self.nodes_per_cell..][..self.nodes_per_cell];
             for node in interpolation.hanging(word) {
                 nodes[node] = space.n_nodes as u32;
                 space.n_nodes += 1;
-                all.extend_from_slice(&local[node * components..][..components]);
+                let sign = if reversed.get(node) == Some(&true) { -1.0 } else { 1.0 };
+                all.extend(local[node * components..][..components].iter().map(|u| sign * u));
             }
         }
         (Cow::Owned(space), Cow::Owned(all))
@@ -121,16 +169,20 @@ impl Space {
         if word == 0 {
             return;
         }
-        if let Some(interpolation) = self.element.lagrange().and_then(HangingInterpolation::new) {
+        if let Some(interpolation) = HangingInterpolation::new(self.element) {
             interpolation.resolve(word, components, values, true);
         }
     }
 
-    /// Gathers the values that a cell references, `[node][component]`.
+    /// Gathers the values that a cell references, `[node][component]`, with the signs that the cell sees.
     fn gather(&self, cell: usize, values: &[f64], into: &mut [f64]) {
         let components = self.components;
         for (into, &node) in into.chunks_exact_mut(components).zip(self.cell_nodes(cell)) {
             into.copy_from_slice(&values[node as usize * components..][..components]);
+        }
+        let reversed = self.cell_signs(cell).iter();
+        for (value, _) in into.iter_mut().zip(reversed).filter(|(_, reversed)| **reversed) {
+            *value = -*value;
         }
     }
 
@@ -139,7 +191,7 @@ impl Space {
         let own = self.hanging.as_ref()?;
         let beyond = self.beyond.iter().flat_map(|beyond| &beyond.words);
         let words: Vec<u32> = own.iter().chain(beyond).copied().collect();
-        let bits = HangingInterpolation::new(self.element.lagrange()?)?.bits;
+        let bits = HangingInterpolation::new(self.element)?.bits;
         Some(move |cell: usize, node: usize| words[cell] & bits[node] != 0)
     }
 }

@@ -42,9 +42,11 @@ pub(crate) fn all_that_hangs(form: &PointForm, cell: Cell, ways: &[Way]) -> Vec<
         (elements, settings)
     };
     let all: Vec<(Elements, Vec<Setting>)> = degrees(cell).rev().map(of_degree).collect();
+    let signs = all.iter().any(|(elements, _)| elements.are_vector_valued());
     let plan = |&(target, strategy, lanes): &Way, task: Task, precision: Precision| Plan {
         strategy,
         hanging: true,
+        signs,
         indices: Indices::Dofs,
         ..Plan::new(target, task, lanes, precision, geometry)
     };

@@ -1,6 +1,7 @@
 //! Kernels of fields in Hcurl and Hdiv against the reference, which maps functions by formulas of its own: on cells of
 //! every shape, some of them mirrored, and on their facets.
 
+use super::hanging::all_that_hangs;
 use super::interpreter::Interpreted;
 use super::launch::{Launcher, Shape};
 use super::setting::Setting;
@@ -10,7 +11,7 @@ use fem_dsl::source::Source;
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, EvenOdd, Geometry, Plan, Target, Task};
+use kernels_gen::plan::{Elements, EvenOdd, Geometry, Plan, Strategy, Target, Task};
 
 /// A field in each space beside a scalar one, with all their parts.
 const CURL: &str = "form curls {
@@ -76,7 +77,7 @@ fn without_signs(setting: &mut Setting) {
 }
 
 fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
-    let (mut ran, mut turn, mut worst) = (0, 0, 0.0_f64);
+    let (mut ran, mut turn, mut hanging, mut worst) = (0, 0, 0, 0.0_f64);
     for form in forms(cell.dim()) {
         for &degree in degrees {
             let shapes = [Shape::Affine, Shape::Multilinear, Shape::Curved(2)];
@@ -92,6 +93,10 @@ fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
                 plan.unroll = [0, 4, 64][turn / 2 % 3];
                 plan.indices = [Indices::Nodes, Indices::Dofs][turn % 2];
                 plan.signs = turn % 4 < 2;
+                if turn % 3 == 1 {
+                    (plan.hanging, plan.indices) = (true, Indices::Dofs);
+                    hanging += 1;
+                }
                 if turn % 5 == 0 {
                     plan.precision = Precision::F32;
                 }
@@ -113,6 +118,7 @@ fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
     }
     println!("{cell}: {ran} kernels, {:.0} % of the bound", 100.0 * worst);
     assert_eq!(ran, 9 * tasks.len() * degrees.len());
+    assert!(4 * hanging > ran);
 }
 
 #[test]
@@ -131,14 +137,27 @@ fn diagonals_of_vectors() {
     cells(Cell::Hexahedron, &[1, 2], &[Task::Diagonal]);
 }
 
-/// Terms on all facets of cells that are mirrored and see functions with either sign.
+/// All hanging words on quadrilaterals, and many on hexahedra.
+#[test]
+fn vectors_of_cells_that_hang() {
+    let how = (Target::Vectors, Strategy::CellPerLane, 4);
+    for form in forms(2) {
+        assert!(all_that_hangs(&form, Cell::Quadrilateral, &[how])[0] >= 8 * 6);
+    }
+    for form in forms(3).into_iter().take(2) {
+        assert!(all_that_hangs(&form, Cell::Hexahedron, &[how])[0] >= 2 * 6);
+    }
+}
+
+/// Terms on all facets of cells that are mirrored, see functions with either sign, and may hang.
 #[test]
 fn vectors_on_facets() {
     for (cell, degrees) in [(Cell::Quadrilateral, 3), (Cell::Hexahedron, 2)] {
         for mut form in forms(cell.dim()).into_iter().take(2) {
             // The facets alone: the reference takes the facets of each integral.
             form.integrals.retain(|integral| !integral.region.is_of_cells());
-            for (degree, task) in (1..=degrees).flat_map(|k| TASKS.map(|task| (k, task))) {
+            let cases = (1..=degrees).flat_map(|k| TASKS.map(|task| (k, task)));
+            for ((degree, task), hanging) in cases.flat_map(|case| [(case, false), (case, true)]) {
                 let rule = default_rule(cell, degree, 1, None);
                 let elements = Elements::new(&form, cell, degree, rule).expect("elements");
                 let geometry = Geometry::Nodes(1);
@@ -152,7 +171,8 @@ fn vectors_on_facets() {
                 let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
                 let runner = Interpreted { form: &form, elements: &elements, threads: false };
                 let plan = Plan {
-                    indices: [Indices::Nodes, Indices::Dofs][degree % 2],
+                    indices: if hanging { Indices::Dofs } else { Indices::Nodes },
+                    hanging,
                     signs: true,
                     ..Plan::new(Target::Vectors, task, 4, Precision::F64, geometry)
                 };

@@ -31,7 +31,7 @@ pub(crate) fn mask_of(axis: usize, n: usize, places: &[usize]) -> u32 {
 /// Returns A⁻ and A⁺ of a line, or their transposes.
 pub(crate) fn matrices(nodes: LinePoints, back: bool) -> [Matrix; 2] {
     [false, true].map(|up| {
-        let matrix = of_parent(nodes, up);
+        let matrix = of_parent(nodes.into(), up);
         if back { matrix.transposed() } else { matrix }
     })
 }

@@ -16,7 +16,7 @@
 use super::lines::bit_of;
 use super::{HangingFlags, of_parent};
 use crate::abi::hanging::{others, side};
-use crate::element::{LinePoints, LineTable};
+use crate::element::LineBasis;
 use crate::kir::build::Builder;
 use crate::kir::{Condition, Entries, Index, TableId, ValueId};
 use crate::lower::lowering::{Lowering, repeat};
@@ -35,13 +35,19 @@ pub(crate) struct Zone {
     any: Vec<u32>,
 }
 
-/// Returns the zones of a cell in `dim` dimensions with `n` nodes per direction, without its interior; zones without
-/// nodes are omitted.
-pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
-    let part = |code: usize| match code {
-        0 => 0..1,
-        1 => 1..n - 1,
-        _ => n - 1..n,
+/// Returns the zones of a cell in `dim` dimensions with these functions along each axis, without its interior; zones
+/// without nodes are omitted.
+pub(crate) fn zones(dim: usize, lines: [LineBasis; 3]) -> Vec<Zone> {
+    let part = |axis: usize, code: usize| {
+        let n = lines[axis].count();
+        match (code, lines[axis].is_closed()) {
+            (0, true) => 0..1,
+            (1, true) => 1..n - 1,
+            (_, true) => n - 1..n,
+            // Functions of integrals are those of no end.
+            (1, false) => 0..n,
+            (_, false) => 0..0,
+        }
     };
     let zone = |code: usize| {
         let parts = [code % 3, code / 3 % 3, code / 9];
@@ -61,7 +67,7 @@ pub(crate) fn zones(dim: usize, n: usize) -> Vec<Zone> {
             Some(axis) => bits[axis].into_iter().collect(),
             None => bits.iter().flatten().copied().collect(),
         };
-        let nodes = [0, 1, 2].map(|axis| if axis < dim { part(parts[axis]) } else { 0..1 });
+        let nodes = [0, 1, 2].map(|axis| if axis < dim { part(axis, parts[axis]) } else { 0..1 });
         Zone { nodes, bits, faces, any }
     };
     let all = (0..3usize.pow(dim as u32)).map(zone);
@@ -78,16 +84,16 @@ pub(crate) struct Basis {
 }
 
 impl Basis {
-    /// Tabulates the nodes of a line at points of [0, 1]; `name` is that of the points.
-    pub(crate) fn new(s: &mut Lowering<'_>, nodes: LinePoints, points: &[f64], name: &str) -> Self {
-        let (n, own) = (nodes.count(), LineTable::at(nodes, points));
+    /// Tabulates functions at points of [0, 1]; `name` is that of the points.
+    pub(crate) fn new(s: &mut Lowering<'_>, basis: LineBasis, points: &[f64], name: &str) -> Self {
+        let (n, own) = (basis.count(), basis.table_at(points));
         let part = |q: usize, i: usize, derived: bool| {
             if derived { own.derivative(q, i) } else { own.value(q, i) }
         };
         let tables = [false, true].map(|derived| {
             let word = if derived { "slopes" } else { "values" };
             [None, Some(false), Some(true)].map(|up| {
-                let parents = up.map(|up| of_parent(nodes, up));
+                let parents = up.map(|up| of_parent(basis, up));
                 let entry = |q: usize, i: usize| match &parents {
                     None => part(q, i, derived),
                     Some(a) => {
@@ -98,7 +104,9 @@ impl Basis {
                 let at = (0..points.len()).flat_map(|q| (0..n).map(move |i| (q, i)));
                 let entries = at.map(|(q, i)| entry(q, i)).collect();
                 let of = ["own", "lower", "upper"][up.map_or(0, |up| 1 + usize::from(up))];
-                s.b.table(&format!("{name}{}_{word}_{of}", n - 1), Entries::Real(entries))
+                let degree = basis.points().count() - 1;
+                let kind = if basis.is_closed() { "" } else { "_integrals" };
+                s.b.table(&format!("{name}{degree}{kind}_{word}_{of}"), Entries::Real(entries))
             })
         });
         Self { n, tables }

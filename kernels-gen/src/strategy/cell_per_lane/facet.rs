@@ -275,7 +275,8 @@ impl Facet {
         let (n, length) = (line.n, line.n * self.plane(line));
         let array = s.b.local(&format!("{name}_nodes"), components * length);
         let strides = [1, n, n * n];
-        Nodes { array, line: line.nodes, components, dim: self.dim, strides, length, side }
+        let lines = [line.nodes.into(); 3];
+        Nodes { array, lines, components, dim: self.dim, strides, length, side }
     }
 
     fn interpolate(&self, s: &mut Lowering<'_>, index: usize, trace: Trace) -> FacetValues {

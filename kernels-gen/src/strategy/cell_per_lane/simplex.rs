@@ -10,19 +10,21 @@
 
 use super::column::Column;
 use super::prefetch;
+use crate::element::{Element, LineBasis};
 use crate::kir::{Index, LocalId, ValueId};
 use crate::lower::ends::squared;
 use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::geometry::{
     cell_geometry, gather_corners, geometry_at, position, unread, with_outside,
 };
+use crate::lower::hanging::Nodes;
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
 use crate::lower::stored::TestFactors;
 use crate::lower::tables::Tables;
 use crate::plan::Task;
-use fem_dsl::point::Part;
+use fem_dsl::point::{Part, Side};
 
 /// Largest number of nodes in unrolled sums: text and compile time grow with nodes times points.
 const WRITTEN: usize = 64;
@@ -60,6 +62,10 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         let length = quantity.components * quantity.element.count();
         let nodal = s.b.local(&format!("{}_nodal", quantity.name), length);
         gather(s, quantity, nodal);
+        if s.facts.hangs(quantity.source, quantity.element) {
+            let side = s.facts.side_of(quantity.source);
+            nodes(s, quantity.element, nodal, (quantity.components, side)).resolve(s, false);
+        }
         evaluated.push(EvaluatedQuantity::new(s, quantity, nodal));
     }
     gather_corners(s);
@@ -80,8 +86,9 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     let cell = cell_geometry(s);
     let points = s.facts.points();
     s.b.comment("points");
+    let keeps = s.facts.keeps_coefficients();
     if s.facts.plan.task == Task::Diagonal {
-        s.coefficients(1);
+        s.coefficients(if keeps { points } else { 1 });
     }
     repeat(s, "q", points, false, |s, point| {
         prefetch::points(s, &point, 1);
@@ -101,7 +108,9 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
         let tested = at_point(s, &at, &point, &mut evaluate);
         for result in &results {
             if s.facts.plan.task == Task::Diagonal {
-                diagonal(s, result, &point);
+                if !keeps {
+                    diagonal(s, result, &point);
+                }
             } else {
                 let tested = &tested[s.facts.rows_of(result.field)];
                 integrate(s, result.nodal, &result.tables, tested, &point);
@@ -111,7 +120,107 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     if !results.is_empty() {
         s.b.stage(s.facts.plan.block);
     }
-    results.iter().for_each(|result| scatter(s, result));
+    for result in &results {
+        match s.facts.plan.task {
+            Task::Diagonal if keeps => diagonal_of_parents(s, result),
+            Task::Diagonal => {}
+            _ => resolve_back(s, result.field, (result.nodal, s.facts.components(result.field))),
+        }
+        scatter(s, result);
+    }
+}
+
+/// Returns the nodes of a private array, which may hang.
+fn nodes(
+    s: &Lowering<'_>,
+    element: Element,
+    array: LocalId,
+    (components, side): (usize, Side),
+) -> Nodes {
+    let lines = element.lines().expect("nodes should hang on tensor cells only");
+    let [n, m, _] = lines.map(LineBasis::count);
+    let (dim, length, strides) = (s.facts.form.dim, element.count(), [1, n, n * m]);
+    Nodes { array, lines, components, dim, strides, length, side }
+}
+
+/// Adds the results of a field's hanging nodes to those of their parents.
+fn resolve_back(s: &mut Lowering<'_>, field: usize, (nodal, components): (LocalId, usize)) {
+    if s.facts.result_hangs(field) {
+        let element = s.facts.elements.fields[field];
+        let side = s.facts.side_of(QuantitySource::Direction(field));
+        s.comment_on("hanging nodes back", field);
+        nodes(s, element, nodal, (components, side)).resolve(s, true);
+    }
+}
+
+/// A function of the degrees of freedom that a cell with hanging nodes references: a combination of the cell's own.
+struct ParentFunction {
+    /// Its values at the cell's nodes.
+    unit: LocalId,
+    nodes: Nodes,
+    /// Its value and derivatives at a point.
+    sums: LocalId,
+}
+
+impl ParentFunction {
+    fn new(s: &mut Lowering<'_>, element: Element, name: &str, side: Side) -> Self {
+        let unit = s.b.local(&format!("{name}_unit"), element.count());
+        let sums = s.b.local(&format!("{name}_unit_sums"), 1 + s.facts.form.dim);
+        Self { unit, nodes: nodes(s, element, unit, (1, side)), sums }
+    }
+
+    /// Becomes the function of a degree of freedom.
+    fn set(&self, s: &mut Lowering<'_>, node: &Index) {
+        s.b.clear(self.unit, 0, self.nodes.length);
+        let one = s.b.constant(1.0);
+        s.b.store(self.unit, node.clone(), one);
+        self.nodes.resolve(s, false);
+    }
+
+    /// Returns its value and derivatives at a point.
+    fn at(&self, s: &mut Lowering<'_>, tables: &Tables, point: &Index) -> (ValueId, Vec<ValueId>) {
+        let dim = s.facts.form.dim;
+        let parts: Vec<Part> =
+            [Part::Value].into_iter().chain((0..dim).map(Part::Derivative)).collect();
+        s.b.clear(self.sums, 0, parts.len());
+        repeat(s, "b", tables.nodes, false, |s, node| {
+            let value = s.b.load(self.unit, node.clone());
+            for (number, &part) in parts.iter().enumerate() {
+                let factor = tables.basis(s, part, &node, point);
+                let sum = s.b.load(self.sums, Index::from(number));
+                let sum = s.b.fma(factor, value, sum);
+                s.b.store(self.sums, Index::from(number), sum);
+            }
+        });
+        let mut load = |number: usize| s.b.load(self.sums, Index::from(number));
+        (load(0), (1..=dim).map(load).collect())
+    }
+}
+
+/// Computes r_b = Σ coefficients · φ_b φ_b with the functions of parents, from the coefficients at all points.
+fn diagonal_of_parents(s: &mut Lowering<'_>, result: &ElementVector) {
+    let ElementVector { field, nodal, tables } = result;
+    let (facts, points) = (s.facts, s.facts.points());
+    let coefficients = s.coefficients(points);
+    let (element, side) =
+        (facts.elements.fields[*field], facts.side_of(QuantitySource::Direction(*field)));
+    s.comment_on("diagonal of", *field);
+    let function = ParentFunction::new(s, element, &facts.of_field("r", *field), side);
+    repeat(s, "a", tables.nodes, false, |s, of| {
+        function.set(s, &of);
+        repeat(s, "q", points, false, |s, point| {
+            let (value, gradient) = function.at(s, tables, &point);
+            let rows = facts.rows_of(*field);
+            for &(row, _, block) in facts.blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
+                let read = |number: usize| s.b.load(coefficients, point.plus(number * points));
+                let pulled = facts.blocks.reread(block, read);
+                let place = of.plus((row - rows.start) * tables.nodes);
+                let sum = s.b.load(*nodal, place.clone());
+                let sum = squared(&mut s.b, &pulled, (value, &gradient, &[]), sum);
+                s.b.store(*nodal, place, sum);
+            }
+        });
+    });
 }
 
 /// Computes the columns of the element matrix that belong to one component, with its basis functions from tables.
@@ -122,25 +231,39 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     for (field, rows) in s.facts.written_rows() {
         let tables = result_tables(s, field);
         let nodal = s.b.local(&s.facts.of_field("r_nodal", field), rows.len() * tables.nodes);
-        results.push((rows, nodal, tables));
+        results.push((field, rows, nodal, tables));
     }
     let small = of_trial.nodes * s.facts.points() <= s.facts.unroll();
+    let source = s.facts.quantities[0].source;
+    let of_parent = s
+        .facts
+        .hangs(source, element)
+        .then(|| ParentFunction::new(s, element, &name, s.facts.side_of(source)));
     repeat(s, "j", of_trial.nodes, small, |s, j| {
         s.forget();
-        for (rows, nodal, tables) in &results {
+        if let Some(function) = &of_parent {
+            function.set(s, &j);
+        }
+        for (_, rows, nodal, tables) in &results {
             s.b.clear(*nodal, 0, rows.len() * tables.nodes);
         }
         repeat(s, "q", s.facts.points(), false, |s, point| {
             let at = unread(s);
-            let mut evaluate = |s: &mut Lowering<'_>, _: usize, _: usize, part: Part| {
-                of_trial.basis(s, part, &j, &point)
+            let known = of_parent.as_ref().map(|function| function.at(s, &of_trial, &point));
+            let mut evaluate = |s: &mut Lowering<'_>, _: usize, _: usize, part: Part| match &known {
+                Some((value, gradient)) => match part {
+                    Part::Derivative(axis) => gradient[axis],
+                    _ => *value,
+                },
+                None => of_trial.basis(s, part, &j, &point),
             };
             let tested = at_point(s, &at, &point, &mut evaluate);
-            for (rows, nodal, tables) in &results {
+            for (_, rows, nodal, tables) in &results {
                 integrate(s, *nodal, tables, &tested[rows.clone()], &point);
             }
         });
-        for (rows, nodal, tables) in &results {
+        for (field, rows, nodal, tables) in &results {
+            resolve_back(s, *field, (*nodal, rows.len()));
             s.b.repeat("i", tables.nodes, small, |b, i| {
                 for (c, row) in rows.clone().enumerate() {
                     let value = b.load(*nodal, i.plus(c * tables.nodes));

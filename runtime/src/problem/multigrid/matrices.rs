@@ -198,6 +198,13 @@ pub fn inverse_on_device(
     Ok(Some(Box::new(made)))
 }
 
+/// Returns a vector of `n` zeros on the device of another, in its own order; `None` for a host vector.
+pub fn zeros_on_device(n: usize, like: &Vector) -> Result<Option<Vector>, OperatorError> {
+    let Some((arithmetic, _)) = like.array() else { return Ok(None) };
+    let plain = Arithmetic::new(Arc::clone(arithmetic.device()), arithmetic.precision())?;
+    Ok(Some(Vector::on_device(n, &plain)))
+}
+
 /// Copies a matrix to the device of a vector, in its precision and layout. `None` for a host vector, or insufficient
 /// device memory.
 pub fn matrix_on_device(

@@ -19,6 +19,8 @@ use kernels_gen::plan::Elements;
 const WITH_MULTIGRID: [f64; 2] = [5.0, 17.0];
 /// The same of a saddle point, by FGMRES.
 const OF_A_SADDLE: [f64; 2] = [25.0, 80.0];
+/// The same of a mixed form, by MINRES.
+const OF_A_MIXED_FORM: [f64; 2] = [30.0, 80.0];
 /// Applications that an estimate of the largest eigenvalue takes.
 const ESTIMATE: f64 = 12.0;
 /// Seconds of an application with all that comes with it, coarser levels too, for each unknown: of one core, and of a GPU.
@@ -98,6 +100,19 @@ pub fn predict(
             ..Prediction::default()
         });
     };
+    if plan.properties.is_mixed {
+        let each = cost::an_iteration(resources.has_device, cores) * unknowns;
+        return Some(Prediction {
+            solver: solver(true),
+            preconditioner: Some(named.word()),
+            coarsest: Some("smoothed aggregation"),
+            iterations: Some(OF_A_MIXED_FORM),
+            applications: Some(OF_A_MIXED_FORM),
+            making: cost::making_levels(unknowns, cores),
+            solving: OF_A_MIXED_FORM.map(|iterations| iterations * each),
+            ..Prediction::default()
+        });
+    }
     let eliminated = eliminated(form);
     let stays = |number: &usize| !eliminated.contains(number);
     let first = (0..elements.fields.len()).find(stays)?;

@@ -4,7 +4,7 @@ use crate::mesh::EntityCounts;
 use crate::problem::vector_fields::{has_kernel, has_vector_functions};
 use crate::space::discretisation::Discretisation;
 use crate::support::memory::MemoryBudget;
-use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, switches};
+use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, mixed, switches};
 use kernels_gen::plan::Elements;
 
 /// Processors and devices that a solve uses.
@@ -96,6 +96,8 @@ pub struct ProblemProperties {
     pub is_symmetric: bool,
     /// True if some field has no term with itself.
     pub is_saddle: bool,
+    /// True if it is the mixed form of diffusion ([`mixed`]).
+    pub is_mixed: bool,
     /// True if all fields are discontinuous and coupled between cells.
     pub has_cell_blocks: bool,
     /// True if functions of some field are vectors, of H(curl) or H(div).
@@ -160,6 +162,7 @@ impl ProblemProperties {
             is_linear: form.integrals.iter().all(|integral| integral.linear),
             is_symmetric: is_symmetric_without(form, &eliminated(form)),
             is_saddle: is_saddle(form),
+            is_mixed: mixed(form).is_some(),
             has_cell_blocks: form.fields.iter().all(|field| !field.space.is_continuous())
                 && form.integrals.iter().any(|integral| integral.region.is_interior()),
             has_vector_functions: has_vector_functions(form),

@@ -4,7 +4,8 @@ use super::super::Space;
 use crate::mesh::Mesh;
 use crate::mesh::refine::forest::Forest;
 use crate::space::discretisation::Discretisation;
-use kernels_gen::element::{Lagrange, tabulate};
+use crate::space::evaluate::{Evaluator, MapTable, cross, dot};
+use kernels_gen::element::{Lagrange, Whitney, WhitneyFamily, tabulate};
 use samples::{Random, grow, meshes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -134,6 +135,97 @@ fn functions_are_continuous_over_hanging_faces_and_edges() {
         for degree in 1..=if mesh.dim() == 2 { 4 } else { 2 } {
             let compared = is_continuous(&mesh, periods, degree, &mut random);
             assert!(compared > mesh.n_cells());
+        }
+    }
+}
+
+/// Checks that n × u or u · n agree at points of facets, where cells meet. Returns the number of comparisons.
+fn traces_agree(mesh: &Mesh, periods: [f64; 3], element: Whitney, random: &mut Random) -> usize {
+    let on = Discretisation::new(mesh.clone(), &[(element, 1)]).expect("a discretisation");
+    let space = &on.fields[0].space;
+    let u: Vec<f64> =
+        (0..space.n_dofs()).map(|_| random.below(1000) as f64 / 500.0 - 1.0).collect();
+    let (space, values) = space.resolved(&u);
+    let (mut compared, boxes, dim) = (0, boxes(mesh), mesh.dim());
+    let trace = |u: &[f64], n: &[f64; 3]| {
+        let u = [u[0], u[1], u.get(2).copied().unwrap_or(0.0)];
+        match element.family() {
+            WhitneyFamily::Curl => cross(n, &u),
+            WhitneyFamily::Div => [dot(n, &u), 0.0, 0.0],
+        }
+    };
+    let at = |cell: usize, xi: [f64; 3]| {
+        Evaluator::new(mesh, &space, &[xi]).expect("tables").values(cell, &values)
+    };
+    for facet in 0..mesh.cell().facets().len() {
+        // No point on the edge of a smaller cell.
+        let xi = mesh.cell().entity_point(dim - 1, facet, [0.3, 0.8, 0.0]);
+        let map = MapTable::new(mesh, &[xi]).expect("a map");
+        for cell in 0..mesh.n_cells() {
+            let (place, own) = (map.at(mesh, cell, 0), at(cell, xi));
+            let n = place.normal(facet);
+            for (other, bounds) in boxes.iter().enumerate() {
+                for c in 0..4 {
+                    for by in [-1.0, 1.0] {
+                        let mut x = place.point;
+                        if c < 3 && periods[c] > 0.0 {
+                            x[c] += by * periods[c];
+                        } else if c < 3 || by < 0.0 || other == cell {
+                            continue;
+                        }
+                        let Some(xi) = inverse(mesh, other, bounds, x) else { continue };
+                        let there = at(other, xi);
+                        let both = [trace(&own, &n), trace(&there, &n)];
+                        let size = own.iter().chain(&there).fold(1.0_f64, |a, b| a.max(b.abs()));
+                        for (a, b) in both[0].iter().zip(&both[1]) {
+                            assert!(
+                                (a - b).abs() < 1e-8 * size,
+                                "{element} at {x:?} of cells {cell} and {other}: {a} and {b}"
+                            );
+                        }
+                        compared += 1;
+                    }
+                }
+            }
+        }
+    }
+    compared
+}
+
+/// Checks that a constant is its own interpolant, in all cells.
+fn constants_are_kept(mesh: &Mesh, element: Whitney) {
+    let on = Discretisation::new(mesh.clone(), &[(element, 1)]).expect("a discretisation");
+    let constant = &[0.7, -0.4, 1.1][..mesh.dim()];
+    let values = |points: &[[f64; 3]]| Ok::<_, ()>(constant.repeat(points.len()));
+    let u = on.fields[0].space.interpolate_vectors(mesh, values).expect("tables").expect("values");
+    let (space, u) = on.fields[0].space.resolved(&u);
+    let points = [[0.3, 0.6, 0.2], [0.9, 0.1, 0.7]];
+    let evaluator = Evaluator::new(mesh, &space, &points).expect("tables");
+    for cell in 0..mesh.n_cells() {
+        for (i, value) in evaluator.values(cell, &u).into_iter().enumerate() {
+            let wanted = constant[i % mesh.dim()];
+            assert!((value - wanted).abs() < 1e-10, "{element}, cell {cell}: {value}, {wanted}");
+        }
+    }
+}
+
+#[test]
+fn traces_agree_over_hanging_faces_and_edges() {
+    let mut random = Random(11);
+    for (number, (coarse, periods)) in meshes(&mut random).into_iter().enumerate() {
+        let forest = grown(&coarse, &mut random);
+        let mesh = forest.mesh(&Arc::new(coarse)).expect("a mesh");
+        assert!(mesh.hanging().is_some(), "mesh {number}");
+        for family in [WhitneyFamily::Curl, WhitneyFamily::Div] {
+            for degree in 1..=if mesh.dim() == 2 { 4 } else { 2 } {
+                let element = Whitney::new(mesh.cell(), degree, family).expect("an element");
+                let compared = traces_agree(&mesh, periods, element, &mut random);
+                assert!(compared > mesh.n_cells(), "mesh {number}: {compared}");
+                // Fluxes of a constant through cells with straight edges have degree 1.
+                if mesh.order() == 1 && (degree > 1 || family == WhitneyFamily::Curl) {
+                    constants_are_kept(&mesh, element);
+                }
+            }
         }
     }
 }

@@ -49,13 +49,13 @@ pub(super) fn text(found: &Verification, processes: usize) -> String {
 
 fn block(text: &mut String, fields: &[String], degree: usize, findings: &Findings) {
     let _ = write!(text, "  degree {degree}  {:>9} {:>9}", "cells", "unknowns");
-    for field in fields {
+    for (number, field) in fields.iter().enumerate() {
+        let norm = findings.orders.get(number).map_or("H1", |orders| orders.norm);
         let _ = write!(
             text,
-            "  {:>10} {:>6} {:>10} {:>6}",
+            "  {:>10} {:>6} {norm:>10} {:>6}",
             format!("{field}: L2"),
             "order",
-            "H1",
             "order"
         );
     }

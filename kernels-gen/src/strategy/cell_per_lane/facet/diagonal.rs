@@ -1,6 +1,7 @@
 //! Diagonal of an integral over facets of tensor cells, node by node.
 
 use super::{ElementVector, Facet};
+use crate::element::LineBasis;
 use crate::kir::{Entries, Index, LocalId, TableId, ValueId};
 use crate::lower::contract::Matrix;
 use crate::lower::ends::squared;
@@ -108,7 +109,7 @@ impl Facet {
         at: [&Index; 2],
     ) {
         let (n, dim, words) = (outcome.line.n, self.dim, HangingFlags::new(s, outcome.side));
-        let nodes = outcome.line.nodes;
+        let nodes = LineBasis::Nodal(outcome.line.nodes);
         let along = match outcome.line.is_larger {
             false => Basis::new(s, nodes, &self.points.points(), "points"),
             true => Basis::new(s, nodes, &half(self.points), "half_points"),
@@ -117,7 +118,7 @@ impl Facet {
         let coefficients = s.coefficients(1);
         let (blocks, rows) = (&s.facts.blocks, s.facts.rows_of(outcome.field));
         let length = n * self.plane(&outcome.line);
-        for zone in zones(dim, n) {
+        for zone in zones(dim, [nodes; 3]) {
             zone.each(s, words, &mut |s, node| {
                 let start = Index::from(0);
                 let (bases, points) = ([&across, &along, &along], [&start, at[0], at[1]]);
@@ -148,7 +149,7 @@ impl Facet {
         let (n, words) = (outcome.line.n, HangingFlags::new(s, outcome.side));
         let (components, length) =
             (s.facts.components(outcome.field), n * self.plane(&outcome.line));
-        for zone in zones(self.dim, n) {
+        for zone in zones(self.dim, [outcome.line.nodes.into(); 3]) {
             zone.each(s, words, &mut |s, node| {
                 let [i, j, k] = &node.at;
                 let place = &(&k.times(n * n) + &j.times(n)) + i;

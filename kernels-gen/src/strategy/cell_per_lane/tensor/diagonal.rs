@@ -92,10 +92,14 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
     s.comment_on("hanging nodes of", result.field);
     let (dim, q) = (tensor.dim, tensor.q);
     let words = HangingFlags::new(s, Side::Inside);
-    let basis = Basis::new(s, result.factors.nodes(), &tensor.line.points(), "points");
+    let points = tensor.line.points();
+    let lines = &result.factors.lines[..dim];
+    let bases: Vec<Basis> =
+        lines.iter().map(|&line| Basis::new(s, line, &points, "points")).collect();
+    let bases: Vec<&Basis> = bases.iter().collect();
     let nodes = tensor.nodes(&result.factors, result.arrays.nodal, result.rows.len());
     let blocks = &s.facts.blocks;
-    for zone in zones(dim, result.factors.n(0)) {
+    for zone in zones(dim, result.factors.lines) {
         zone.each(s, words, &mut |s, node| {
             let place = nodes.place(&node.at);
             for (c, row) in result.rows.clone().enumerate() {
@@ -113,9 +117,7 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
                     repeat(s, "y", q, false, |s, y| {
                         repeat(s, "x", q, false, |s, x| {
                             let points = [&x, &y, &z];
-                            let bases = [&basis; 3];
-                            let (value, gradient) =
-                                node.basis(&mut s.b, &bases[..dim], &points[..dim]);
+                            let (value, gradient) = node.basis(&mut s.b, &bases, &points[..dim]);
                             let point = &(&z.times(q) + &y).times(q) + &x;
                             let mut sum = s.b.constant(0.0);
                             for &block in &pairs {

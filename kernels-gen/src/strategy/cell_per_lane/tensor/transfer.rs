@@ -61,7 +61,7 @@ impl Tensor {
         let places = self.places(factors);
         let strides = if dim == 3 { [1, n[0], plane] } else { [1, plane, 0] };
         let (length, side) = (places.length(), Side::Inside);
-        Nodes { array, line: factors.nodes(), components, dim, strides, length, side }
+        Nodes { array, lines: factors.lines, components, dim, strides, length, side }
     }
 
     /// Interpolates hanging nodes.

@@ -320,6 +320,31 @@ fn a_waveguide_without_losses_reflects_or_transmits() {
     assert!((0.2..0.5).contains(&reflected), "{reflected}");
 }
 
+/// The eigenvalues of Dauge's benchmark; the mode that is singular at the corner converges with the order 4/3.
+#[test]
+fn a_resonator_with_a_corner_has_its_eigenvalues() {
+    let found = run("resonator.wf", &[]);
+    let values = found[0]["eigenvalues"].as_array().expect("eigenvalues");
+    let pi = std::f64::consts::PI;
+    let known = [1.475_621_82, 3.534_031_37, pi * pi, pi * pi, 11.389_479_4];
+    assert_eq!(values.len(), known.len());
+    let bounds = [2e-3, 1e-5, 1e-6, 1e-6, 1e-6];
+    for ((value, known), bound) in values.iter().zip(known).zip(bounds) {
+        let value = value.as_f64().expect("a number");
+        assert!((value / known - 1.0).abs() < bound, "{value} beside {known}");
+    }
+}
+
+#[test]
+fn a_coil_makes_a_field_along_its_axis() {
+    let solved = run("coil.wf", &[]);
+    let reports = &solved[0]["reports"];
+    let field: Vec<f64> = (0..3).map(|c| reports["core"][c].as_f64().expect("a number")).collect();
+    assert!(field[2] > 0.0 && number(reports, "energy") > 0.0, "{solved:?}");
+    assert!(field[0].abs().max(field[1].abs()) < 1e-6 * field[2], "{field:?}");
+    assert!(number(&solved[0], "iterations") < 15.0, "{solved:?}");
+}
+
 #[test]
 fn a_bump_comes_around_as_it_left() {
     let solved = run("rotation.wf", &[]);

@@ -16,6 +16,7 @@ mod evaluation_state;
 mod files;
 mod initial;
 mod integrals;
+mod kernel_projection;
 mod kernels;
 mod linear_system;
 mod local_dofs;

@@ -7,6 +7,7 @@
 //! it into a [`SolveError`].
 
 mod approximation;
+mod auxiliary_space;
 mod bicgstab;
 mod block_jacobi;
 mod blocks;
@@ -39,6 +40,7 @@ pub use crate::algebra::linear::{LinearOperator, OperatorError};
 pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };
+pub use auxiliary_space::{AuxiliarySpace, Potential, PotentialLevels, ShiftedLevels};
 pub use bicgstab::bicgstab;
 pub use block_jacobi::{BlockJacobi, MatrixCopy};
 pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};

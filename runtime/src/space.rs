@@ -12,6 +12,7 @@
 
 mod beyond;
 pub mod constraint;
+pub mod derivative;
 pub mod discretisation;
 pub mod evaluate;
 pub mod functionals;

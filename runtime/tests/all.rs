@@ -35,6 +35,7 @@ mod random_forms;
 mod soundness;
 mod threads;
 mod vector_fields;
+mod vector_multigrid;
 
 #[path = "device/devices.rs"]
 mod devices;

@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 37] = [
+const GALLERY: [ShownExample; 39] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -38,6 +38,7 @@ const GALLERY: [ShownExample; 37] = [
     shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
     shown("radiation", &["form radiation", "problem plate"], ""),
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
+    shown("coil", &["form magnetostatics", "problem coil"], "--slice z=0"),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("darcy", &["form darcy", "problem lens"], ""),
     shown("five_spot", &["form darcy", "problem five_spot"], "--field p"),
@@ -62,6 +63,7 @@ const GALLERY: [ShownExample; 37] = [
     shown("wave", &["form wave", "problem pulse"], ""),
     shown("scattering", &["form scattering", "problem cylinder"], "--field u_re"),
     shown("waveguide", &["form waveguide", "problem block"], "--field E_re[1]"),
+    shown("resonator", &["form resonator", "problem lshape"], ""),
     shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),
     shown("phases", &["form phases", "problem separation"], "--field c"),
     shown("gray_scott", &["form gray_scott", "problem spots"], "--field v"),
@@ -74,7 +76,9 @@ const GALLERY: [ShownExample; 37] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 16] = [
+const FINE: [&str; 18] = [
+    "coil",
+    "resonator",
     "shallow_water",
     "capacitor",
     "poisson",

@@ -25,6 +25,8 @@ pub enum Piola {
     Covariant,
     /// Of H(div): u = J û / det J.
     Contravariant,
+    /// Of grid transfers: the components of the reference functions themselves, without their signs.
+    Reference,
 }
 
 /// A field whose components are pulled back.
@@ -93,11 +95,15 @@ impl SlotMap<'_> {
             terms.push((own(a, part), factor));
         };
         match (slot.part, map) {
+            (Part::Value, Piola::Reference) => {
+                let one = s.constant(1.0);
+                terms.push((own(slot.component, Part::Value), one));
+            }
             (Part::Value, _) => {
                 for a in 0..dim {
                     let factor = match map {
                         Piola::Covariant => s.input(Input::Inverse(side, a, slot.component)),
-                        Piola::Contravariant => column(s, side, a, slot.component),
+                        _ => column(s, side, a, slot.component),
                     };
                     push(s, a, Part::Value, factor, 1.0);
                 }
@@ -121,7 +127,7 @@ impl SlotMap<'_> {
                     push(s, a, Part::Derivative(b), factor, -1.0);
                 }
             }
-            (Part::Derivative(_) | Part::Second(..), _) => {
+            (Part::Exterior(_), Piola::Reference) | (Part::Derivative(_) | Part::Second(..), _) => {
                 unreachable!("of these fields only values and exterior derivatives are functions")
             }
         }

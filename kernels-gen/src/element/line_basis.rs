@@ -68,6 +68,23 @@ impl LineBasis {
         matches!(self, Self::Nodal(_))
     }
 
+    /// Returns the integrals of the functions between neighbouring points, `[interval][function]`. They are exact:
+    /// functions are of degree n − 2 at most.
+    pub fn integrals(self, points: LinePoints) -> Vec<f64> {
+        let (at, gauss) = (points.points(), LinePoints::Gauss(self.count().max(1)));
+        let (inner, weights) = (gauss.points(), gauss.weights());
+        let of_interval = |ends: &[f64]| -> Vec<f64> {
+            let length = ends[1] - ends[0];
+            let inside: Vec<f64> = inner.iter().map(|x| ends[0] + length * x).collect();
+            let table = self.table_at(&inside);
+            let of_function = |i: usize| {
+                (0..weights.len()).map(|q| length * weights[q] * table.value(q, i)).sum()
+            };
+            (0..self.count()).map(of_function).collect()
+        };
+        at.windows(2).flat_map(of_interval).collect()
+    }
+
     /// Returns the values and derivatives of the functions at any points.
     pub fn table_at(self, points: &[f64]) -> LineTable {
         match self {

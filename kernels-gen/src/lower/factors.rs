@@ -2,6 +2,7 @@
 
 use crate::element::{Element, LineBasis, LinePoints, LineTable};
 use crate::lower::contract::Matrix;
+use crate::plan::Task;
 
 /// The factors of the tensor product for one element.
 pub(crate) struct Factors {
@@ -44,10 +45,16 @@ pub(crate) fn nodes_of(element: Element) -> LinePoints {
     element.line().expect("a tensor cell should have nodes in each direction")
 }
 
-/// Returns the factors of an element on a tensor cell, for the points of a line.
-pub(crate) fn factors(line: LinePoints, element: Element) -> Factors {
+/// Returns the factors of an element on a tensor cell, for the points of a line. Transfers measure a function along its
+/// open axes by integrals between neighbouring points; the row of the last point, after which there is none, is 0.
+pub(crate) fn factors(line: LinePoints, element: Element, task: Task) -> Factors {
     let lines = element.lines().expect("an element of a tensor cell should be a product");
     let interpolate = lines.map(|basis| {
+        if let (LineBasis::Integral(_), true) = (basis, task.transfers()) {
+            let (integrals, n) = (basis.integrals(line), basis.count());
+            let at = |q: usize, i: usize| integrals.get(q * n + i).copied().unwrap_or(0.0);
+            return Matrix::from_fn(line.count(), n, at);
+        }
         if basis.is_nodal_at(line) {
             let n = basis.count();
             return Matrix::from_fn(n, n, |i, j| f64::from(u8::from(i == j)));

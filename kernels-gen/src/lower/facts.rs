@@ -393,9 +393,11 @@ impl<'a> KernelFacts<'a> {
         }
     }
 
-    /// Returns whether both factors 1 / det J of a flux merge into one; see `point::Factors`.
+    /// Returns whether both factors 1 / det J of a flux merge into one; see `point::Factors`. Components of vector-valued
+    /// functions have those of their maps in the point function.
     pub(crate) fn merged(&self) -> bool {
         self.plan.task == Task::Action
+            && !self.elements.are_vector_valued()
             && self.outputs.iter().all(|(slot, _)| slot.part != Part::Value)
             && self.inputs.iter().all(|input| match input {
                 Input::Direction(slot) => slot.part != Part::Value,

@@ -5,6 +5,9 @@
 //! restrict   r_b              += Σ_q φ_b(ξ_q) fine[targets[q]]
 //! ```
 //!
+//! The fields of components of vector-valued functions are measured along their open axes by integrals between neighbouring
+//! points instead ([`factors`](super::factors::factors)).
+//!
 //! Exactly one of the cells that share a DoF of the finer space refers to it. No weights or atomics are therefore
 //! needed, and one is the transpose of the other.
 
@@ -24,11 +27,12 @@ fn target(s: &Lowering<'_>, row: usize, point: &Index) -> Index {
 
 /// Adds the values of the field to the DoFs at a point.
 pub(crate) fn prolong(s: &mut Lowering<'_>, point: &Index, evaluate: &mut Evaluate<'_>) {
-    let Some(quantity) = s.facts.quantity(QuantitySource::Direction(0)) else { return };
     let (map, fine) = (s.arguments[&Role::Targets], s.arguments[&Role::Fine]);
-    for component in 0..s.facts.rows() {
-        let value = evaluate(s, quantity, component, Part::Value);
-        let at = target(s, component, point);
+    for row in 0..s.facts.rows() {
+        let field = s.facts.field_of_row(row);
+        let Some(quantity) = s.facts.quantity(QuantitySource::Direction(field)) else { return };
+        let value = evaluate(s, quantity, row - s.facts.row(field, 0), Part::Value);
+        let at = target(s, row, point);
         let to = IndirectIndex { map, at, scale: 1, offset: 0, masked: true };
         s.b.statement(Statement::Scatter { target: fine, to, value, write: Write::Alone });
     }

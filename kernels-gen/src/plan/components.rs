@@ -3,10 +3,12 @@
 //!
 //! Each component is gathered, interpolated and integrated like any scalar field, with functions of its own along each
 //! axis ([`Element::Component`]). The map of the cell is part of the point function ([`fem_dsl::point::pulled_back`]).
+//! A form whose field is in no such space, but has its elements, is one of grid transfers: it reads the components as
+//! they are.
 
 use super::Elements;
 use crate::element::{Element, Whitney, WhitneyFamily};
-use fem_dsl::point::{Piola, PointForm, PulledField, pulled_back};
+use fem_dsl::point::{Field, Piola, PointForm, PulledField, pulled_back};
 use std::borrow::Cow;
 
 /// The place of a kernel's field, or of its nodal data, among those of the form.
@@ -29,10 +31,16 @@ pub(crate) fn with_components<'a>(
     elements: &'a Elements,
     integral: usize,
 ) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
-    let pulled = |element: &Element| element.whitney().map(pulled);
-    let fields: Vec<Option<PulledField>> = elements.fields.iter().map(pulled).collect();
-    let aux: Vec<Option<PulledField>> =
-        elements.aux.iter().map(|element| element.as_ref().and_then(pulled)).collect();
+    let of_field = |(field, element): (&Field, &Element)| {
+        element.whitney().map(|element| PulledField {
+            map: if field.space.is_piola() { map(element) } else { Piola::Reference },
+            ..pulled(element)
+        })
+    };
+    let fields: Vec<Option<PulledField>> =
+        form.fields.iter().zip(&elements.fields).map(of_field).collect();
+    let of_aux = |element: &Option<Element>| element.and_then(Element::whitney).map(pulled);
+    let aux: Vec<Option<PulledField>> = elements.aux.iter().map(of_aux).collect();
     let known = integral < form.integrals.len();
     if !known || fields.iter().chain(&aux).all(Option::is_none) {
         return (Cow::Borrowed(form), Cow::Borrowed(elements));
@@ -83,10 +91,16 @@ fn origin(from: &Origin, part: Element) -> Origin {
     Origin { first, ..from.clone() }
 }
 
-fn pulled(element: Whitney) -> PulledField {
-    let map = match element.family() {
+fn map(element: Whitney) -> Piola {
+    match element.family() {
         WhitneyFamily::Curl => Piola::Covariant,
         WhitneyFamily::Div => Piola::Contravariant,
-    };
-    PulledField { map, signs: (0..element.cell().dim()).map(|a| element.sign(a)).collect() }
+    }
+}
+
+fn pulled(element: Whitney) -> PulledField {
+    PulledField {
+        map: map(element),
+        signs: (0..element.cell().dim()).map(|a| element.sign(a)).collect(),
+    }
 }

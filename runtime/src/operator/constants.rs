@@ -83,6 +83,14 @@ impl Operator {
         self.load = Some(own);
     }
 
+    /// Adds to l.
+    pub(crate) fn add_load(&mut self, load: &Vector) {
+        match &mut self.load {
+            Some(own) => own.axpy(1.0, load),
+            None => self.load = Some(load.clone()),
+        }
+    }
+
     /// Resets the equations to R(u) = 0.
     pub fn clear_load(&mut self) {
         self.load = None;

@@ -9,6 +9,7 @@ mod shifted;
 use super::clock::{Clock, Phase};
 use super::context::Context;
 use super::evaluation_state::EvaluationState;
+use super::kernel_projection::{KernelProjection, ProjectedPreconditioner};
 use super::kernels::compile_for;
 use super::measure::throughput;
 use super::multigrid::HierarchyInput;
@@ -17,6 +18,7 @@ use super::plan::{
     ModesPlan, PreconditionerPlan, ProblemProperties, Requirement, is_saddle, plan_modes,
 };
 use super::reports::{self, ReportCache, ReportResult as Reported, ranges};
+use super::vector_fields::has_kernel;
 use super::{Kernels, RunError, Solution};
 use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::algebra::linear::{Multiply, SPARSE, WHOLE};
@@ -516,6 +518,20 @@ fn by_lobpcg(
         Some(without) => {
             start.iter_mut().for_each(|x| without.project(x));
             Preconditioner::Operator(without)
+        }
+        None => preconditioner,
+    };
+    let projection = match has_kernel(context.form()) {
+        Some(_) => KernelProjection::new(context, &eigen.mass, operator)?,
+        None => None,
+    };
+    let inner = preconditioner;
+    let projected =
+        projection.as_ref().map(|projection| ProjectedPreconditioner { inner, projection });
+    let preconditioner = match &projected {
+        Some(projected) => {
+            start.iter_mut().try_for_each(|x| projected.projection.project(x))?;
+            Preconditioner::Operator(projected)
         }
         None => preconditioner,
     };

@@ -10,6 +10,7 @@
 //! formed. Levels compute in single precision. The coarse-grid solver is a sparse factorisation, or smoothed
 //! aggregation for a large matrix ([`coarse_solver`]).
 
+pub(super) mod auxiliary_space;
 mod blocks;
 mod coarse_solver;
 mod coarser_levels;
@@ -75,6 +76,25 @@ pub enum MultigridError {
         "multigrid of a discontinuous field needs terms on facets between its cells (`on interior`), and degree 1 or more"
     )]
     Discontinuous,
+    /// A field of H(curl) or H(div) on a mesh whose cells see edges or faces in frames other than their own.
+    #[error(
+        "multigrid in H(curl) and H(div) needs a mesh whose cells agree on the directions of their edges and faces"
+    )]
+    Signs,
+    /// Such a field where cells of different size meet.
+    #[error("multigrid in H(curl) and H(div) needs a mesh whose cells share whole facets")]
+    Hanging,
+    /// Such a field with values in terms that have no potential.
+    #[error(
+        "multigrid in H(curl) and H(div) needs terms of values whose coefficients do not depend on the state"
+    )]
+    Potential,
+    /// Such a field with a coarsest level that is too large for factors.
+    #[error(
+        "multigrid in H(curl) and H(div) ends in factors of a coarse matrix, and the coarsest mesh gives {0} unknowns of \
+         degree 1: take a mesh that is refined from a coarser one (`refine`)"
+    )]
+    Coarsest(usize),
     /// Conditions on combinations of degrees of freedom.
     #[error("multigrid does not support constraints between degrees of freedom")]
     Combined,
@@ -125,6 +145,10 @@ impl UnlinkedLevel {
     fn degree(&self) -> usize {
         self.elements.fields[0].degree()
     }
+
+    fn is_vector_valued(&self) -> bool {
+        self.elements.fields[0].whitney().is_some()
+    }
 }
 
 impl HierarchyInput<'_> {
@@ -148,6 +172,13 @@ impl HierarchyInput<'_> {
         };
         if !field.space.element().is_continuous() && self.first_continuous_form().is_none() {
             return Err(MultigridError::Discontinuous);
+        }
+        if field.space.has_signs() {
+            return Err(MultigridError::Signs);
+        }
+        let of_vectors = field.space.element().whitney().is_some();
+        if of_vectors && self.on.mesh.hanging().is_some() {
+            return Err(MultigridError::Hanging);
         }
         let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
         in_any(&self.on.mesh, &mut combined);
@@ -192,13 +223,22 @@ impl HierarchyInput<'_> {
         operator: &Operator,
         settings: LevelSettings,
     ) -> Result<Result<Multigrid, MultigridError>, RunError> {
+        self.levels_with(operator.table_cache().without_reals(), settings)
+    }
+
+    /// Builds the levels with tables of another operator on the same space.
+    fn levels_with(
+        &self,
+        tables: TableCache,
+        settings: LevelSettings,
+    ) -> Result<Result<Multigrid, MultigridError>, RunError> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
         let (start, before) = (Instant::now(), seconds_of_kernels());
         let _said = doing("setting up multigrid levels");
         let own = (self.elements.clone(), Arc::clone(self.on));
-        let finest = self.level(own, operator.table_cache().without_reals())?;
+        let finest = self.level(own, tables)?;
         let levels = match self.first_continuous()? {
             None => self.linked(Vec::new(), finest, settings)?,
             Some(FirstContinuous { form, elements, on }) => {
@@ -270,6 +310,10 @@ impl HierarchyInput<'_> {
         if made.degree() > 1 && !settings.is_algebraic {
             return Ok(Err(MultigridError::Data));
         }
+        let unknowns = made.on.dofs_in_all();
+        if made.is_vector_valued() && !self.is_factorised(unknowns, settings) {
+            return Ok(Err(MultigridError::Coarsest(unknowns)));
+        }
         let _ending = step("coarse-grid solver");
         let like: Vector = made.operator.zeros();
         let bottom: Box<dyn CoarseGridSolver> = match made.on.mesh.cut() {
@@ -303,8 +347,11 @@ impl HierarchyInput<'_> {
     ) -> Result<LevelTransfer, RunError> {
         let place = self.place(coarse, fine);
         let between = KernelTransfer::children(&coarse.on, &fine.on, coarser, &place)?;
-        let state =
-            (!self.is_linear()).then(|| StateInjection::at_vertices(&coarse.on, &fine.on, coarser));
+        let inject = || {
+            let integrated = StateInjection::integrated(&coarse.on, &fine.on, Some(coarser));
+            integrated.unwrap_or_else(|| StateInjection::at_vertices(&coarse.on, &fine.on, coarser))
+        };
+        let state = (!self.is_linear()).then(inject);
         Ok(LevelTransfer { between, state })
     }
 
@@ -317,6 +364,9 @@ impl HierarchyInput<'_> {
         let between = KernelTransfer::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
         let state = match self.is_linear() {
             true => None,
+            false if fine.is_vector_valued() => {
+                StateInjection::integrated(&coarse.on, &fine.on, None)
+            }
             false => {
                 let by = KernelTransfer::states(&coarse.on, &fine.on, &self.place(fine, coarse))?;
                 Some(StateInjection::Interpolated(Box::new(by)))

@@ -192,14 +192,16 @@ pub fn plan_solve(
         return Err(RunError::Setting(message));
     }
     let asked = settings.and_then(SolverSettings::preconditioner);
-    if let Some(asked) = asked
-        .filter(|asked| properties.has_vector_functions && !asked.is_diagonal())
-        .filter(|_| !properties.is_mixed)
-    {
+    let is_built = |asked: &PreconditionerSettings| match asked {
+        PreconditionerSettings::Multigrid(_) => properties.is_single_field || properties.is_mixed,
+        _ => asked.is_diagonal(),
+    };
+    if let Some(asked) = asked.filter(|asked| properties.has_vector_functions && !is_built(asked)) {
         return Err(RunError::Setting(format!(
-            "the preconditioner `{}` is not implemented for fields of H(curl) and H(div)\n\
+            "the preconditioner `{}` is not implemented for {} of H(curl) and H(div)\n\
              help: use `preconditioner: jacobi`, or `solver = direct;`",
-            asked.word()
+            asked.word(),
+            if properties.is_single_field { "a field" } else { "several fields" }
         )));
     }
     let defaults = NewtonOptions::default();
@@ -307,7 +309,7 @@ fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bo
             Some(method) => matches!(method, Method::Minres | Method::Fgmres),
         };
     }
-    if properties.has_vector_functions {
+    if properties.has_vector_functions && !properties.is_single_field {
         return false;
     }
     // Where one process would factorise, and the diagonal serves badly.

@@ -26,6 +26,7 @@ use fem_dsl::problem::{
 };
 use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
+use std::mem::discriminant;
 use std::sync::Arc;
 
 pub use conflicts::{ConditionConflict, meetings};
@@ -425,6 +426,33 @@ impl ProblemData {
         })
     }
 
+    /// Returns whether a field of a form is the potential of the field under a condition. Where that is given, it is 0:
+    /// its derivative has no such trace.
+    fn is_potential(&self, form: &PointForm, condition: &Dirichlet, field: usize) -> bool {
+        let (own, other) =
+            (self.problem.form.fields[condition.field].space, form.fields[field].space);
+        own.is_piola() && discriminant(&own) != discriminant(&other)
+    }
+
+    /// Gives scalar potentials without a condition the mean 0: they are determined up to a constant.
+    fn set_means_of_potentials(
+        &self,
+        form: &PointForm,
+        on: &Discretisation,
+        all: &mut [Constraints],
+    ) {
+        for (field, own) in form.fields.iter().enumerate() {
+            let known = self.problem.form.fields.iter().find(|known| known.name == own.name);
+            let is_potential = known.is_some_and(|known| known.space.is_piola());
+            if !is_potential || own.space.is_piola() {
+                continue;
+            }
+            if on.mesh.in_all(all[field].len()) == 0 {
+                all[field].set_mean(vec![0.0]);
+            }
+        }
+    }
+
     /// Evaluates auxiliary data, by index.
     fn datum(
         &self,
@@ -462,7 +490,12 @@ impl ProblemData {
         on: &Discretisation,
     ) -> Result<Vec<ConditionSupport>, RunError> {
         let held = self.dirichlet(form).map(|(condition, field)| {
-            ConditionSupport::new(form, on, (field, condition.trace), &condition.support)
+            let trace = match self.is_potential(form, condition, field) {
+                true if form.fields[field].space.is_piola() => Trace::Tangential,
+                true => Trace::Whole,
+                false => condition.trace,
+            };
+            ConditionSupport::new(form, on, (field, trace), &condition.support)
         });
         held.collect()
     }
@@ -490,7 +523,12 @@ impl ProblemData {
         let mut parts = std::array::from_fn(|_| Vec::new());
         for (part, all) in parts.iter_mut().enumerate() {
             *all = conditions(on, held, |index, places| {
-                let value = &given[index].0.value;
+                let (condition, field) = given[index];
+                if self.is_potential(form, condition, field) {
+                    let each = if form.fields[field].space.is_piola() { form.dim } else { 1 };
+                    return Ok(vec![0.0; each * places.len()]);
+                }
+                let value = &condition.value;
                 Ok::<_, RunError>(evaluate(value, of(value, part), places, parameters, |_| {
                     f64::NAN
                 }))
@@ -501,6 +539,7 @@ impl ProblemData {
                     all[own].set_mean(mean.clone());
                 }
             }
+            self.set_means_of_potentials(form, on, all);
         }
         Ok(parts)
     }

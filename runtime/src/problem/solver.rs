@@ -157,6 +157,7 @@ pub(crate) fn solve_planned(
     in_step("local fields", || context.eliminate(operator));
     // In time integration the matrix also depends on the mass and the step size.
     let checking = step("compatibility");
+    let balanced = context.balance(operator, u)?;
     let rank = if kept.is_none() { check_rank(operator, context, u)? } else { None };
     let compatibility = Compatibility::of(operator, context)?;
     drop(checking);
@@ -177,6 +178,7 @@ pub(crate) fn solve_planned(
     if report.outcome == Outcome::NotFinite {
         return Err(not_finite(operator, context, u, &report));
     }
+    report.notes.extend(balanced);
     report.notes.extend(rank);
     if let Some(error) = not_constant(operator, context, &report) {
         return Err(error);

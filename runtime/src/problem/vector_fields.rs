@@ -2,7 +2,7 @@
 
 use super::RunError;
 use fem_dsl::point::{Location, Part, PointForm, Slot};
-use fem_dsl::problem::{Problem, ValueSource};
+use fem_dsl::problem::{EigenPreconditioner, Problem, ValueSource};
 
 /// Returns whether a form has such a field.
 pub(super) fn has_vector_functions(form: &PointForm) -> bool {
@@ -33,19 +33,30 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
     let refused = |name: &str, what: &str, help: &str| {
         Err(RunError::Setting(format!("`{name}` is in H(curl) or H(div): {what}\nhelp: {help}")))
     };
-    if let Some(field) = has_kernel(form).filter(|_| problem.eigen.is_some()) {
-        return refused(
-            &form.fields[field].name,
-            "the eigenvalue 0 belongs to all its gradients or curls, which are not kept out yet",
-            "leave `eigen` out; in the plane, modes with n × E = 0 have the eigenvalues of \
-             `f1[p] = grad(p)` without conditions, p in H1(k)",
-        );
-    }
-    if let Some(field) = has_kernel(form) {
+    let with_others = |_: &usize| form.fields.len() > 1;
+    if let Some(field) = has_kernel(form).filter(with_others) {
         let name = &form.fields[field].name;
+        if problem.eigen.is_some() {
+            return refused(
+                name,
+                "the eigenvalue 0 belongs to all its gradients or curls, which are kept out for a single field alone",
+                "ask for the eigenvalues of a form of this field",
+            );
+        }
         tracing::warn!(
             "of `{name}` the derivative alone occurs, which leaves gradients or curls open: solves need a right-hand side \
              without them, to rounding; a small term, `1e-6 * {name}` in `f0[{name}]`, gives them a size"
+        );
+    }
+    let is_direct = problem
+        .eigen
+        .as_ref()
+        .is_some_and(|eigen| eigen.preconditioner == Some(EigenPreconditioner::Direct));
+    if let Some(field) = has_kernel(form).filter(|_| is_direct) {
+        return refused(
+            &form.fields[field].name,
+            "shift and invert finds the eigenvalue 0 of all its gradients or curls",
+            "write `preconditioner: multigrid`, or leave it out",
         );
     }
     if let Some(field) = on_fields {

@@ -392,6 +392,14 @@ impl Multigrid {
         }
     }
 
+    /// Returns a vector of zeros of the finest level.
+    pub(crate) fn zeros(&self) -> Vector {
+        match self.levels.first() {
+            Some(level) => level.inverse.like(),
+            None => self.bottom.lock().unwrap_or_else(PoisonError::into_inner)[0].like(),
+        }
+    }
+
     fn levels(&self) -> Vec<LevelFigures> {
         let own = |level: &MultigridLevel| LevelFigures {
             unknowns: level.unknowns,

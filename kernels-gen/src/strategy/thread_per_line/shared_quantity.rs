@@ -93,7 +93,8 @@ pub(super) fn declare(
     let (mut inputs, mut left) = (Vec::new(), FreeArrays { arrays: Vec::new() });
     for quantity in &s.facts.quantities {
         let (name, numbers) = (&quantity.name, quantity.components * length);
-        let (factors, flat) = (factors(line, quantity.element), is_flat(s, quantity));
+        let (factors, flat) =
+            (factors(line, quantity.element, s.facts.plan.task), is_flat(s, quantity));
         let mut array = |s: &mut Lowering<'_>, name: String| {
             let array = s.b.shared(&name, numbers);
             left.arrays.push((array, numbers));
@@ -116,8 +117,10 @@ pub(super) fn declare(
         s.facts.results().into_iter().map(|field| left.own(s, &inputs, field)).collect();
     let results = claimed.iter_mut().map(|claim| {
         let field = claim.field;
-        let (factors, components) =
-            (factors(line, s.facts.elements.fields[field]), s.facts.components(field));
+        let (factors, components) = (
+            factors(line, s.facts.elements.fields[field], s.facts.plan.task),
+            s.facts.components(field),
+        );
         let rows = s.facts.rows_of(field);
         let tested = rows.clone().any(|row| s.facts.tested(row).1);
         let flat = s.facts.is_flat_field(field);

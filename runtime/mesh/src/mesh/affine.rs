@@ -14,7 +14,8 @@ pub struct AffineMap {
 }
 
 impl AffineMap {
-    pub(crate) const IDENTITY: Self =
+    /// The map of a cell onto itself.
+    pub const IDENTITY: Self =
         Self { origin: [0.0; 3], axes: [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]] };
 
     /// Returns the map of the reference cell onto the cell with these vertices. On tensor cells only the first vertex

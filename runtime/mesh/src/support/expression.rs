@@ -33,6 +33,15 @@ impl Parameters {
         Self { values, starts, degree }
     }
 
+    /// The same with another scalar parameter after all others.
+    #[must_use]
+    pub fn with(&self, value: f64) -> Self {
+        let mut more = self.clone();
+        more.starts.push(more.values.len());
+        more.values.push(value);
+        more
+    }
+
     /// Returns the range of a parameter in `values`.
     pub fn range(&self, param: usize) -> Range<usize> {
         let end = self.starts.get(param + 1).copied().unwrap_or(self.values.len());

@@ -39,6 +39,10 @@ impl HierarchyInput<'_> {
         &self,
         operator: &Operator,
     ) -> Result<Result<Box<dyn Approximation>, MultigridError>, RunError> {
+        if self.is_vector_valued() {
+            let settings = self.settings.of_field(&self.form.fields[0].name);
+            return self.auxiliary_space(operator, settings);
+        }
         if self.on.fields.len() == 1 {
             let made = self.levels(operator, self.settings.of_field(&self.form.fields[0].name))?;
             return Ok(made.map(|levels| Box::new(levels) as Box<dyn Approximation>));
@@ -76,6 +80,9 @@ impl HierarchyInput<'_> {
     ///
     /// Elements that cannot be made.
     pub(in crate::problem) fn requests(&self) -> Result<Vec<KernelRequest>, RunError> {
+        if self.is_vector_valued() {
+            return self.auxiliary_requests(self.settings.of_field(&self.form.fields[0].name));
+        }
         if self.on.fields.len() == 1 {
             return self.level_requests(self.settings.of_field(&self.form.fields[0].name));
         }

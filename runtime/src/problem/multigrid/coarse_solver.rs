@@ -66,7 +66,9 @@ struct CycleVectors {
 impl HierarchyInput<'_> {
     /// Returns whether a coarsest level with `n` degrees of freedom is factorised.
     pub(super) fn is_factorised(&self, n: usize, settings: LevelSettings) -> bool {
-        let most = most_factorised(self.platform.device.is_some(), self.is_symmetric());
+        // There are no other matrices of H(curl) and H(div).
+        let is_inverted = self.platform.device.is_some() && !self.is_vector_valued();
+        let most = most_factorised(is_inverted, self.is_symmetric());
         AVAILABLE && !settings.is_algebraic && n <= most
     }
 

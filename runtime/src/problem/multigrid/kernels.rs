@@ -8,6 +8,7 @@ use crate::problem::RunError;
 use crate::problem::kernels::{DEFERRED, product_tasks};
 use crate::problem::plan::{LevelSettings, MULTIGRID_STOPS, halved};
 use fem_dsl::point::PointForm;
+use kernels_gen::choose::MeshFacts;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Task};
 
@@ -18,10 +19,19 @@ impl HierarchyInput<'_> {
         &self,
         settings: LevelSettings,
     ) -> Result<Vec<KernelRequest>, RunError> {
+        self.level_requests_with(settings, facts(self.on))
+    }
+
+    /// Returns the same for a space with other properties than the field's own.
+    pub(super) fn level_requests_with(
+        &self,
+        settings: LevelSettings,
+        facts: MeshFacts,
+    ) -> Result<Vec<KernelRequest>, RunError> {
         if self.suited().is_err() {
             return Ok(Vec::new());
         }
-        let (mesh, facts) = (&self.on.mesh, facts(self.on));
+        let mesh = &self.on.mesh;
         let below = match self.first_continuous_form() {
             Some((form, k)) => {
                 let elements = elements(&form, mesh.cell(), k, mesh.order(), None)?;
@@ -48,7 +58,7 @@ impl HierarchyInput<'_> {
         // On the same mesh.
         let between = |fine: &Elements, coarse: &Elements| {
             let mut both = vec![transfer(coarse, rule_of_degrees(fine.fields[0])?)?];
-            if !self.is_linear() {
+            if !self.is_linear() && fine.fields[0].whitney().is_none() {
                 both.push(transfer(fine, rule_of_degrees(coarse.fields[0])?)?);
             }
             Ok::<_, RunError>(both)

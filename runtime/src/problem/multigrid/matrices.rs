@@ -137,8 +137,62 @@ impl GridTransfer for MatrixTransfer {
     }
 
     fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
-        self.restrictor.times(fine, coarse, false)
+        self.restrictor.times(fine, coarse, false)?;
+        coarse.sum_shared();
+        Ok(())
     }
+}
+
+/// P and Pᵀ on the host.
+struct HostTransfer {
+    prolongator: Csr,
+    restrictor: Csr,
+}
+
+/// Computes y = A x, or y += A x.
+fn times(a: &Csr, x: &Vector, y: &mut Vector, added: bool) {
+    if let (Some(x), Some(y)) = (x.entries::<f64>(), y.entries_mut::<f64>()) {
+        return if added { a.add_product(x, y) } else { a.apply(x, y) };
+    }
+    let (x, mut own) = (x.to_vec(), y.to_vec());
+    if added {
+        a.add_product(&x, &mut own)
+    } else {
+        a.apply(&x, &mut own)
+    }
+    y.set(&own);
+}
+
+impl GridTransfer for HostTransfer {
+    fn prolong(&self, coarse: &Vector, fine: &mut Vector) -> Result<(), OperatorError> {
+        times(&self.prolongator, coarse, fine, true);
+        Ok(())
+    }
+
+    fn restrict(&self, fine: &Vector, coarse: &mut Vector) -> Result<(), OperatorError> {
+        times(&self.restrictor, fine, coarse, false);
+        coarse.sum_shared();
+        Ok(())
+    }
+}
+
+/// Returns the transfer by P and Pᵀ between vectors like `fine` and `coarse`, in their place. Each process has the rows
+/// of its own degrees of freedom of P, and in Pᵀ the entries of those that it owns.
+pub(super) fn transfer_between(
+    prolongator: Csr,
+    restrictor: Csr,
+    fine: &Vector,
+    coarse: &Vector,
+) -> Result<Box<dyn GridTransfer>, OperatorError> {
+    let (Some((of_fine, _)), Some((of_coarse, _))) = (fine.array(), coarse.array()) else {
+        return Ok(Box::new(HostTransfer { prolongator, restrictor }));
+    };
+    let plain = Arithmetic::new(Arc::clone(of_fine.device()), of_fine.precision())?;
+    let products = SparseKernels::new(&plain)?;
+    let (rows, columns) = (Some(of_fine.layout()), Some(of_coarse.layout()));
+    let prolongator = DeviceMatrix::new(&products, &prolongator, (rows, columns))?;
+    let restrictor = DeviceMatrix::new(&products, &restrictor, (columns, rows))?;
+    Ok(Box::new(MatrixTransfer { prolongator, restrictor }))
 }
 
 /// Coarse-grid solver by the explicit inverse.

@@ -9,12 +9,18 @@
 //! A coarse function is single-valued where cells meet, so that any adjacent cell may own a fine degree of freedom. The
 //! owner is the first such cell, on the lowest rank that can evaluate it ([`owners`]). Constrained fine DoFs have no
 //! owner; coarse corrections are 0 in constrained DoFs.
+//!
+//! Degrees of freedom of H(curl) and H(div) are integrals of the reference functions' components. The integrals of a
+//! coarse function are exact, so that the prolongation is the inclusion of the spaces.
 
 mod owners;
+pub(super) mod positions;
+mod states;
 
 use super::super::RunError;
 use super::super::kernels::compile_for;
 use super::super::platform::Platform;
+use crate::algebra::sparse::Csr;
 use crate::algebra::vector::Vector;
 use crate::device::VectorLayout;
 use crate::mesh::partition::Partition;
@@ -33,6 +39,7 @@ use fem_dsl::source::Source;
 use kernels_gen::element::{Element, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
 use owners::NodeOwners;
+use positions::{places, rows};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -71,6 +78,8 @@ struct OwnedDofs {
     layout: Option<VectorLayout>,
     /// Points per cell.
     points: usize,
+    /// For each listed node of a cell, its place in the first row.
+    places: Vec<u32>,
     /// True if a cell may be its own neighbour, which owns a node once.
     periodic: bool,
     owners: NodesOfCells,
@@ -119,10 +128,10 @@ impl NodesOfCells {
     }
 
     /// Nodes at points; the first cell with a node owns it.
-    fn listed(nodes: Vec<u32>, points: usize, n_nodes: usize) -> Self {
+    fn listed(nodes: Vec<u32>, each: usize, n_nodes: usize) -> Self {
         let first = filled_atomics(n_nodes, NONE);
-        (0..nodes.len() / points).into_par_iter().with_min_len(GRAIN).each(|cell| {
-            let own = &nodes[cell * points..(cell + 1) * points];
+        (0..nodes.len() / each).into_par_iter().with_min_len(GRAIN).each(|cell| {
+            let own = &nodes[cell * each..(cell + 1) * each];
             for &node in own.iter().filter(|node| **node != NONE) {
                 first[node as usize].fetch_min(cell as u32, Ordering::Relaxed);
             }
@@ -136,15 +145,18 @@ impl TargetRows for OwnedDofs {
     fn n_cells(&self) -> usize {
         match &self.owners {
             NodesOfCells::FirstTouched(ranges) => ranges.len(),
-            NodesOfCells::Listed { nodes, .. } => nodes.len() / self.points,
+            NodesOfCells::Listed { nodes, .. } => nodes.len() / self.places.len(),
         }
     }
 
     fn row(&self, cell: usize, row: &mut [u32]) {
-        let Self { field: Field { space, constraints }, layout, points, periodic, owners } = self;
+        let Self { field: Field { space, constraints }, layout, points, places, periodic, owners } =
+            self;
         let nodes = match owners {
             NodesOfCells::FirstTouched(_) => space.cell_nodes(cell),
-            NodesOfCells::Listed { nodes, .. } => &nodes[cell * points..(cell + 1) * points],
+            NodesOfCells::Listed { nodes, .. } => {
+                &nodes[cell * places.len()..(cell + 1) * places.len()]
+            }
         };
         let owns = |node: u32| match owners {
             NodesOfCells::FirstTouched(ranges) => ranges[cell].contains(&node),
@@ -164,19 +176,11 @@ impl TargetRows for OwnedDofs {
                 if !constraints.is_constrained(unknown) {
                     let place =
                         layout.map_or(unknown, |own| own.place_at(node as usize, component));
-                    row[component * points + point] = place as u32;
+                    row[component * points + places[point] as usize] = place as u32;
                 }
             }
         }
     }
-}
-
-/// Returns an element of nodes.
-fn nodal(element: Element) -> Result<Lagrange, RunError> {
-    element.lagrange().ok_or_else(|| {
-        let text = format!("there are no transfers between levels for {element}");
-        PlanError::Unsupported(text).into()
-    })
 }
 
 /// Returns the element of twice the degree, whose nodes are those of all children of a cell: for simplices of degree 1.
@@ -188,23 +192,14 @@ fn twice(element: Lagrange) -> Result<Lagrange, RunError> {
     Ok(Lagrange::continuous(element.cell(), 2)?)
 }
 
-/// Returns the index of the point in `points` that equals x.
-fn place_of(x: [f64; 3], points: &[[f64; 3]]) -> Option<usize> {
-    let near = |y: &[f64; 3]| (0..3).all(|c| (x[c] - y[c]).abs() < NEAR);
-    points.iter().position(near)
-}
-
-/// Returns the nodes of the children of each cell, `[cell][point]`, at some points of the cell; `NONE` if a node hangs
-/// in all children that contain it.
-fn joined(coarser: &CoarsenedMesh, space: &Space, points: &[[f64; 3]]) -> Vec<u32> {
-    let own = space.nodal().points();
-    let table = |map: &AffineMap| -> Vec<Option<usize>> {
-        own.iter().map(|xi| place_of(map.at(xi), points)).collect()
-    };
+/// Returns the nodes of the children of each cell, `[cell][place]`, at `each` [places] of a rule's points; `NONE` if a
+/// node hangs in all children that contain it.
+fn joined(coarser: &CoarsenedMesh, space: &Space, rule: Rule, each: usize) -> Vec<u32> {
+    let table = |map: &AffineMap| places(space.element(), map, rule);
     let tables: Vec<Vec<Option<usize>>> = coarser.maps.iter().map(table).collect();
-    let mut nodes = vec![0; coarser.mesh.n_cells() * points.len()];
+    let mut nodes = vec![0; coarser.mesh.n_cells() * each];
     let hangs = space.hanging_nodes();
-    let cells = nodes.par_chunks_mut(points.len()).enumerate().with_min_len(GRAIN);
+    let cells = nodes.par_chunks_mut(each).enumerate().with_min_len(GRAIN);
     cells.each(|(cell, nodes)| {
         nodes.fill(NONE);
         for (number, &child) in coarser.children_of(cell).iter().enumerate() {
@@ -254,30 +249,40 @@ pub(super) fn transfer_kernels(
     components: usize,
     rule: Rule,
 ) -> Result<(PointForm, Elements), RunError> {
-    let form = field_of(components, element.cell().dim())?;
+    let form = field_of(rows(element, components), element.cell().dim())?;
     let elements = Elements::of_field("u", element, components, rule);
     Ok((form, elements))
 }
 
-/// Returns the rule of the nodes of a finer element on the same mesh.
-pub(super) fn rule_of_degrees(finer: Element) -> Result<Rule, RunError> {
-    let finer = nodal(finer)?;
-    Ok(match finer.line() {
-        Some(line) => Rule::Tensor { cell: finer.cell(), line },
-        None => Rule::Nodes(finer),
-    })
+/// Returns the points of each direction of an element: its nodes, or the ends of the intervals over which it integrates.
+fn line_of(element: Element) -> Option<LinePoints> {
+    let of_integrals = element.whitney().map(|own| LinePoints::GaussLobatto(own.degree() + 1));
+    element.line().or(of_integrals)
 }
 
-/// Returns the rule of the nodes of a cell's children.
+/// Returns the rule of the points of a finer element on the same mesh.
+pub(super) fn rule_of_degrees(finer: Element) -> Result<Rule, RunError> {
+    match (line_of(finer), finer.lagrange()) {
+        (Some(line), _) => Ok(Rule::Tensor { cell: finer.cell(), line }),
+        (None, Some(finer)) => Ok(Rule::Nodes(finer)),
+        (None, None) => Err(without_transfers(finer)),
+    }
+}
+
+/// Returns the rule of the points of a cell's children.
 pub(super) fn rule_of_children(finer: Element) -> Result<Rule, RunError> {
-    let finer = nodal(finer)?;
-    Ok(match finer.line() {
-        Some(_) => {
+    match (line_of(finer), finer.lagrange()) {
+        (Some(_), _) => {
             let line = LinePoints::Halves(finer.degree() + 1);
-            Rule::Tensor { cell: finer.cell(), line }
+            Ok(Rule::Tensor { cell: finer.cell(), line })
         }
-        None => Rule::Nodes(twice(finer)?),
-    })
+        (None, Some(finer)) => Ok(Rule::Nodes(twice(finer)?)),
+        (None, None) => Err(without_transfers(finer)),
+    }
+}
+
+fn without_transfers(element: Element) -> RunError {
+    PlanError::Unsupported(format!("there are no transfers between levels for {element}")).into()
 }
 
 impl KernelTransfer {
@@ -347,7 +352,11 @@ impl KernelTransfer {
     ) -> Result<Self, RunError> {
         let (own, other) = (only(coarse)?, only(fine)?);
         let rule = rule_of_children(other.space.element())?;
-        let nodes = joined(coarser, &other.space, &rule.points());
+        let each = match other.space.element().whitney() {
+            Some(element) => element.cell().dim() * rule.count(),
+            None => rule.count(),
+        };
+        let nodes = joined(coarser, &other.space, rule, each);
         Self::new(coarse, own, (other, NodesAtPoints::Listed(nodes)), rule, place)
     }
 
@@ -358,9 +367,18 @@ impl KernelTransfer {
         rule: Rule,
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
-        let components = own.space.components();
+        let (element, components) = (other.space.element(), own.space.components());
         let (form, elements) = transfer_kernels(own.space.element(), components, rule)?;
         let (points, dofs) = (rule.count(), other.space.n_dofs());
+        let of_cell = points * rows(element, components);
+        let places: Vec<u32> = match (&nodes, element.whitney()) {
+            (NodesAtPoints::OfSpace(_), Some(_)) => {
+                let all = places(element, &AffineMap::IDENTITY, rule).into_iter();
+                all.map(|place| place.map_or(NONE, |place| place as u32)).collect()
+            }
+            (NodesAtPoints::Listed(_), Some(_)) => (0..of_cell as u32).collect(),
+            (_, None) => (0..points as u32).collect(),
+        };
         let (mut nodes, mut naming) = (nodes, None);
         if let Some(cut) = coarse.mesh.cut() {
             let mut own = match nodes {
@@ -379,13 +397,13 @@ impl KernelTransfer {
                 NodesOfCells::first_touched(&other.space, partition)
             }
             NodesAtPoints::Listed(nodes) => {
-                NodesOfCells::listed(nodes, points, other.space.n_nodes())
+                NodesOfCells::listed(nodes, places.len(), other.space.n_nodes())
             }
         };
         let (layout, periodic) = (place.fine.clone(), coarse.mesh.is_periodic());
         let len = layout.as_ref().map_or(dofs, |layout| layout.len(dofs));
-        let owned = OwnedDofs { field: other.clone(), layout, points, periodic, owners };
-        let targets = TransferTargets { rows: Arc::new(owned), of_cell: points * components, len };
+        let owned = OwnedDofs { field: other.clone(), layout, points, places, periodic, owners };
+        let targets = TransferTargets { rows: Arc::new(owned), of_cell, len };
         let on = Discretisation {
             mesh: Arc::clone(&coarse.mesh),
             partition: coarse.partition.clone(),
@@ -448,6 +466,8 @@ pub struct LevelTransfer {
 pub enum StateInjection {
     /// By interpolation at its nodes.
     Interpolated(Box<KernelTransfer>),
+    /// By integrals, in H(curl) and H(div).
+    Integrated(Csr),
     /// By copying DoFs of the fine space, at degree 1 on nested meshes.
     Copied(DofInjection),
 }
@@ -463,6 +483,21 @@ pub struct DofInjection {
 }
 
 impl StateInjection {
+    /// Builds the injection into a space of H(curl) or H(div) of lower degree, or of degree 1 on a coarser mesh; `None`
+    /// between other spaces.
+    pub fn integrated(
+        coarse: &Discretisation,
+        fine: &Discretisation,
+        coarser: Option<&CoarsenedMesh>,
+    ) -> Option<Self> {
+        let [own, other] = [coarse, fine].map(|on| &*on.fields[0].space);
+        let matrix = match coarser {
+            Some(coarser) => states::of_children(own, other, coarser),
+            None => states::of_degrees(own, other),
+        };
+        matrix.map(Self::Integrated)
+    }
+
     /// Builds the injection between spaces of degree 1 on nested meshes.
     pub fn at_vertices(
         coarse: &Discretisation,
@@ -470,11 +505,12 @@ impl StateInjection {
         coarser: &CoarsenedMesh,
     ) -> Self {
         let (own, other) = (&coarse.fields[0].space, &fine.fields[0].space);
-        let (components, corners) = (own.components(), own.nodal().points());
-        let nodes = joined(coarser, other, &corners);
+        let (components, corners) = (own.components(), own.nodal());
+        let each = corners.count();
+        let nodes = joined(coarser, other, Rule::Nodes(corners), each);
         let (mut from, mut known) = (vec![0; own.n_dofs()], vec![false; own.n_nodes()]);
         let hangs = own.hanging_nodes();
-        for (cell, nodes) in nodes.chunks_exact(corners.len()).enumerate() {
+        for (cell, nodes) in nodes.chunks_exact(each).enumerate() {
             for (local, (&node, &finer)) in own.cell_nodes(cell).iter().zip(nodes).enumerate() {
                 // A coarse hanging node is no DoF of this cell; a node that does not hang in the coarse mesh does not
                 // hang in the fine one.
@@ -513,6 +549,13 @@ impl GridTransfer for LevelTransfer {
             Some(StateInjection::Interpolated(by)) => {
                 coarse.fill(0.0);
                 by.prolong(fine, coarse)
+            }
+            Some(StateInjection::Integrated(matrix)) => {
+                let mut integrals = vec![0.0; matrix.size()];
+                matrix.apply(&fine.to_vec(), &mut integrals);
+                coarse.set(&integrals);
+                coarse.synchronise();
+                Ok(())
             }
             Some(StateInjection::Copied(DofInjection { from, incomplete, naming })) => {
                 let numbers = fine.to_vec();

@@ -182,7 +182,9 @@ pub(super) fn factorised_at_each(properties: &ProblemProperties) -> bool {
 /// iterations do, after iterations that fail where it fits into memory.
 pub(super) fn factorisation_for_modes(properties: &ProblemProperties) -> DirectFallback {
     let ProblemProperties { size, widest, resources, room, .. } = *properties;
-    if !AVAILABLE || resources.is_distributed() || widest > WIDE {
+    let is_possible = AVAILABLE && !resources.is_distributed() && widest <= WIDE;
+    // Factors find the eigenvalues 0 of a kernel first.
+    if !is_possible || properties.has_vector_kernel {
         return DirectFallback::Never;
     }
     let SystemSize { dim, unknowns, components, degree } = size;

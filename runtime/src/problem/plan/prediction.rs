@@ -12,7 +12,7 @@ use super::levels::{MULTIGRID_STOPS, halved, most_factorised};
 use super::{HierarchySettings, ProblemProperties, SolvePlan, SolveResources, cost};
 use crate::mesh::EntityCounts;
 use fem_dsl::point::{PointForm, eliminated};
-use kernels_gen::element::{Element, Lagrange};
+use kernels_gen::element::{Element, Lagrange, Whitney};
 use kernels_gen::plan::Elements;
 
 /// Iterations of CG to 10⁻⁸ with multigrid, as counted: cubes and squares 5 to 8, balls 8 to 11, elasticity 7 to 13, tetrahedra 11 to 17.
@@ -161,14 +161,21 @@ fn level(element: Element, components: usize, counts: &EntityCounts) -> Predicte
 /// Levels of continuous functions with [half](halved) the degree each down to 1, then those of coarser meshes; a
 /// discontinuous field is above them.
 fn levels(element: Element, components: usize, meshes: &[EntityCounts]) -> Vec<PredictedLevel> {
-    let of = |degree| Lagrange::continuous(element.cell(), degree).ok();
+    let of = |degree: usize| -> Option<Element> {
+        match element.whitney() {
+            Some(own) => {
+                Whitney::new(own.cell(), degree as i64, own.family()).ok().map(Element::from)
+            }
+            None => Lagrange::continuous(element.cell(), degree).ok().map(Element::from),
+        }
+    };
     let mut levels = Vec::new();
     if !element.is_continuous() {
         levels.push(level(element, components, &meshes[0]));
     }
     let mut degree = element.degree();
     loop {
-        levels.extend(of(degree).map(|own| level(own.into(), components, &meshes[0])));
+        levels.extend(of(degree).map(|own| level(own, components, &meshes[0])));
         if degree <= 1 {
             break;
         }
@@ -178,7 +185,7 @@ fn levels(element: Element, components: usize, meshes: &[EntityCounts]) -> Vec<P
         if levels.last().is_some_and(|last| last.unknowns <= MULTIGRID_STOPS as f64) {
             break;
         }
-        levels.extend(of(1).map(|own| level(own.into(), components, counts)));
+        levels.extend(of(1).map(|own| level(own, components, counts)));
     }
     levels
 }

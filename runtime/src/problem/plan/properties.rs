@@ -102,6 +102,8 @@ pub struct ProblemProperties {
     pub has_cell_blocks: bool,
     /// True if functions of some field are vectors, of H(curl) or H(div).
     pub has_vector_functions: bool,
+    /// True if there is one field.
+    pub is_single_field: bool,
     /// True if gradients or curls of such a field are in the kernel of the Jacobian.
     pub has_vector_kernel: bool,
     /// True if the form switches with the solution, as at a contact.
@@ -166,6 +168,7 @@ impl ProblemProperties {
             has_cell_blocks: form.fields.iter().all(|field| !field.space.is_continuous())
                 && form.integrals.iter().any(|integral| integral.region.is_interior()),
             has_vector_functions: has_vector_functions(form),
+            is_single_field: form.fields.len() == 1,
             has_vector_kernel: has_kernel(form).is_some(),
             has_switches: !switches(form).is_empty(),
             widest: 0,

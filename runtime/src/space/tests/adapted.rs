@@ -3,9 +3,10 @@
 use super::super::Space;
 use crate::mesh::Mesh;
 use crate::mesh::refine::forest::Forest;
+use crate::space::derivative::DiscreteDerivative;
 use crate::space::discretisation::Discretisation;
 use crate::space::evaluate::{Evaluator, MapTable, cross, dot};
-use kernels_gen::element::{Lagrange, Whitney, WhitneyFamily, tabulate};
+use kernels_gen::element::{Element, Lagrange, Whitney, WhitneyFamily, tabulate};
 use samples::{Random, grow, meshes};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -209,6 +210,36 @@ fn constants_are_kept(mesh: &Mesh, element: Whitney) {
     }
 }
 
+/// Derivatives of random potentials have none themselves, in any cell.
+fn exterior_derivatives_of_potentials_vanish(mesh: &Mesh, degree: usize, random: &mut Random) {
+    let of = |family| Whitney::new(mesh.cell(), degree as i64, family).expect("an element");
+    let nodal = Lagrange::continuous(mesh.cell(), degree).expect("an element");
+    let (curl, div) = (of(WhitneyFamily::Curl), of(WhitneyFamily::Div));
+    let mut pairs: Vec<(Element, Whitney)> = vec![(nodal.into(), curl)];
+    pairs.push(if mesh.dim() == 2 { (nodal.into(), div) } else { (curl.into(), div) });
+    for (potential, element) in pairs {
+        let fields: [(Element, usize); 2] = [(potential, 1), (element.into(), 1)];
+        let on = Discretisation::new(mesh.clone(), &fields).expect("a discretisation");
+        let [of_potential, space] = [0, 1].map(|field| &on.fields[field].space);
+        let phi: Vec<f64> =
+            (0..of_potential.n_dofs()).map(|_| random.below(1000) as f64 / 500.0 - 1.0).collect();
+        let derivative = DiscreteDerivative::new(of_potential, space).expect("a derivative");
+        let of_row = |row: usize| -> f64 {
+            derivative.row(row).map(|(column, entry)| entry * phi[column as usize]).sum()
+        };
+        let u: Vec<f64> = (0..derivative.n_rows()).map(of_row).collect();
+        let (space, u) = space.resolved(&u);
+        let points = [[0.2, 0.7, 0.4], [0.9, 0.1, 0.6]];
+        let evaluator = Evaluator::new(mesh, &space, &points).expect("tables");
+        for cell in 0..mesh.n_cells() {
+            let size = evaluator.values(cell, &u).iter().fold(1.0_f64, |a, b| a.max(b.abs()));
+            for value in evaluator.exterior(cell, &u) {
+                assert!(value.abs() < 1e-8 * size, "{element}, cell {cell}: {value} of {size}");
+            }
+        }
+    }
+}
+
 #[test]
 fn traces_agree_over_hanging_faces_and_edges() {
     let mut random = Random(11);
@@ -219,6 +250,9 @@ fn traces_agree_over_hanging_faces_and_edges() {
         for family in [WhitneyFamily::Curl, WhitneyFamily::Div] {
             for degree in 1..=if mesh.dim() == 2 { 4 } else { 2 } {
                 let element = Whitney::new(mesh.cell(), degree, family).expect("an element");
+                if family == WhitneyFamily::Curl {
+                    exterior_derivatives_of_potentials_vanish(&mesh, degree as usize, &mut random);
+                }
                 let compared = traces_agree(&mesh, periods, element, &mut random);
                 assert!(compared > mesh.n_cells(), "mesh {number}: {compared}");
                 // Fluxes of a constant through cells with straight edges have degree 1.

@@ -6,6 +6,7 @@ use crate::mesh::partition::Partition;
 use crate::mesh::{CellOrdering, Facet, Mesh, MeshData};
 use crate::processes::threads::each;
 use crate::space::Space;
+use crate::space::derivative::DiscreteDerivative;
 use crate::space::discretisation::Discretisation;
 use crate::space::evaluate::{Evaluator, MapTable, cellwise, cross, dot};
 use crate::space::functionals::{FacetFunctionals, GivenTrace};
@@ -471,6 +472,14 @@ fn discrete_derivatives_are_incidences_and_form_a_complex() {
             let grad = incidence(nodes.into(), Target::Whitney(curl));
             let e = applied(&mesh, &grad, &of_nodes, &integers(of_nodes.n_dofs(), 3), &of_curl);
             assert!(e.iter().any(|&x| x != 0));
+            let stored = |from: &Space, to: &Space, u: &[i64]| -> Vec<i64> {
+                let matrix = DiscreteDerivative::new(from, to).expect("a derivative");
+                let row = |row: usize| -> f64 {
+                    matrix.row(row).map(|(column, entry)| entry * u[column as usize] as f64).sum()
+                };
+                (0..matrix.n_rows()).map(|i| row(i) as i64).collect()
+            };
+            assert_eq!(stored(&of_nodes, &of_curl, &integers(of_nodes.n_dofs(), 3)), e);
             let product = |matrix: &[Vec<i64>], space: &Space, u: &[i64], cell: usize| {
                 let signs = space.cell_signs(cell);
                 let own: Vec<i64> = space
@@ -491,8 +500,11 @@ fn discrete_derivatives_are_incidences_and_form_a_complex() {
             let cells = Target::Cells(cell);
             if mesh.dim() == 2 {
                 let rot = incidence(curl.into(), cells);
+                let flux = stored(&of_nodes, &of_div, &integers(of_nodes.n_dofs(), 3));
+                let divergence = incidence(div.into(), cells);
                 for own in 0..mesh.n_cells() {
                     assert!(product(&rot, &of_curl, &e, own).iter().all(|&x| x == 0));
+                    assert!(product(&divergence, &of_div, &flux, own).iter().all(|&x| x == 0));
                 }
                 continue;
             }
@@ -501,6 +513,7 @@ fn discrete_derivatives_are_incidences_and_form_a_complex() {
             let a = integers(of_curl.n_dofs(), 7);
             let b = applied(&mesh, &rot, &of_curl, &a, &of_div);
             assert!(b.iter().any(|&x| x != 0));
+            assert_eq!(stored(&of_curl, &of_div, &a), b);
             let divergence = incidence(div.into(), cells);
             for own in 0..mesh.n_cells() {
                 assert!(product(&divergence, &of_div, &b, own).iter().all(|&x| x == 0));

@@ -111,7 +111,7 @@ impl Tensor {
             results: Vec::new(),
         };
         for quantity in &s.facts.quantities {
-            let mut factors = factors(line, quantity.element);
+            let mut factors = factors(line, quantity.element, s.facts.plan.task);
             factors.dense |= quantity.second;
             let arrays = tensor.arrays(s, quantity, &factors);
             tensor
@@ -130,7 +130,7 @@ impl Tensor {
     fn outcome(&self, s: &mut Lowering<'_>, field: usize, rows: Range<usize>) -> ElementVector {
         let own = [QuantitySource::Direction(field), QuantitySource::State(field)];
         let shared = own.iter().find_map(|source| s.facts.quantity(*source));
-        let mut factors = factors(self.line, s.facts.elements.fields[field]);
+        let mut factors = factors(self.line, s.facts.elements.fields[field], s.facts.plan.task);
         let second = rows.clone().any(|row| s.facts.tests_second(row));
         factors.dense |= second;
         // The inputs are still read at later points while a dense result accumulates.

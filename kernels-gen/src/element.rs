@@ -29,6 +29,7 @@ pub use line::{LinePoints, LineTable};
 pub use line_basis::LineBasis;
 pub use quadrature::{Rule, default_rule};
 pub use tabulate::{
-    Tabulation, interpolation, line_of_parent, tabulate, tabulate_rule, tabulate_seconds,
+    Tabulation, interpolation, line_of_parent, tabulate, tabulate_components, tabulate_rule,
+    tabulate_seconds, tabulate_turned,
 };
 pub use whitney::{Whitney, WhitneyDof, WhitneyFamily};

@@ -217,7 +217,7 @@ fn of_region(
     }
     let hanging = facts.hanging.then(|| with_hanging_nodes(&plans, own));
     plans.extend(hanging.into_iter().flatten());
-    plans.extend(over_facets(form, facts, of_facets, |task| Plan {
+    plans.extend(over_facets(form, elements, facts, of_facets, |task| Plan {
         lanes: base(task).lanes,
         indices: base(task).indices,
         scatter: base(task).scatter,
@@ -230,6 +230,7 @@ fn of_region(
 /// Returns the plans of the facet integrals. Facets are few, so the plan is fixed: the nodes of their cells are read.
 fn over_facets(
     form: &PointForm,
+    elements: &Elements,
     facts: &MeshFacts,
     tasks: &[Task],
     base: impl Fn(Task) -> Plan,
@@ -239,7 +240,10 @@ fn over_facets(
         if integral.region.is_of_cells() {
             continue;
         }
-        let own = |slot: Slot| (slot.field, slot.component);
+        let own = |slot: Slot| match elements.fields[slot.field].whitney() {
+            Some(_) => (slot.field, 0),
+            None => (slot.field, slot.component),
+        };
         for &task in tasks {
             let wanted = match task {
                 Task::Residual | Task::Flux => !integral.residual.is_empty(),
@@ -262,11 +266,20 @@ fn over_facets(
                 let plan = Plan { integral: number, indices, geometry, hanging, affine, ..base };
                 let larger = larger(&integral.region).iter().filter(|_| hanging);
                 plans.extend(larger.map(|&side| Plan { larger: Some(side), ..plan.clone() }));
-                plans.push(plan);
+                plans.extend(at_facets(plan, elements));
             }
         }
     }
     plans
+}
+
+/// Returns the plans of the facets of a cell, in the place of one for all; see [`Plan::facet`].
+pub fn at_facets(plan: Plan, elements: &Elements) -> Vec<Plan> {
+    let count = match elements.are_vector_valued() && !elements.cell.is_tensor() {
+        true => elements.cell.facets().len() as u8,
+        false => return vec![plan],
+    };
+    (0..count).map(|facet| Plan { facet: Some(facet), ..plan.clone() }).collect()
 }
 
 /// Returns the sides on which a cell may be larger than the other one. The smaller one is the inside, unless the region

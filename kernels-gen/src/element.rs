@@ -28,5 +28,8 @@ pub use lagrange::{Lagrange, Node, entity_permutation};
 pub use line::{LinePoints, LineTable};
 pub use line_basis::LineBasis;
 pub use quadrature::{Rule, default_rule};
-pub use tabulate::{Tabulation, interpolation, tabulate, tabulate_rule, tabulate_seconds};
+pub use tabulate::{
+    Tabulation, interpolation, tabulate, tabulate_components, tabulate_rule, tabulate_seconds,
+    tabulate_turned,
+};
 pub use whitney::{Whitney, WhitneyDof, WhitneyFamily};

@@ -200,12 +200,6 @@ impl Elements {
             });
         }
         let resolve = |name: &str, space: Space| {
-            if space.is_piola() && !cell.is_tensor() {
-                let text = format!(
-                    "`{name}` is in {space}, whose elements are those of quadrilaterals and hexahedra"
-                );
-                return Err(PlanError::Unsupported(text));
-            }
             let most = largest_degree(cell);
             let made = Element::in_space(cell, space, degree);
             match made.ok().filter(|element| element.degree() <= most) {
@@ -448,6 +442,9 @@ pub struct Plan {
     pub hanging: bool,
     /// True if degrees of freedom of vector-valued functions have a sign in each cell, [`crate::abi::Role::Signs`].
     pub signs: bool,
+    /// The facet of its cell that all facets of a kernel are: with vector-valued functions on simplices, which no rotation
+    /// of the cell permutes.
+    pub facet: Option<u8>,
     /// The larger of two cells at a facet, of which the facet is a half along each of its axes.
     pub larger: Option<Side>,
     /// True if threads with a cell each add to both ends of an edge at once, since the next thread's cell may continue
@@ -497,6 +494,7 @@ impl Plan {
             slots: Vec::new(),
             hanging: false,
             signs: false,
+            facet: None,
             larger: None,
             edges: false,
             linearisation: Linearisation::Recompute,
@@ -578,8 +576,16 @@ impl Plan {
         if whitney && !matches!(self.indices, Indices::Nodes | Indices::Dofs) {
             return unsupported("degrees of freedom of vector-valued functions have an index each");
         }
-        if whitney && (self.strategy != Strategy::CellPerLane || self.scatter == Scatter::Block) {
+        let one = self.strategy == Strategy::CellPerLane;
+        let shares = !tensor && matches!(self.strategy, Strategy::ThreadTransposition { .. });
+        if whitney && (!(one || shares) || self.scatter == Scatter::Block) {
             return unsupported("vector-valued functions have a lane or thread for each cell");
+        }
+        let at_one = whitney && !tensor && !integral.region.is_of_cells();
+        if at_one != self.facet.is_some() {
+            return unsupported(
+                "vector-valued functions of simplices have a kernel for each facet",
+            );
         }
         if self.hanging && !tensor {
             return unsupported("nodes of simplices do not hang");

@@ -30,7 +30,7 @@ use crate::processes::ProcessGroup;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
 use crate::support::parallel::ParallelSliceMut;
 use beyond::NodesBeyond;
-use kernels_gen::element::{Element, Lagrange};
+use kernels_gen::element::{Element, Lagrange, Whitney};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -50,6 +50,15 @@ pub enum SpaceError {
         cells: usize,
         /// The number of degrees of freedom.
         unknowns: usize,
+    },
+    /// An element whose functions on faces depend on the frame, on a mesh whose cells see a face in several.
+    #[error(
+        "{element} needs a mesh whose cells see each face in one frame, which periodic sides \
+         with one or two cells between them prevent; take degree 1, more cells, or hexahedra"
+    )]
+    Frames {
+        /// The element.
+        element: Element,
     },
     /// An element of another cell type.
     #[error("an element on {element} cells does not fit a mesh of {mesh} cells")]
@@ -130,6 +139,11 @@ impl Space {
     ) -> Result<Self, SpaceError> {
         if element.cell() != mesh.cell() {
             return Err(SpaceError::Cell { element: element.cell(), mesh: mesh.cell() });
+        }
+        let needs_frames =
+            |own: Whitney| (1..own.cell().dim()).any(|dim| own.needs_orientation(dim));
+        if element.whitney().is_some_and(needs_frames) && !topology.is_oriented() {
+            return Err(SpaceError::Frames { element });
         }
         let layout = NodeLayout::new(element);
         let n_nodes = count_nodes(topology, &layout);

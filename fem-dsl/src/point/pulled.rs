@@ -9,8 +9,8 @@
 //! H(div)    u_i = Σ_a J_ia û_a / det J   div u = Σ_a ∂_a û_a / det J
 //! ```
 //!
-//! Each û_a becomes a scalar field; its derivatives are along reference axes. The kernels thus see scalar fields, and the
-//! entries of the map as inputs ([`Input::Inverse`], [`Input::Tangent`], [`Input::Density`]). The same linear map T of
+//! Each û_a becomes a scalar field, or a component of the field in its place; its derivatives are along reference axes.
+//! The kernels thus see fields of the reference cell, and the entries of the map as inputs ([`Input::Inverse`], [`Input::Tangent`], [`Input::Density`]). The same linear map T of
 //! slots serves residual, action and Jacobian: r̂ = Tᵀ r and Ĝ = Tᵀ G T.
 
 use super::block::{moved, of_rows};
@@ -36,10 +36,19 @@ pub struct PulledField {
     pub map: Piola,
     /// The factor of each reference component, 1 or −1.
     pub signs: Vec<f64>,
+    /// True if each component becomes a field of its own; else the field stays one, with reference components.
+    pub split: bool,
 }
 
-/// Splits fields and data into their components in the reference cell, in one of a form's integrals; others keep the
-/// slots that they have. A field of d components becomes d scalar fields in its place.
+impl PulledField {
+    /// Returns the number of fields in its place.
+    fn fields(&self) -> usize {
+        if self.split { self.signs.len() } else { 1 }
+    }
+}
+
+/// Replaces fields and data by those of the reference cell, in one of a form's integrals; others keep the slots that they
+/// have. A field of d components that is split becomes d scalar fields in its place.
 pub fn pulled_back(
     form: &PointForm,
     number: usize,
@@ -51,12 +60,14 @@ pub fn pulled_back(
         (0..of.signs.len()).map(|a| format!("{name}_{a}")).collect()
     };
     let of_field = |(field, pulled): (&Field, &Option<PulledField>)| -> Vec<Field> {
-        let Some(pulled) = pulled else { return vec![field.clone()] };
+        let Some(pulled) = pulled.as_ref().filter(|of| of.split) else {
+            return vec![field.clone()];
+        };
         let names = names(&field.name, pulled).into_iter();
         names.map(|name| Field { name, shape: Shape::Scalar, ..field.clone() }).collect()
     };
     let of_aux = |(data, pulled): (&Aux, &Option<PulledField>)| -> Vec<Aux> {
-        let Some(pulled) = pulled else { return vec![data.clone()] };
+        let Some(pulled) = pulled.as_ref().filter(|of| of.split) else { return vec![data.clone()] };
         let names = names(&data.name, pulled).into_iter();
         names.map(|name| Aux { name, shape: Shape::Scalar, ..data.clone() }).collect()
     };
@@ -83,10 +94,13 @@ impl SlotMap<'_> {
         slot: Slot,
     ) -> Vec<(Slot, NodeId)> {
         let first = first(pulled, slot.field);
-        let Some(PulledField { map, signs }) = &pulled[slot.field] else {
+        let Some(PulledField { map, signs, split }) = &pulled[slot.field] else {
             return vec![(Slot { field: first, ..slot }, s.constant(1.0))];
         };
-        let own = |a: usize, part: Part| Slot { field: first + a, component: 0, part, ..slot };
+        let own = |a: usize, part: Part| match split {
+            true => Slot { field: first + a, component: 0, part, ..slot },
+            false => Slot { field: first, component: a, part, ..slot },
+        };
         let (dim, side) = (self.dim, slot.side);
         let mut terms = Vec::new();
         let mut push = |s: &mut Scalars, a: usize, part: Part, factor: NodeId, sign: f64| {
@@ -230,7 +244,7 @@ impl SlotMap<'_> {
 
 /// Returns the index of the first component of a field.
 fn first(pulled: &[Option<PulledField>], field: usize) -> usize {
-    pulled[..field].iter().map(|of| of.as_ref().map_or(1, |of| of.signs.len())).sum()
+    pulled[..field].iter().map(|of| of.as_ref().map_or(1, PulledField::fields)).sum()
 }
 
 fn add<K: Ord>(s: &mut Scalars, sums: &mut BTreeMap<K, NodeId>, key: K, term: NodeId) {

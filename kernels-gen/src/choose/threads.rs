@@ -278,13 +278,13 @@ fn of_region(
     // Data stored for other kernels than these has its own batches.
     let separate = |plan: &Plan| plan.task == Task::Flux || plan.task.is_of_matrices();
     let (separate, plans): (Vec<Plan>, Vec<Plan>) = plans.into_iter().partition(separate);
-    // Vector-valued functions have a thread for each cell.
-    let mut plans = match elements.are_vector_valued() {
+    // Vector-valued functions of tensor cells have a thread for each cell.
+    let mut plans = match elements.are_vector_valued() && elements.cell.is_tensor() {
         true => plans,
         false => transposed::transpose(form, elements, plans, overrides)?,
     };
     plans.extend(separate);
-    let facets = over_facets(form, facts, of_facets, |task| Plan {
+    let facets = over_facets(form, elements, facts, of_facets, |task| Plan {
         linearisation: Linearisation::Recompute,
         edges: false,
         residency: 1,

@@ -6,6 +6,7 @@ use super::slots::{sums_first, with_slots};
 use super::tuning::{HOPPER, Sizes};
 use crate::abi::SHARED_BYTES;
 use crate::lower::facts::KernelFacts;
+use crate::plan::components::with_components;
 use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
 use crate::strategy::check;
 use crate::strategy::thread_transposition::{Layout, bytes_of_cell};
@@ -50,7 +51,7 @@ pub(super) fn transpose(
     let numbers = if most > 0 { most..=most } else { 1..=blocks(form, elements) };
     let usual = numbers.clone().rev().map(|blocks| (blocks, SHARED_BYTES));
     let candidates: Vec<(usize, usize)> = usual.chain([(*numbers.start(), usize::MAX)]).collect();
-    let first = sums_first(form, elements, overrides);
+    let first = sums_first(form, elements, overrides) && !elements.are_vector_valued();
     let mut refused = None;
     // If cells sum first: the best number of such cells, or else the most that fit. If none fit and it was not
     // requested, they do not sum first.
@@ -171,7 +172,8 @@ pub fn cells_of_points(
     blocks: usize,
 ) -> usize {
     let room = |plan: &Plan| {
-        plan.shared_bytes / bytes_of_cell(&KernelFacts::new(form, elements, plan)).max(1)
+        let (form, elements) = with_components(form, elements, plan.integral);
+        plan.shared_bytes / bytes_of_cell(&KernelFacts::new(&form, &elements, plan)).max(1)
     };
     let most = plans.iter().map(room).min().unwrap_or(1);
     Layout::new(form, elements, blocks, 1).best_cells(most.max(1))

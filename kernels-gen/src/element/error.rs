@@ -8,7 +8,7 @@ use fem_dsl::point::Space;
 #[non_exhaustive]
 pub enum ElementError {
     /// There is no element of this space on the cell.
-    #[error("no element of {family} on {cell}: there are those of quad and hex")]
+    #[error("no element of {family} on {cell}: there are those of tri, quad, tet and hex")]
     Cell {
         /// The space.
         family: &'static str,

@@ -54,17 +54,19 @@ impl Element {
         }
     }
 
-    /// Returns whether derivatives of its functions are along the axes of the reference cell: those of one component.
-    pub const fn is_component(self) -> bool {
-        matches!(self, Self::Component(..))
+    /// Returns whether a kernel sees its functions in the reference cell, with derivatives along its axes: those of
+    /// vector-valued elements.
+    pub const fn is_referenced(self) -> bool {
+        matches!(self, Self::Whitney(_) | Self::Component(..))
     }
 
-    /// Returns whether the exterior derivative reads the functions' derivatives along an axis; all are read of Lagrange
-    /// elements.
-    pub fn is_differentiated(self, axis: usize) -> bool {
+    /// Returns whether the exterior derivative reads the derivative of a component of a kernel's field along an axis; all
+    /// are read of Lagrange elements.
+    pub fn is_differentiated(self, component: usize, axis: usize) -> bool {
         match self {
-            Self::Lagrange(_) | Self::Whitney(_) => true,
-            Self::Component(element, component) => !element.is_open(component, axis),
+            Self::Lagrange(_) => true,
+            Self::Whitney(element) => !element.is_open(component, axis),
+            Self::Component(element, own) => !element.is_open(own, axis),
         }
     }
 
@@ -134,6 +136,7 @@ impl Element {
                 let line = LineBasis::Nodal(element.line()?);
                 Some([0, 1, 2].map(|axis| along(axis, &|_| line)))
             }
+            Self::Component(element, _) if !element.cell().is_tensor() => None,
             Self::Component(element, component) => {
                 Some([0, 1, 2].map(|axis| along(axis, &|axis| element.line(component, axis))))
             }
@@ -147,15 +150,19 @@ impl Element {
             Self::Lagrange(element) => element.nodes().iter().map(|node| node.dim).collect(),
             Self::Whitney(element) => element.dofs().iter().map(|dof| dof.dim).collect(),
             Self::Component(element, component) => {
-                let dofs = element.dofs().into_iter().filter(|dof| dof.component == component);
-                dofs.map(|dof| dof.dim).collect()
+                let dofs = element.dofs().into_iter().skip(element.first(component));
+                dofs.take(element.component_count(component)).map(|dof| dof.dim).collect()
             }
         }
     }
 
-    /// Returns the degrees of freedom of the cell rotated for a facet; see [`Lagrange::turned`].
+    /// Returns the degrees of freedom of the cell rotated for a facet; see [`Lagrange::turned`]. Vector-valued functions of
+    /// simplices keep their order: kernels have tables for each facet.
     pub fn turned(self, facet: usize, orientation: u8) -> Vec<usize> {
         match self {
+            Self::Whitney(element) | Self::Component(element, _) if !element.cell().is_tensor() => {
+                (0..element.count()).collect()
+            }
             Self::Lagrange(element) => element.turned(facet, orientation),
             Self::Whitney(element) | Self::Component(element, _) => {
                 element.turned(facet, orientation).into_iter().map(|(dof, _)| dof).collect()
@@ -167,6 +174,7 @@ impl Element {
     pub fn turned_signs(self, facet: usize, orientation: u8) -> Vec<bool> {
         match self {
             Self::Lagrange(_) => Vec::new(),
+            _ if !self.cell().is_tensor() => vec![false; self.count()],
             Self::Whitney(element) | Self::Component(element, _) => {
                 element.turned(facet, orientation).into_iter().map(|(_, sign)| sign).collect()
             }

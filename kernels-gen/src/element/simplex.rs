@@ -16,19 +16,28 @@ use super::double::DoubleDouble;
 
 /// A number with its gradient in reference coordinates.
 #[derive(Clone, Copy)]
-struct Dual {
-    value: DoubleDouble,
-    gradient: [DoubleDouble; 3],
+pub(super) struct Dual {
+    pub(super) value: DoubleDouble,
+    pub(super) gradient: [DoubleDouble; 3],
 }
 
 impl Dual {
+    pub(super) const ZERO: Self =
+        Self { value: DoubleDouble::ZERO, gradient: [DoubleDouble::ZERO; 3] };
     const ONE: Self = Self { value: DoubleDouble::ONE, gradient: [DoubleDouble::ZERO; 3] };
+
+    /// Returns a coordinate.
+    pub(super) fn coordinate(axis: usize, value: f64) -> Self {
+        let mut gradient = [DoubleDouble::ZERO; 3];
+        gradient[axis] = DoubleDouble::ONE;
+        Self { value: DoubleDouble::from(value), gradient }
+    }
 
     fn plus(self, other: Self) -> Self {
         self.combine(DoubleDouble::ONE, other, DoubleDouble::ONE)
     }
 
-    fn minus(self, other: Self) -> Self {
+    pub(super) fn minus(self, other: Self) -> Self {
         self.combine(DoubleDouble::ONE, other, -DoubleDouble::ONE)
     }
 
@@ -37,7 +46,7 @@ impl Dual {
         Self { value: a * self.value + b * other.value, gradient }
     }
 
-    fn times(self, other: Self) -> Self {
+    pub(super) fn times(self, other: Self) -> Self {
         let gradient =
             [0, 1, 2].map(|c| self.value * other.gradient[c] + self.gradient[c] * other.value);
         Self { value: self.value * other.value, gradient }
@@ -64,14 +73,24 @@ fn jacobi(top: usize, a: usize, x: Dual, t: Dual) -> Vec<Dual> {
     all
 }
 
+/// Returns the degrees (i, j, k) of each function of the orthogonal basis, in its order.
+pub(super) fn degrees(dim: usize, degree: usize) -> Vec<[usize; 3]> {
+    let mut all = Vec::new();
+    for i in 0..=degree {
+        for j in 0..=degree - i {
+            let last = if dim == 2 { 0 } else { degree - i - j };
+            all.extend((0..=last).map(|k| [i, j, k]));
+        }
+    }
+    all
+}
+
 /// Returns the orthogonal basis of total degree at most `degree` at a point.
-fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
+pub(super) fn orthogonal(dim: usize, degree: usize, point: [f64; 3]) -> Vec<Dual> {
     let mut rest = Dual::ONE;
     let mut lambda = [Dual::ONE; 4];
     for axis in 0..dim {
-        let mut gradient = [DoubleDouble::ZERO; 3];
-        gradient[axis] = DoubleDouble::ONE;
-        lambda[axis + 1] = Dual { value: DoubleDouble::from(point[axis]), gradient };
+        lambda[axis + 1] = Dual::coordinate(axis, point[axis]);
         rest = rest.minus(lambda[axis + 1]);
     }
     lambda[0] = rest;
@@ -167,7 +186,7 @@ impl SimplexBasis {
 }
 
 /// Returns the inverse by Gauss-Jordan elimination with row pivoting.
-fn inverse(mut a: Vec<Vec<DoubleDouble>>) -> Vec<Vec<DoubleDouble>> {
+pub(super) fn inverse(mut a: Vec<Vec<DoubleDouble>>) -> Vec<Vec<DoubleDouble>> {
     let n = a.len();
     for (i, row) in a.iter_mut().enumerate() {
         row.resize(2 * n, DoubleDouble::ZERO);

@@ -1,11 +1,12 @@
 //! Values and reference gradients of a basis at points, and interpolation between point sets.
 //!
 //! `tabulate`: (Element, points) → Tabulation with φ_i(x_q) and ∂φ_i/∂ξ_j(x_q) of scalar functions: a Lagrange element
-//! or one component of another. On tensor cells these are products of interval tables, on simplices the dual basis of
-//! `simplex`.
+//! or one component of another. On tensor cells these are products of interval tables, on simplices the dual bases of
+//! `simplex` and `whitney`.
 
 use super::simplex::SimplexBasis;
-use super::{Element, LineBasis, LinePoints, LineTable, Rule};
+use super::whitney::WhitneyBasis;
+use super::{Element, Lagrange, LineBasis, LinePoints, LineTable, Rule, Whitney, WhitneyFamily};
 use std::collections::BTreeMap;
 
 /// A basis tabulated at points.
@@ -47,6 +48,9 @@ pub fn tabulate(element: impl Into<Element>, points: &[[f64; 3]]) -> Tabulation 
     if let Some((tables, rows)) = line_tables(element, points) {
         return tables.products(element, rows.into_iter());
     }
+    if let Element::Component(vectors, component) = element {
+        return tabulate_components(vectors, points).swap_remove(component);
+    }
     let mut result = Tabulation::empty(element);
     let basis = simplex_basis(element);
     for &point in points {
@@ -57,6 +61,75 @@ pub fn tabulate(element: impl Into<Element>, points: &[[f64; 3]]) -> Tabulation 
         }
     }
     result
+}
+
+/// Tabulates each component of the functions of a vector-valued element at any points of its cell.
+pub fn tabulate_components(element: Whitney, points: &[[f64; 3]]) -> Vec<Tabulation> {
+    let dim = element.cell().dim();
+    let parts = (0..dim).map(|a| Element::Component(element, a));
+    if element.cell().is_tensor() {
+        return parts.map(|part| tabulate(part, points)).collect();
+    }
+    let mut tables: Vec<Tabulation> = parts.map(Tabulation::empty).collect();
+    let basis = WhitneyBasis::of(element);
+    for &point in points {
+        tables.iter_mut().for_each(|table| table.points += 1);
+        for function in basis.evaluate(point) {
+            for (table, (value, gradient)) in tables.iter_mut().zip(function) {
+                table.values.push(value);
+                table.gradients.extend(&gradient[..dim]);
+            }
+        }
+    }
+    tables
+}
+
+/// Tabulates each component of the functions of a vector-valued element on a simplex at points of the cell that is rotated
+/// so that a facet is ξ₀ = 0 ([`Lagrange::turned`]): with ξ = F(ξ'), T = ∂ξ/∂ξ',
+///
+/// ```text
+/// H(curl)   û'(ξ') = Tᵀ û(ξ)          H(div)   û'(ξ') = det T · T⁻¹ û(ξ)
+/// ```
+pub fn tabulate_turned(element: Whitney, facet: usize, points: &[[f64; 3]]) -> Vec<Tabulation> {
+    let (cell, dim) = (element.cell(), element.cell().dim());
+    let corners = Lagrange::continuous(cell, 1).expect("degree 1 should have an element");
+    let vertices: Vec<[f64; 3]> =
+        corners.turned(facet, 0).into_iter().map(|vertex| cell.vertex(vertex)).collect();
+    // Rows of Tᵀ.
+    let tangents = [0, 1, 2].map(|a| match a < dim {
+        true => [0, 1, 2].map(|c| vertices[a + 1][c] - vertices[0][c]),
+        false => [0, 1, 2].map(|c| f64::from(u8::from(c == a))),
+    });
+    let map = match element.family() {
+        WhitneyFamily::Curl => tangents,
+        WhitneyFamily::Div => [0, 1, 2].map(|a| {
+            let (u, v) = (tangents[(a + 1) % 3], tangents[(a + 2) % 3]);
+            let minor = |i: usize, j: usize| u[i] * v[j] - u[j] * v[i];
+            [minor(1, 2), minor(2, 0), minor(0, 1)]
+        }),
+    };
+    let place = |point: &[f64; 3]| {
+        let along = |c: usize| (0..dim).map(|a| point[a] * tangents[a][c]).sum::<f64>();
+        [0, 1, 2].map(|c| vertices[0][c] + along(c))
+    };
+    let own = tabulate_components(element, &points.iter().map(place).collect::<Vec<_>>());
+    let of = |a: usize| {
+        let mut table = Tabulation::empty(Element::Component(element, a));
+        table.points = points.len();
+        for (q, i) in (0..points.len()).flat_map(|q| (0..table.nodes).map(move |i| (q, i))) {
+            let sum = |of: &dyn Fn(usize) -> f64| (0..dim).map(|c| map[a][c] * of(c)).sum::<f64>();
+            table.values.push(sum(&|c| own[c].value(q, i)));
+            for axis in 0..dim {
+                let along = |c: usize| {
+                    let slopes = own[c].gradient(q, i).iter().zip(tangents[axis]);
+                    slopes.map(|(slope, x)| slope * x).sum()
+                };
+                table.gradients.push(sum(&along));
+            }
+        }
+        table
+    };
+    (0..dim).map(of).collect()
 }
 
 fn simplex_basis(element: Element) -> SimplexBasis {

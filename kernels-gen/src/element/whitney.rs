@@ -1,6 +1,7 @@
-//! Elements of H(curl) and H(div): Nédélec's of the first kind and Raviart and Thomas's, on tensor cells.
+//! Elements of H(curl) and H(div): Nédélec's of the first kind and Raviart and Thomas's.
 //!
-//! A function of the reference cell has one component along each axis, a product over the axes. An axis is *closed* for a
+//! On simplices the functions are dual to moments ([`moments`]). On tensor cells a function of the reference cell has one
+//! component along each axis, a product over the axes. An axis is *closed* for a
 //! component, with the k + 1 Lagrange functions of the Gauss-Lobatto points, or *open*, with the k functions whose
 //! integrals between neighbouring points are 0 or 1 ([`LineBasis`]):
 //!
@@ -13,11 +14,16 @@
 //! basis of integrals: M. Gerritsma, "Edge functions for spectral element methods" (2011).) Degrees of freedom are
 //! invariant under all maps of the cell, so that the discrete grad, curl and div are matrices of 0, 1 and −1.
 //!
-//! They are listed component by component, each lexicographic in its own lattice, x fastest. The one of a face is the
+//! On tensor cells they are listed component by component, each lexicographic in its own lattice, x fastest. The one of a face is the
 //! flux along the product of the face's own axes, in order: the component along y of a hexahedron, and along x of a
 //! quadrilateral, therefore have a factor of −1 ([`Whitney::sign`]).
 
+mod moments;
+mod polynomials;
+
+use super::lagrange::MAX_SIMPLEX_DEGREE;
 use super::{Cell, ElementError, LineBasis, LinePoints};
+pub(super) use polynomials::WhitneyBasis;
 use std::fmt;
 
 /// The largest degree on tensor cells.
@@ -43,15 +49,17 @@ pub enum WhitneyFamily {
 /// A degree of freedom of a Whitney element.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WhitneyDof {
-    /// The component of the reference function.
+    /// The component of the reference function; on simplices the direction among those of its entity.
     pub component: usize,
-    /// Its index along each axis: from 0 to k of closed axes, to k − 1 of open ones.
+    /// Its index along each axis: from 0 to k of closed axes, to k − 1 of open ones. On simplices that of the weight's
+    /// node in its entity.
     pub lattice: [usize; 3],
     /// The dimension of the sub-entity that owns it.
     pub dim: usize,
     /// The index of the owning sub-entity among those of its dimension.
     pub entity: usize,
-    /// The index within its entity: by the entity's axis along which the component is (of H(curl)), then x fastest.
+    /// The index within its entity: by the entity's axis along which the component is (of H(curl)), then x fastest; on
+    /// simplices by direction, then in the order of the nodes.
     pub index: usize,
 }
 
@@ -60,14 +68,15 @@ impl Whitney {
     ///
     /// # Errors
     ///
-    /// Degrees that do not exist, and simplices.
+    /// Degrees that do not exist, and intervals.
     pub fn new(cell: Cell, degree: i64, family: WhitneyFamily) -> Result<Self, ElementError> {
-        if !cell.is_tensor() || cell.dim() == 1 {
+        if cell.dim() == 1 {
             return Err(ElementError::Cell { family: family.name(), cell });
         }
+        let max = if cell.is_tensor() { MAX_DEGREE } else { MAX_SIMPLEX_DEGREE };
         match usize::try_from(degree) {
-            Ok(k) if (1..=MAX_DEGREE).contains(&k) => Ok(Self { cell, degree: k, family }),
-            _ => Err(ElementError::Degree { cell, degree, min: 1, max: MAX_DEGREE }),
+            Ok(k) if (1..=max).contains(&k) => Ok(Self { cell, degree: k, family }),
+            _ => Err(ElementError::Degree { cell, degree, min: 1, max }),
         }
     }
 
@@ -86,7 +95,8 @@ impl Whitney {
         self.family
     }
 
-    /// Returns whether an axis is open for a component.
+    /// Returns whether an axis is open for a component. Derivatives along the closed axes alone are those of the exterior
+    /// derivative, on all cells.
     pub fn is_open(self, component: usize, axis: usize) -> bool {
         match self.family {
             WhitneyFamily::Curl => axis == component,
@@ -104,9 +114,10 @@ impl Whitney {
         }
     }
 
-    /// Returns the factor of a component, −1 where the product of a face's axes points against the component's axis.
+    /// Returns the factor of a component on tensor cells, −1 where the product of a face's axes points against the component's axis.
     pub fn sign(self, component: usize) -> f64 {
         let against = match (self.family, self.cell.dim()) {
+            _ if !self.cell.is_tensor() => false,
             (WhitneyFamily::Curl, _) => false,
             (WhitneyFamily::Div, 2) => component == 0,
             (WhitneyFamily::Div, _) => component == 1,
@@ -122,24 +133,36 @@ impl Whitney {
         })
     }
 
-    /// Returns the number of degrees of freedom of a component.
+    /// Returns the number of degrees of freedom of a component; on simplices each has all.
     pub fn component_count(self, component: usize) -> usize {
-        self.extents(component).iter().product()
+        match self.cell.is_tensor() {
+            true => self.extents(component).iter().product(),
+            false => self.count(),
+        }
     }
 
     /// Returns the index of the first degree of freedom of a component.
     pub fn first(self, component: usize) -> usize {
-        (0..component).map(|before| self.component_count(before)).sum()
+        match self.cell.is_tensor() {
+            true => (0..component).map(|before| self.component_count(before)).sum(),
+            false => 0,
+        }
     }
 
     /// Returns the number of degrees of freedom of the cell.
     pub fn count(self) -> usize {
-        self.first(self.cell.dim())
+        match self.cell.is_tensor() {
+            true => self.first(self.cell.dim()),
+            false => moments::count(self),
+        }
     }
 
     /// Returns the number of degrees of freedom that one sub-entity of dimension `dim` owns.
     pub fn entity_count(self, dim: usize) -> usize {
         let (k, d) = (self.degree, self.cell.dim());
+        if !self.cell.is_tensor() {
+            return moments::entity_count(self, dim);
+        }
         match (self.family, dim) {
             (_, 0) => 0,
             (WhitneyFamily::Curl, dim) if dim <= d => dim * k * (k - 1).pow(dim as u32 - 1),
@@ -151,6 +174,9 @@ impl Whitney {
 
     /// Returns the degrees of freedom of the cell, in order.
     pub fn dofs(self) -> Vec<WhitneyDof> {
+        if !self.cell.is_tensor() {
+            return moments::dofs(self);
+        }
         let mut dofs = Vec::with_capacity(self.count());
         for component in 0..self.cell.dim() {
             let [n, m, _] = self.extents(component);
@@ -201,7 +227,14 @@ impl Whitney {
     /// Returns, for each degree of freedom of an entity in a cell's order, its index in the entity's own order and
     /// whether its sign is reversed. `vertices` are the indices of the entity's vertices in its own frame, in the cell's
     /// order.
+    ///
+    /// # Panics
+    ///
+    /// If functions of one frame are sums of several of the other: see [`Whitney::needs_orientation`].
     pub fn entity_permutation(self, dim: usize, vertices: &[usize]) -> Vec<(usize, bool)> {
+        if !self.cell.is_tensor() {
+            return moments::permutation(self, dim, vertices);
+        }
         let k = self.degree;
         // The entity's own axis of each of the cell's axes, and whether it is reversed.
         let axes: Vec<(usize, bool)> = (0..dim)
@@ -249,8 +282,14 @@ impl Whitney {
         result
     }
 
+    /// Returns whether all cells must see entities of a dimension in their own frame: on faces of tetrahedra, where two
+    /// tangents of one frame are sums of those of another.
+    pub fn needs_orientation(self, dim: usize) -> bool {
+        !self.cell.is_tensor() && dim < self.cell.dim() && moments::are_mixed(self, dim)
+    }
+
     /// Returns, for each degree of freedom of the cell rotated as [`super::Lagrange::turned`] says, the one of the original
-    /// cell and whether its sign is reversed.
+    /// cell and whether its sign is reversed, on tensor cells.
     pub fn turned(self, facet: usize, orientation: u8) -> Vec<(usize, bool)> {
         let d = self.cell.dim();
         let bit = |bit: u8| orientation >> bit & 1 == 1;
@@ -290,9 +329,12 @@ impl Whitney {
         self.dofs().into_iter().map(turned).collect()
     }
 
-    /// Returns the functional of a degree of freedom: points and weights for its component of the reference function. It
-    /// is exact for polynomials of degree 2 `count` − 1 along each axis.
-    pub fn functional(self, dof: &WhitneyDof, count: usize) -> Vec<([f64; 3], f64)> {
+    /// Returns the functional of a degree of freedom: points, and weights of each component of the reference function. It
+    /// is exact for polynomials of degree 2 `count` − 1 along each axis, and of that total degree on simplices.
+    pub fn functional(self, dof: &WhitneyDof, count: usize) -> Vec<([f64; 3], [f64; 3])> {
+        if !self.cell.is_tensor() {
+            return moments::functional(self, dof, count);
+        }
         let nodes = LinePoints::GaussLobatto(self.degree + 1).points();
         let gauss = LinePoints::Gauss(count);
         let rule: Vec<(f64, f64)> = gauss.points().into_iter().zip(gauss.weights()).collect();
@@ -320,7 +362,12 @@ impl Whitney {
                 })
                 .collect();
         }
-        terms
+        let of_component = |(point, weight): ([f64; 3], f64)| {
+            let mut weights = [0.0; 3];
+            weights[dof.component] = weight;
+            (point, weights)
+        };
+        terms.into_iter().map(of_component).collect()
     }
 }
 

@@ -182,10 +182,8 @@ impl Lowering<'_> {
             }
             for field in results {
                 let origin = self.facts.elements.origins[field].clone();
-                let (numbers, name) = (
-                    origin.total * self.facts.components(field),
-                    self.facts.of_field("cells", field),
-                );
+                let (numbers, name) =
+                    (origin.total * self.facts.stored(field), self.facts.of_field("cells", field));
                 let role = Role::CellResult(origin.index);
                 self.argument(role, &name, Element::Real, numbers * lanes, true);
                 self.declare_signs(QuantitySource::Direction(field));
@@ -218,7 +216,7 @@ impl Lowering<'_> {
         let name = format!("{}_written", origin.name);
         let (indices, numbers) = match self.facts.indices_of(QuantitySource::Direction(trace)) {
             Indices::Cells => (Indices::Cells, 1),
-            _ => (Indices::Dofs, origin.total * self.facts.components(trace)),
+            _ => (Indices::Dofs, origin.total * self.facts.stored(trace)),
         };
         let role = Role::Map(Owner::Result(origin.index), indices);
         self.argument(role, &name, Element::U32, numbers * self.facts.plan.lanes, false);
@@ -235,7 +233,7 @@ impl Lowering<'_> {
         }
         let components = match source {
             QuantitySource::Aux(i) => self.facts.form.aux[i].shape.components(),
-            QuantitySource::State(f) | QuantitySource::Direction(f) => self.facts.components(f),
+            QuantitySource::State(f) | QuantitySource::Direction(f) => self.facts.stored(f),
             QuantitySource::Position(_) => self.facts.form.dim,
         };
         let origin =
@@ -273,7 +271,7 @@ impl Lowering<'_> {
     fn declare_turns(&mut self, trace: usize) {
         if self.facts.of_pairs() {
             let name = format!("{}_turns", self.facts.form.fields[trace].name);
-            let numbers = self.facts.elements.fields[trace].count() * self.facts.components(trace);
+            let numbers = self.facts.elements.fields[trace].count() * self.facts.stored(trace);
             self.argument(Role::Turns(trace), &name, Element::U32, numbers, false);
         }
     }
@@ -282,7 +280,7 @@ impl Lowering<'_> {
     fn declare_slots(&mut self, field: usize, indices: Indices) {
         let name = self.facts.form.fields[field].name.clone();
         let (nodes, components) =
-            (self.facts.elements.fields[field].count(), self.facts.components(field));
+            (self.facts.elements.fields[field].count(), self.facts.stored(field));
         let (word, entries) = match indices {
             Indices::Dofs => ("dofs", components),
             _ => ("nodes", 1),

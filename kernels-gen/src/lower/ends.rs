@@ -72,20 +72,22 @@ impl TestFactors {
     }
 }
 
-/// Computes `onto` plus a basis function's diagonal entry, from one block of coefficients.
+/// Computes `onto` plus a basis function's diagonal entry, from one block of coefficients and the function's test and
+/// trial component.
 pub(crate) fn squared(
     b: &mut Builder,
     pulled: &PulledBlock,
-    (value, gradient, second): (ValueId, &[ValueId], &[ValueId]),
+    [test, trial]: [PartValues<'_>; 2],
     onto: ValueId,
 ) -> ValueId {
     let mut tested = TestFactors::default();
-    act(b, pulled, PartValues { value: Some(value), gradient, second }, &mut tested);
+    act(b, pulled, trial, &mut tested);
     let mut sum = onto;
-    if let Some(flux) = tested.value {
+    if let (Some(flux), Some(value)) = (tested.value, test.value) {
         sum = b.fma(value, flux, sum);
     }
-    let pairs = gradient.iter().zip(&tested.gradient).chain(second.iter().zip(&tested.second));
+    let (gradient, second) = (test.gradient.iter(), test.second.iter());
+    let pairs = gradient.zip(&tested.gradient).chain(second.zip(&tested.second));
     for (&slope, &flux) in pairs {
         sum = b.fma(slope, flux, sum);
     }

@@ -66,7 +66,7 @@ pub(crate) fn factors(line: LinePoints, element: Element, task: Task) -> Factors
     // D is exact for fewer nodes than these.
     let dense = degree + 1 > line.count();
     let is_collocated = lines[..element.cell().dim()].iter().all(|own| own.is_nodal_at(line));
-    let derived = [0, 1, 2].map(|axis| element.is_differentiated(axis));
+    let derived = [0, 1, 2].map(|axis| element.is_differentiated(0, axis));
     Factors { lines, interpolate, derive: derive(line, degree), derived, dense, is_collocated }
 }
 

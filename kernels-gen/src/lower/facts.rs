@@ -42,6 +42,8 @@ pub(crate) struct Quantity {
     pub(crate) source: QuantitySource,
     pub(crate) name: String,
     pub(crate) components: usize,
+    /// Numbers of each degree of freedom: the components, 1 of vector-valued functions.
+    pub(crate) stored: usize,
     pub(crate) element: Element,
     pub(crate) value: bool,
     pub(crate) gradient: bool,
@@ -66,7 +68,7 @@ pub(crate) struct KernelFacts<'a> {
     pub(crate) inputs: BTreeSet<Input>,
     /// The graph nodes computed at a point.
     pub(crate) needed: Vec<NodeId>,
-    /// For a column of an element matrix: the trial component, among those of all fields, of an action whose
+    /// For a column of an element matrix: the trial component, among the stored ones of all fields, of an action whose
     /// coefficients the kernel itself has stored.
     pub(crate) trial: Option<usize>,
     points: usize,
@@ -99,10 +101,13 @@ impl<'a> KernelFacts<'a> {
             _ => Vec::new(),
         };
         outputs.retain(|(slot, _)| !elements.vanishes(*slot));
-        let own = |slot: Slot| (slot.field, slot.component);
+        let own = |slot: Slot| match elements.fields[slot.field].whitney() {
+            Some(_) => (slot.field, 0),
+            None => (slot.field, slot.component),
+        };
         let counts = |test, trial| !elements.vanishes(test) && !elements.vanishes(trial);
         let bent = is_bent(elements, plan);
-        let is_referenced = |field: usize| elements.fields[field].is_component();
+        let is_referenced = |field: usize| elements.fields[field].is_referenced();
         let blocks = blocks(form, integral, bent, is_referenced, |test, trial| match plan.task {
             _ if !counts(test, trial) => false,
             Task::Diagonal => own(test) == own(trial),
@@ -200,7 +205,7 @@ impl<'a> KernelFacts<'a> {
     pub(crate) fn columns<'c>(&'c self, plan: &'c Plan) -> Vec<KernelFacts<'c>> {
         let column = |trial: usize| {
             let mut blocks = self.blocks.clone();
-            blocks.pairs.retain(|pair| pair.1 == trial);
+            blocks.pairs.retain(|pair| self.stored_row(pair.1) == trial);
             let mut column = KernelFacts {
                 form: self.form,
                 integral: self.integral,
@@ -217,10 +222,12 @@ impl<'a> KernelFacts<'a> {
                 points: self.points,
             };
             column.find_quantities();
-            column.quantities.iter_mut().for_each(|own| own.components = 1);
+            for own in &mut column.quantities {
+                (own.components, own.stored) = (own.components / own.stored, 1);
+            }
             column
         };
-        let columns = (0..self.rows()).map(column);
+        let columns = (0..self.elements.components.iter().sum()).map(column);
         columns.filter(|column| !column.blocks.pairs.is_empty()).collect()
     }
 
@@ -233,6 +240,14 @@ impl<'a> KernelFacts<'a> {
         }
         let mut ranges: Vec<(usize, std::ops::Range<usize>)> = Vec::new();
         for field in fields {
+            // A degree of freedom contributes to all components of a vector-valued function.
+            if self.stored(field) < self.components(field) {
+                let mut own = self.rows_of(field);
+                ranges.extend(
+                    own.any(|row| self.is_tested(row)).then(|| (field, self.rows_of(field))),
+                );
+                continue;
+            }
             for row in self.rows_of(field).filter(|&row| self.is_tested(row)) {
                 match ranges.last_mut() {
                     Some((of, range)) if *of == field && range.end == row => range.end = row + 1,
@@ -286,6 +301,24 @@ impl<'a> KernelFacts<'a> {
     /// Returns the components of a field.
     pub(crate) fn components(&self, field: usize) -> usize {
         self.form.fields[field].shape.components()
+    }
+
+    /// Returns the numbers of each degree of freedom of a field: its components, 1 of vector-valued functions.
+    pub(crate) fn stored(&self, field: usize) -> usize {
+        self.elements.components[field]
+    }
+
+    /// Returns the indices of a field's components among the stored ones of all fields.
+    pub(crate) fn stored_rows_of(&self, field: usize) -> std::ops::Range<usize> {
+        let first = self.elements.components[..field].iter().sum();
+        first..first + self.stored(field)
+    }
+
+    /// Returns the index of a component, given by its row, among the stored ones of all fields.
+    pub(crate) fn stored_row(&self, row: usize) -> usize {
+        let field = self.field_of_row(row);
+        let own = self.stored_rows_of(field);
+        (own.start + row - self.row(field, 0)).min(own.end - 1)
     }
 
     /// Returns the index of a field's component among those of all fields, field by field.
@@ -370,10 +403,10 @@ impl<'a> KernelFacts<'a> {
     /// Returns the DoFs of a field that element matrices multiply.
     pub(crate) fn multiplied(&self, field: usize) -> Quantity {
         let name = format!("delta_{}", self.form.fields[field].name);
-        let (components, element) = (self.components(field), self.elements.fields[field]);
+        let (components, element) = (self.stored(field), self.elements.fields[field]);
         let source = QuantitySource::Direction(field);
         let (value, gradient, second) = (true, false, false);
-        Quantity { source, name, components, element, value, gradient, second }
+        Quantity { source, name, components, stored: components, element, value, gradient, second }
     }
 
     /// Returns the values of the geometry argument per cell, or per point if it is stored there.
@@ -537,6 +570,7 @@ impl<'a> KernelFacts<'a> {
                     source: QuantitySource::Position(side),
                     name: if inside { "x" } else { "outside_x" }.to_owned(),
                     components: self.form.dim,
+                    stored: self.form.dim,
                     element: geometry_element(self.elements, order).into(),
                     value: self.needs_x && inside,
                     gradient: true,
@@ -563,7 +597,9 @@ impl<'a> KernelFacts<'a> {
                 QuantitySource::Position(_) => continue,
             };
             let components = shape.components();
-            let own = Quantity { source, name, components, element, value, gradient, second };
+            let stored = if element.whitney().is_some() { 1 } else { components };
+            let own =
+                Quantity { source, name, components, stored, element, value, gradient, second };
             self.quantities.push(own);
         }
     }

@@ -281,7 +281,10 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
             };
             format!("_pairs{number}{larger}")
         }
-        (false, number) => format!("_facets{number}"),
+        (false, number) => match plan.facet {
+            None => format!("_facets{number}"),
+            Some(facet) => format!("_facets{number}_at{facet}"),
+        },
     };
     let hanging = if plan.hanging { "_hanging" } else { "" };
     let (name, task, cell) = (&form.name, plan.task.word(), elements.cell);

@@ -119,7 +119,7 @@ fn reference_gradient(
     let dim = s.facts.elements.cell.dim();
     let element = s.facts.quantities[quantity].element;
     (0..dim)
-        .map(|a| match element.is_differentiated(a) {
+        .map(|a| match element.is_differentiated(component, a) {
             true => evaluate(s, quantity, component, Part::Derivative(a)),
             false => s.b.constant(0.0),
         })
@@ -164,8 +164,9 @@ fn act_stored(
         let quantity = s.facts.quantity(QuantitySource::Direction(field));
         for component in 0..s.facts.components(field) {
             let row = s.facts.row(field, component);
-            let read = s.facts.trial.is_none_or(|trial| trial == row);
-            let component = if s.facts.trial.is_some() { 0 } else { component };
+            let read = s.facts.trial.is_none_or(|trial| trial == s.facts.stored_row(row));
+            let is_alone = s.facts.trial.is_some() && s.facts.stored(field) > 1;
+            let component = if is_alone { 0 } else { component };
             let Some(q) = quantity.filter(|_| read) else {
                 inputs.push((None, Vec::new(), Vec::new()));
                 continue;
@@ -263,7 +264,7 @@ fn supply(
     match slot.part {
         Part::Value => evaluate(s, quantity, slot.component, Part::Value),
         // Along an axis of the reference cell.
-        Part::Derivative(_) if s.facts.quantities[quantity].element.is_component() => {
+        Part::Derivative(_) if s.facts.quantities[quantity].element.is_referenced() => {
             evaluate(s, quantity, slot.component, slot.part)
         }
         Part::Derivative(axis) => {
@@ -371,7 +372,7 @@ fn physics(
         let row = s.facts.row(field, component);
         match part {
             Part::Value => tested[row].value = Some(s.b.mul(value, factors.value)),
-            Part::Derivative(_) if s.facts.elements.fields[field].is_component() => {
+            Part::Derivative(_) if s.facts.elements.fields[field].is_referenced() => {
                 let term = (value, factors.value);
                 tested[row].add(&mut s.b, dim, part, term);
             }

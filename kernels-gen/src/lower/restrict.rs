@@ -36,7 +36,7 @@ impl NodalLocation {
         let slots = s.facts.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
         let by_map = !quantity.source.is_position() && slots.is_none();
         let map = by_map.then(|| map_of(s, quantity.source));
-        let (array, components) = (s.arguments[&role], quantity.components);
+        let (array, components) = (s.arguments[&role], quantity.stored);
         let span = s.facts.span_of(quantity.source);
         let signs = signs_of(s, quantity.source);
         Self { array, map, components, write: Write::Exclusive, slots, span, signs }
@@ -44,7 +44,7 @@ impl NodalLocation {
 
     /// Returns the location of the result of a field.
     pub(crate) fn result(s: &Lowering<'_>, field: usize) -> Self {
-        let (components, own) = (s.facts.components(field), QuantitySource::Direction(field));
+        let (components, own) = (s.facts.stored(field), QuantitySource::Direction(field));
         let result = Role::Result(s.facts.field_of(field));
         let written = |indices: Indices| {
             let index = s.facts.elements.origins[field].index;

@@ -67,7 +67,11 @@ impl CellMatrix {
 
     /// Returns the same for a form whose fields are traces, if the integral is over pairs of cells.
     pub(crate) fn new(form: &PointForm, elements: &Elements, integral: usize) -> Self {
-        let row = |field: usize, component: usize| form.row(field, component);
+        // Vector-valued functions are one component.
+        let row = |field: usize, component: usize| -> usize {
+            let own = elements.components[field];
+            elements.components[..field].iter().sum::<usize>() + component.min(own - 1)
+        };
         let jacobian = &form.integrals[integral].jacobian;
         let counts = |entry: &&fem_dsl::point::Coefficient| {
             !elements.vanishes(entry.test) && !elements.vanishes(entry.trial)

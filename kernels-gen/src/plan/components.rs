@@ -1,7 +1,7 @@
-//! Vector-valued elements as scalar ones: a field of H(curl) or H(div) becomes a field for each component of its
-//! reference functions, all of them in one vector.
+//! Vector-valued elements in kernels: a field of H(curl) or H(div) becomes one of the reference cell.
 //!
-//! Each component is gathered, interpolated and integrated like any scalar field, with functions of its own along each
+//! On simplices it stays one field, whose functions have a table for each component. On tensor cells a field for each
+//! component takes its place, all of them in one vector. Each component is gathered, interpolated and integrated like any scalar field, with functions of its own along each
 //! axis ([`Element::Component`]). The map of the cell is part of the point function ([`fem_dsl::point::pulled_back`]).
 //! A form whose field is in no such space, but has its elements, is one of grid transfers: it reads the components as
 //! they are.
@@ -24,8 +24,8 @@ pub struct Origin {
     pub total: usize,
 }
 
-/// Returns a form and its elements with components for vector-valued elements, in one of the form's integrals; both as
-/// they are if there are none.
+/// Returns a form and its elements with vector-valued fields of the reference cell, in one of the form's integrals; both
+/// as they are if there are none.
 pub(crate) fn with_components<'a>(
     form: &'a PointForm,
     elements: &'a Elements,
@@ -54,7 +54,7 @@ pub(crate) fn with_components<'a>(
         ..elements.clone()
     };
     for (field, &element) in elements.fields.iter().enumerate() {
-        let count = element.whitney().map_or(elements.components[field], |_| 1);
+        let count = elements.components[field];
         for part in parts(element) {
             split.fields.push(part);
             split.components.push(count);
@@ -73,13 +73,13 @@ pub(crate) fn with_components<'a>(
     (Cow::Owned(pulled_back(form, integral, &fields, &aux)), Cow::Owned(split))
 }
 
-/// Returns the scalar elements of an element.
+/// Returns the elements of the fields in the place of one.
 fn parts(element: Element) -> Vec<Element> {
     match element.whitney() {
-        None => vec![element],
-        Some(whitney) => {
+        Some(whitney) if whitney.cell().is_tensor() => {
             (0..whitney.cell().dim()).map(|a| Element::Component(whitney, a)).collect()
         }
+        _ => vec![element],
     }
 }
 
@@ -102,5 +102,6 @@ fn pulled(element: Whitney) -> PulledField {
     PulledField {
         map: map(element),
         signs: (0..element.cell().dim()).map(|a| element.sign(a)).collect(),
+        split: element.cell().is_tensor(),
     }
 }

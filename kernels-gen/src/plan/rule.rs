@@ -178,9 +178,9 @@ fn on_lines(form: &PointForm, elements: &Elements, given: usize) -> Option<(usiz
 
 /// Returns a field with undetected functions and the least D, on simplices.
 fn on_simplices(form: &PointForm, elements: &Elements, given: usize) -> Option<(usize, usize)> {
-    // Exact for constant coefficients.
+    // Exact for constant coefficients. Ranks are those of scalar functions.
     let exact = 2 * elements.largest();
-    if given >= exact {
+    if given >= exact || elements.are_vector_valued() {
         return None;
     }
     let operators = operators(form, elements, exact);

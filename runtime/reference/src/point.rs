@@ -205,7 +205,11 @@ impl<'t> Point<'t> {
                     }
                     _ => unreachable!("{element} has no {:?}", slot.part),
                 };
-                all.push(sign * function);
+                // On simplices each component has all functions.
+                match all.get_mut(element.first(a) + i) {
+                    Some(known) => *known += sign * function,
+                    None => all.push(sign * function),
+                }
             }
         }
         if let Some(Some(functions)) = space.functions.get(self.cell) {

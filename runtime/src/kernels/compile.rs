@@ -239,7 +239,10 @@ fn purposes(
     let purpose = |(plan, abi): (&Plan, &KernelAbi)| CellKernel {
         task: plan.task,
         class: match (form.integrals[plan.integral].region.is_of_cells(), plan.larger) {
-            (false, None) => CellClass::Facets(plan.integral),
+            (false, None) => match plan.facet {
+                None => CellClass::Facets(plan.integral),
+                Some(facet) => CellClass::FacetsAt(facet, plan.integral),
+            },
             (false, Some(larger)) => CellClass::HangingFacets(larger, plan.integral),
             (true, _) if plan.hanging => CellClass::Cells(CellSubset::Hanging, plan.integral),
             (true, _) => CellClass::Cells(CellSubset::Regular, plan.integral),

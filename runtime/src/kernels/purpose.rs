@@ -11,6 +11,8 @@ pub enum CellClass {
     Cells(CellSubset, usize),
     /// Facets of an integral of the form, for all cells; of those between two cells the ones that both have whole.
     Facets(usize),
+    /// Facets of an integral that are one facet of their cell ([`kernels_gen::plan::Plan::facet`]).
+    FacetsAt(u8, usize),
     /// Facets of an integral between two cells, of which the one on a side is larger.
     HangingFacets(Side, usize),
 }
@@ -27,14 +29,14 @@ pub enum CellSubset {
 impl CellClass {
     /// Returns whether the class is one of facets.
     pub fn is_of_facets(self) -> bool {
-        matches!(self, Self::Facets(_) | Self::HangingFacets(..))
+        matches!(self, Self::Facets(_) | Self::FacetsAt(..) | Self::HangingFacets(..))
     }
 
     /// Returns the larger side of its pairs of cells.
     pub(crate) fn larger(self) -> Option<Side> {
         match self {
             Self::HangingFacets(side, _) => Some(side),
-            Self::Cells(..) | Self::Facets(_) => None,
+            Self::Cells(..) | Self::Facets(_) | Self::FacetsAt(..) => None,
         }
     }
 
@@ -43,6 +45,7 @@ impl CellClass {
         match self {
             Self::Cells(_, integral)
             | Self::Facets(integral)
+            | Self::FacetsAt(_, integral)
             | Self::HangingFacets(_, integral) => integral,
         }
     }

@@ -9,6 +9,7 @@ use super::table_cache::TableCache;
 use super::tables::TableKind;
 use super::{BuildError, CellClass, CellKernel, CellSubset};
 use crate::algebra::vector::{Precision, Vector};
+use crate::mesh::Facet;
 use crate::mesh::pairs::CellPair;
 use crate::mesh::partition::Partition;
 use crate::solve::OperatorError;
@@ -129,6 +130,9 @@ pub(super) fn in_chunks(
                 None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
             }
         }
+        CellClass::FacetsAt(local, integral) => {
+            Batches::of_facets(partition, lanes, &facets_at(on, local, integral))
+        }
         CellClass::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
         CellClass::Cells(..) => {
             let fields = on.fields.iter().map(|field| &*field.space);
@@ -136,6 +140,12 @@ pub(super) fn in_chunks(
             Batches::in_slots(partition, lanes, &fields, keep)?
         }
     })
+}
+
+/// Returns the facets of an integral that are one facet of their cell.
+pub(super) fn facets_at(on: &Discretisation, local: u8, integral: usize) -> Vec<Facet> {
+    let facets = on.facets_of(integral).iter();
+    facets.filter(|facet| facet.local == local).copied().collect()
 }
 
 /// Returns the pairs of cells of a class; `None` if it has single cells.
@@ -154,7 +164,9 @@ fn disjoint_pairs(on: &Discretisation) -> Option<Vec<&CellPair>> {
 pub(super) fn kept(on: &Discretisation, class: CellClass) -> impl Fn(usize) -> bool + use<'_> {
     let (part, region) = match class {
         CellClass::Cells(part, integral) => (Some(part), on.cells_of(integral)),
-        CellClass::Facets(_) | CellClass::HangingFacets(..) => (None, None),
+        CellClass::Facets(_) | CellClass::FacetsAt(..) | CellClass::HangingFacets(..) => {
+            (None, None)
+        }
     };
     let inside = region.map(|cells| {
         let mut inside = vec![false; on.mesh.n_cells()];
@@ -270,7 +282,7 @@ impl<'a> KernelPass<'a> {
     fn takes(self, work: &AssignedKernel) -> bool {
         self.parts.is_none_or(|parts| match work.kernel.class {
             CellClass::Cells(part, _) => parts.contains(&part),
-            CellClass::Facets(_) | CellClass::HangingFacets(..) => false,
+            CellClass::Facets(_) | CellClass::FacetsAt(..) | CellClass::HangingFacets(..) => false,
         })
     }
 

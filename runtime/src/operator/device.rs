@@ -13,8 +13,8 @@
 mod owners;
 
 use super::blocks::{
-    ArgumentValue, AssignedKernel, CellBlock, KernelBlocks, KernelPass, KernelRun, in_chunks, kept,
-    pairs_of,
+    ArgumentValue, AssignedKernel, CellBlock, KernelBlocks, KernelPass, KernelRun, facets_at,
+    in_chunks, kept, pairs_of,
 };
 use super::constraints::{ConstrainedRows, DeviceConstraints, VectorConstraints};
 use super::engine::Engine;
@@ -302,6 +302,9 @@ impl Engine for DeviceEngine {
         Ok(match (class, self.coloured) {
             (CellClass::Facets(integral), true) => {
                 Batches::facets_coloured(&on.mesh, lanes, on.facets_of(integral))
+            }
+            (CellClass::FacetsAt(local, integral), true) => {
+                Batches::facets_coloured(&on.mesh, lanes, &facets_at(on, local, integral))
             }
             (_, true) => Batches::coloured(&on.mesh, lanes, keep),
             (_, false) => in_chunks(on, &self.partition, (class, lanes, slots))?,

@@ -90,7 +90,7 @@ impl Operator {
         let works = self.blocks.fluxes().iter();
         let of_cells = works.filter_map(|work| match work.kernel.class {
             class @ CellClass::Cells(_, integral) => Some((work, integral, kept(on, class))),
-            CellClass::Facets(_) | CellClass::HangingFacets(..) => None,
+            CellClass::Facets(_) | CellClass::FacetsAt(..) | CellClass::HangingFacets(..) => None,
         });
         let of_cells: Vec<_> = of_cells.collect();
         let (n, mut numbers) = (on.mesh.n_cells(), Vec::new());

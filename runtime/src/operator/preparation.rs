@@ -95,7 +95,7 @@ impl KernelBlocks {
         }
         let batches = in_step("batches", || engine.batches(&self.on, (class, abi.lanes, slots)))?;
         let cells = match class {
-            CellClass::Facets(_) | CellClass::HangingFacets(..) => 0,
+            CellClass::Facets(_) | CellClass::FacetsAt(..) | CellClass::HangingFacets(..) => 0,
             CellClass::Cells(..) => batches.active().iter().map(|&active| active as usize).sum(),
         };
         let (rack, batches) = self.table_cache.rack(batches, slots);

@@ -81,6 +81,9 @@ pub enum MultigridError {
         "multigrid in H(curl) and H(div) needs a mesh whose cells agree on the directions of their edges and faces"
     )]
     Signs,
+    /// Such a field on triangles or tetrahedra.
+    #[error("multigrid in H(curl) and H(div) needs quadrilaterals or hexahedra")]
+    Simplices,
     /// Such a field where cells of different size meet.
     #[error("multigrid in H(curl) and H(div) needs a mesh whose cells share whole facets")]
     Hanging,
@@ -177,6 +180,9 @@ impl HierarchyInput<'_> {
             return Err(MultigridError::Signs);
         }
         let of_vectors = field.space.element().whitney().is_some();
+        if of_vectors && !self.on.mesh.cell().is_tensor() {
+            return Err(MultigridError::Simplices);
+        }
         if of_vectors && self.on.mesh.hanging().is_some() {
             return Err(MultigridError::Hanging);
         }

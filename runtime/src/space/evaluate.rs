@@ -15,7 +15,7 @@ use super::Space;
 use crate::mesh::Mesh;
 use crate::support::parallel::*;
 use kernels_gen::element::{
-    Element, ElementError, Lagrange, Tabulation, Whitney, WhitneyFamily, tabulate,
+    Cell, ElementError, Lagrange, Tabulation, Whitney, WhitneyFamily, tabulate, tabulate_components,
 };
 
 /// The map of a cell at a point.
@@ -32,11 +32,11 @@ pub struct CellMap {
 }
 
 impl CellMap {
-    /// Returns the outward unit normal on a facet of a tensor cell.
-    pub fn normal(&self, facet: usize) -> [f64; 3] {
-        let outward = if facet % 2 == 1 { 1.0 } else { -1.0 };
-        let along = self.cofactors[facet / 2];
-        let factor = outward * self.determinant.signum() / dot(&along, &along).sqrt();
+    /// Returns the outward unit normal on a facet of the cell.
+    pub fn normal(&self, cell: Cell, facet: usize) -> [f64; 3] {
+        let outward = cell.facet_normal(facet);
+        let along = [0, 1, 2].map(|c| (0..3).map(|a| outward[a] * self.cofactors[a][c]).sum());
+        let factor = self.determinant.signum() / dot(&along, &along).sqrt();
         along.map(|x| factor * x)
     }
 }
@@ -108,8 +108,7 @@ impl<'a> Evaluator<'a> {
         let (map, functions) = match space.element().whitney() {
             None => (None, vec![tabulate(space.element(), points)]),
             Some(element) => {
-                let of = |a: usize| tabulate(Element::Component(element, a), points);
-                (Some(MapTable::new(mesh, points)?), (0..mesh.dim()).map(of).collect())
+                (Some(MapTable::new(mesh, points)?), tabulate_components(element, points))
             }
         };
         Ok(Self { mesh, space, n_points: points.len(), map, functions })

@@ -1,7 +1,7 @@
 //! Interpolation into H(curl) and H(div): degrees of freedom as sums of a vector function's values at points.
 //!
-//! A degree of freedom measures one component of the reference function ([`Whitney::functional`]), at points ξ_q with
-//! weights w_q. With the tangents J_a and the cofactors C_a = J_b × J_c of the cell's map, the reference function of a
+//! A degree of freedom is a sum of values of the reference function's components ([`Whitney::functional`]), at points
+//! ξ_q with weights w_q. With the tangents J_a and the cofactors C_a = J_b × J_c of the cell's map, the reference function of a
 //! physical one has the components
 //!
 //! ```text
@@ -9,7 +9,7 @@
 //! H(div)    û_a = C_a · u        with u · n = g given:  û_a = (C_a · n) g
 //! ```
 //!
-//! where J_a lies in the facet, t is n rotated by a quarter turn, and C_a is along n. Each degree of freedom is thus
+//! where the weighted sum of the J_a lies in the facet, t is n rotated by a quarter turn, and that of the C_a is along n. Each degree of freedom is thus
 //! Σ_q w_q · u(x_q), exact for polynomials on any parallelepiped, and the interpolants of grad, curl and div are those of
 //! the functions (D. Arnold, R. Falk, R. Winther, "Finite element exterior calculus", Acta Numerica 15 (2006)).
 
@@ -42,18 +42,18 @@ fn gauss_points(element: Whitney, mesh: &Mesh) -> usize {
 
 /// The functional of a degree of freedom of the reference cell.
 struct ReferenceFunctional {
-    dof: WhitneyDof,
     family: WhitneyFamily,
-    weights: Vec<f64>,
+    /// The weights of each component of the reference function.
+    weights: Vec<[f64; 3]>,
     map: MapTable,
 }
 
 impl ReferenceFunctional {
     fn new(mesh: &Mesh, element: Whitney, dof: WhitneyDof) -> Result<Self, ElementError> {
         let rule = element.functional(&dof, gauss_points(element, mesh));
-        let (points, weights): (Vec<[f64; 3]>, Vec<f64>) = rule.into_iter().unzip();
+        let (points, weights): (Vec<[f64; 3]>, Vec<[f64; 3]>) = rule.into_iter().unzip();
         let map = MapTable::new(mesh, &points)?;
-        Ok(Self { dof, family: element.family(), weights, map })
+        Ok(Self { family: element.family(), weights, map })
     }
 
     /// Returns the points in a cell, and the weights of the field there.
@@ -64,13 +64,14 @@ impl ReferenceFunctional {
         reversed: bool,
     ) -> impl Iterator<Item = ([f64; 3], [f64; 3])> + 'a {
         let sign = if reversed { -1.0 } else { 1.0 };
-        self.weights.iter().enumerate().map(move |(q, weight)| {
+        self.weights.iter().enumerate().map(move |(q, weights)| {
             let map = self.map.at(mesh, cell, q);
-            let direction = match self.family {
-                WhitneyFamily::Curl => map.tangents[self.dof.component],
-                WhitneyFamily::Div => map.cofactors[self.dof.component],
+            let directions = match self.family {
+                WhitneyFamily::Curl => &map.tangents,
+                WhitneyFamily::Div => &map.cofactors,
             };
-            (map.point, direction.map(|x| sign * weight * x))
+            let along = |c: usize| (0..3).map(|a| weights[a] * directions[a][c]).sum::<f64>();
+            (map.point, [0, 1, 2].map(|c| sign * along(c)))
         })
     }
 }
@@ -200,7 +201,7 @@ impl FacetFunctionals {
                         continue;
                     }
                     let terms = functional.terms(mesh, cell, space.is_reversed(cell, local));
-                    let normal = |q| functional.map.at(mesh, cell, q).normal(side);
+                    let normal = |q| functional.map.at(mesh, cell, q).normal(mesh.cell(), side);
                     let terms = terms.enumerate().map(|(q, (point, weight))| {
                         let (weight, along) = of_trace(mesh.dim(), given, &weight, &normal(q));
                         (point, weight, along)

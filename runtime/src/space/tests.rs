@@ -12,6 +12,8 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 mod adapted;
+mod frames;
+mod sequence;
 mod vectors;
 
 /// Returns all rotations of a cell's vertices.

@@ -1,12 +1,11 @@
 //! Degrees of freedom of Whitney elements: counts, duality with the functions, orders in the frames of entities.
 
 use super::*;
-use crate::element::Element;
-use crate::element::tabulate;
+use crate::element::{Lagrange, tabulate_components, tabulate_turned};
 use std::collections::BTreeSet;
 
 fn all() -> impl Iterator<Item = Whitney> {
-    [Cell::Quadrilateral, Cell::Hexahedron].into_iter().flat_map(|cell| {
+    Cell::ALL.into_iter().flat_map(|cell| {
         (1..=4).flat_map(move |k| {
             [WhitneyFamily::Curl, WhitneyFamily::Div]
                 .map(|family| Whitney::new(cell, k, family).expect("an element"))
@@ -18,10 +17,13 @@ fn all() -> impl Iterator<Item = Whitney> {
 fn entities_own_as_many_degrees_of_freedom_as_they_should() {
     for element in all() {
         let (k, d, cell) = (element.degree(), element.cell().dim(), element.cell());
-        let expected = match (element.family(), d) {
-            (_, 2) => 2 * k * (k + 1),
-            (WhitneyFamily::Curl, _) => 3 * k * (k + 1) * (k + 1),
-            (WhitneyFamily::Div, _) => 3 * k * k * (k + 1),
+        let expected = match (element.family(), d, cell.is_tensor()) {
+            (_, 2, true) => 2 * k * (k + 1),
+            (WhitneyFamily::Curl, _, true) => 3 * k * (k + 1) * (k + 1),
+            (WhitneyFamily::Div, _, true) => 3 * k * k * (k + 1),
+            (_, 2, false) => k * (k + 2),
+            (WhitneyFamily::Curl, _, false) => k * (k + 2) * (k + 3) / 2,
+            (WhitneyFamily::Div, _, false) => k * (k + 1) * (k + 3) / 2,
         };
         assert_eq!(element.count(), expected, "{element}");
         let dofs = element.dofs();
@@ -37,23 +39,105 @@ fn entities_own_as_many_degrees_of_freedom_as_they_should() {
     }
 }
 
+/// The numbers of degrees of freedom that DefElement lists for Nédélec's elements of the first kind and those of Raviart
+/// and Thomas.
+#[test]
+fn numbers_on_simplices_are_those_of_defelement() {
+    let expected = [
+        (Cell::Triangle, WhitneyFamily::Curl, [3, 8, 15, 24]),
+        (Cell::Triangle, WhitneyFamily::Div, [3, 8, 15, 24]),
+        (Cell::Tetrahedron, WhitneyFamily::Curl, [6, 20, 45, 84]),
+        (Cell::Tetrahedron, WhitneyFamily::Div, [4, 15, 36, 70]),
+    ];
+    for (cell, family, counts) in expected {
+        for (k, count) in (1..).zip(counts) {
+            assert_eq!(Whitney::new(cell, k, family).expect("an element").count(), count);
+        }
+    }
+}
+
+/// Returns the monomials of a total degree at a point.
+fn monomials(dim: usize, degree: usize, [x, y, z]: [f64; 3]) -> Vec<f64> {
+    let powers = |c: usize| (0..=degree - c).map(move |b| (degree - b - c, b, c));
+    let all = (0..=if dim == 3 { degree } else { 0 }).flat_map(powers);
+    all.map(|(a, b, c)| x.powi(a as i32) * y.powi(b as i32) * z.powi(c as i32)).collect()
+}
+
+/// Returns the vector fields that span the space of an element on a simplex, as Nédélec defines it.
+fn definition(element: Whitney, x: [f64; 3]) -> Vec<[f64; 3]> {
+    let (dim, k) = (element.cell().dim(), element.degree());
+    let unit = |a: usize, value: f64| [0, 1, 2].map(|c| if c == a { value } else { 0.0 });
+    let full = (0..k).flat_map(|degree| monomials(dim, degree, x));
+    let mut all: Vec<[f64; 3]> =
+        full.flat_map(|value| (0..dim).map(move |a| unit(a, value))).collect();
+    for value in monomials(dim, k - 1, x) {
+        let [qx, qy, qz] = x.map(|x| value * x);
+        match (element.family(), dim) {
+            (WhitneyFamily::Div, _) => all.push([qx, qy, qz]),
+            (WhitneyFamily::Curl, 2) => all.push([-qy, qx, 0.0]),
+            (WhitneyFamily::Curl, _) => {
+                all.extend([[0.0, qz, -qy], [-qz, 0.0, qx], [qy, -qx, 0.0]]);
+            }
+        }
+    }
+    all
+}
+
+/// The space contains all of its definition; the numbers of functions say that there is no more.
+#[test]
+fn functions_on_simplices_span_the_spaces_of_nedelec() {
+    let points = [[0.1, 0.3, 0.2], [0.6, 0.1, 0.25], [0.2, 0.2, 0.5]];
+    for element in all().filter(|element| !element.cell().is_tensor()) {
+        let dim = element.cell().dim();
+        let points = points.map(|[x, y, z]| if dim == 2 { [x, y, 0.0] } else { [x, y, z] });
+        let functionals: Vec<Vec<f64>> = element
+            .dofs()
+            .iter()
+            .map(|dof| {
+                let mut values = Vec::new();
+                for (point, weights) in element.functional(dof, element.degree() + 1) {
+                    let fields = definition(element, point);
+                    values.resize(fields.len(), 0.0);
+                    for (sum, field) in values.iter_mut().zip(fields) {
+                        *sum += (0..3).map(|a| weights[a] * field[a]).sum::<f64>();
+                    }
+                }
+                values
+            })
+            .collect();
+        let tables = tabulate_components(element, &points);
+        for (q, &point) in points.iter().enumerate() {
+            for (number, field) in definition(element, point).into_iter().enumerate() {
+                for (a, table) in tables.iter().enumerate() {
+                    let terms = functionals.iter().enumerate();
+                    let value: f64 = terms.map(|(i, own)| own[number] * table.value(q, i)).sum();
+                    assert!((value - field[a]).abs() < 1e-12, "{element}: field {number}, {a}");
+                }
+            }
+        }
+    }
+}
+
 /// Functionals are 1 for their own function and 0 for all others.
 #[test]
 fn functionals_are_dual_to_the_functions() {
     for element in all().filter(|element| element.count() < 200) {
         let dofs = element.dofs();
         for dof in &dofs {
-            let terms = element.functional(dof, element.degree() + 1);
+            let terms = element.functional(dof, element.degree() / 2 + 1);
             let points: Vec<[f64; 3]> = terms.iter().map(|&(point, _)| point).collect();
-            let component = dof.component;
-            let table = tabulate(Element::Component(element, component), &points);
-            let (first, sign) = (element.first(component), element.sign(component));
-            for i in 0..table.nodes {
-                let terms = terms.iter().enumerate();
-                let value: f64 =
-                    terms.map(|(q, &(_, weight))| weight * sign * table.value(q, i)).sum();
-                let expected = f64::from(u8::from(dofs[first + i] == *dof));
-                assert!((value - expected).abs() < 1e-12, "{element}: {dof:?}, {i}");
+            let mut values = vec![0.0; dofs.len()];
+            for (a, table) in tabulate_components(element, &points).iter().enumerate() {
+                let own = &mut values[element.first(a)..];
+                for (q, (_, weights)) in terms.iter().enumerate() {
+                    for (i, value) in own.iter_mut().enumerate().take(table.nodes) {
+                        *value += weights[a] * element.sign(a) * table.value(q, i);
+                    }
+                }
+            }
+            for (value, other) in values.into_iter().zip(&dofs) {
+                let expected = f64::from(u8::from(other == dof));
+                assert!((value - expected).abs() < 1e-12, "{element}: {dof:?}, {other:?}");
             }
         }
     }
@@ -73,9 +157,20 @@ fn orders_in_an_entity_compose_like_the_permutations_of_its_vertices() {
                 .collect()
         })
         .collect();
+    let triangles: Vec<Vec<usize>> =
+        [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]]
+            .map(|order| order.to_vec())
+            .to_vec();
     for element in all() {
         for dim in 1..element.cell().dim() {
-            let orders = if dim == 1 { vec![vec![0, 1], vec![1, 0]] } else { squares.clone() };
+            let mut orders = match (dim, element.cell().is_tensor()) {
+                (1, _) => vec![vec![0, 1], vec![1, 0]],
+                (_, true) => squares.clone(),
+                (_, false) => triangles.clone(),
+            };
+            if element.needs_orientation(dim) {
+                orders.retain(|order| order[0] == 0);
+            }
             for first in &orders {
                 for second in &orders {
                     let both: Vec<usize> = first.iter().map(|&vertex| second[vertex]).collect();
@@ -85,6 +180,58 @@ fn orders_in_an_entity_compose_like_the_permutations_of_its_vertices() {
                         a.iter().map(|&(index, sign)| (b[index].0, sign ^ b[index].1)).collect();
                     assert_eq!(composed, c, "{element}, {first:?}, {second:?}");
                 }
+            }
+        }
+    }
+}
+
+/// Tables of a rotated simplex are dual to the functionals that it sees of the same entities.
+#[test]
+fn functions_of_rotated_simplices_are_those_of_the_simplex() {
+    let is_small = |element: &Whitney| !element.cell().is_tensor() && element.count() < 40;
+    for element in all().filter(is_small) {
+        let (cell, dofs) = (element.cell(), element.dofs());
+        let corners = Lagrange::continuous(cell, 1).expect("an element");
+        for facet in 0..cell.facets().len() {
+            // An exchange of vertices is its own inverse.
+            let vertices = corners.turned(facet, 0).into_iter();
+            let vertices: Vec<[f64; 3]> = vertices.map(|vertex| cell.vertex(vertex)).collect();
+            let edge = |a: usize| [0, 1, 2].map(|c| vertices[a + 1][c] - vertices[0][c]);
+            let across = [0.0, 0.0, 1.0];
+            let edges = [edge(0), edge(1), if cell.dim() == 2 { across } else { edge(2) }];
+            let cross = |u: [f64; 3], v: [f64; 3]| {
+                let minor = |i: usize, j: usize| u[i] * v[j] - u[j] * v[i];
+                [minor(1, 2), minor(2, 0), minor(0, 1)]
+            };
+            let directions = match element.family() {
+                WhitneyFamily::Curl => edges,
+                WhitneyFamily::Div => {
+                    [0, 1, 2].map(|a| cross(edges[(a + 1) % 3], edges[(a + 2) % 3]))
+                }
+            };
+            let place = |point: &[f64; 3]| {
+                let along = |c: usize| (0..cell.dim()).map(|a| point[a] * edges[a][c]).sum::<f64>();
+                [0, 1, 2].map(|c| vertices[0][c] + along(c))
+            };
+            let functionals: Vec<_> =
+                dofs.iter().map(|dof| element.functional(dof, element.degree() / 2 + 1)).collect();
+            let points: Vec<[f64; 3]> =
+                functionals.iter().flatten().map(|(point, _)| place(point)).collect();
+            let (tables, mut start) = (tabulate_turned(element, facet, &points), 0);
+            for (dof, terms) in dofs.iter().zip(&functionals) {
+                for (i, other) in dofs.iter().enumerate() {
+                    let term = |(q, (_, weights)): (usize, &([f64; 3], [f64; 3]))| -> f64 {
+                        let value = |b: usize| tables[b].value(start + q, i);
+                        let of = |a: usize| -> f64 {
+                            (0..cell.dim()).map(|b| directions[a][b] * value(b)).sum()
+                        };
+                        (0..cell.dim()).map(|a| weights[a] * of(a)).sum()
+                    };
+                    let value: f64 = terms.iter().enumerate().map(term).sum();
+                    let expected = f64::from(u8::from(other == dof));
+                    assert!((value - expected).abs() < 1e-11, "{element}, {facet}: {dof:?}");
+                }
+                start += terms.len();
             }
         }
     }

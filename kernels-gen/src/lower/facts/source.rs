@@ -59,7 +59,7 @@ impl KernelFacts<'_> {
         };
         // Stored matrices contain the signs.
         let stored = self.plan.task == Task::StoredProduct;
-        let component = element.is_some_and(Element::is_component);
+        let component = element.is_some_and(Element::is_referenced);
         component && !stored && (self.on_facets() || self.plan.signs)
     }
 

@@ -24,7 +24,7 @@ pub(super) struct Column<'m> {
 }
 
 impl Column<'_> {
-    /// Processes entry (i, j) of a test component.
+    /// Processes entry (i, j) of a test component, among the stored ones.
     pub(super) fn put(
         &self,
         b: &mut Builder,

@@ -36,12 +36,11 @@ pub(super) fn lower<'a>(
         Task::MatrixProduct => EntryDestination::Product(Product::gather(s)),
         _ => EntryDestination::Matrix(MatrixEntries::new(s, matrix.entries, facts.plan.scatter)),
     };
-    let signs: Vec<Option<DofSigns>> = match facts.plan.task {
-        Task::Matrix => {
-            (0..facts.rows()).map(|row| DofSigns::of(s, facts.field_of_row(row))).collect()
-        }
-        _ => vec![None; facts.rows()],
+    let of_field = |field: usize| match facts.plan.task {
+        Task::Matrix => vec![DofSigns::of(s, field); facts.stored(field)],
+        _ => vec![None; facts.stored(field)],
     };
+    let signs: Vec<Option<DofSigns>> = (0..facts.form.fields.len()).flat_map(of_field).collect();
     let mark = s.b.mark();
     for facts in columns {
         s.facts = facts;

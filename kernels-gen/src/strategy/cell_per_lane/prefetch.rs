@@ -137,7 +137,7 @@ pub(super) fn nodes(s: &mut Lowering<'_>) {
     let entries = s.facts.elements.fields[0].count();
     for argument in s.declared().to_vec() {
         let scale = match argument.role {
-            Role::State(0) | Role::Direction(0) | Role::Result(0) => s.facts.components(0),
+            Role::State(0) | Role::Direction(0) | Role::Result(0) => s.facts.stored(0),
             Role::Coordinates => coordinate_stride(s.facts.form.dim),
             _ => continue,
         };

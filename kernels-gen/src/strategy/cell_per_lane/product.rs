@@ -54,14 +54,14 @@ impl Product {
                     b.store(array, a.plus(c * nodes), value);
                 }
             });
-            x.push(FieldArray { field, rows: facts.rows_of(field), array, nodes });
+            x.push(FieldArray { field, rows: facts.stored_rows_of(field), array, nodes });
         }
         for field in facts.results() {
             let nodes = facts.elements.fields[field].count();
-            let length = facts.components(field) * nodes;
+            let length = facts.stored(field) * nodes;
             let array = s.b.local(&facts.of_field("sum", field), length);
             s.b.clear(array, 0, length);
-            y.push(FieldArray { field, rows: facts.rows_of(field), array, nodes });
+            y.push(FieldArray { field, rows: facts.stored_rows_of(field), array, nodes });
         }
         Self { x, y }
     }

@@ -22,7 +22,7 @@ use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
 use crate::lower::stored::TestFactors;
-use crate::lower::tables::Tables;
+use crate::lower::tables::{BasisValues, Tables};
 use crate::plan::Task;
 use fem_dsl::point::{Part, Side};
 
@@ -59,7 +59,7 @@ impl EvaluatedQuantity {
 pub(super) fn lower(s: &mut Lowering<'_>) {
     let mut evaluated = Vec::new();
     for quantity in &s.facts.quantities {
-        let length = quantity.components * quantity.element.count();
+        let length = quantity.stored * quantity.element.count();
         let nodal = s.b.local(&format!("{}_nodal", quantity.name), length);
         gather(s, quantity, nodal);
         if s.facts.hangs(quantity.source, quantity.element) {
@@ -77,7 +77,7 @@ pub(super) fn lower(s: &mut Lowering<'_>) {
     }
     let mut results = Vec::new();
     for field in s.facts.results() {
-        let (components, tables) = (s.facts.components(field), result_tables(s, field));
+        let (components, tables) = (s.facts.stored(field), result_tables(s, field));
         let name = s.facts.of_field("r_nodal", field);
         let nodal = s.b.local(&name, components * tables.nodes);
         s.b.clear(nodal, 0, components * tables.nodes);
@@ -186,7 +186,7 @@ impl ParentFunction {
         repeat(s, "b", tables.nodes, false, |s, node| {
             let value = s.b.load(self.unit, node.clone());
             for (number, &part) in parts.iter().enumerate() {
-                let factor = tables.basis(s, part, &node, point);
+                let factor = tables.basis(s, (0, part), &node, point);
                 let sum = s.b.load(self.sums, Index::from(number));
                 let sum = s.b.fma(factor, value, sum);
                 s.b.store(self.sums, Index::from(number), sum);
@@ -230,7 +230,8 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
     let mut results = Vec::new();
     for (field, rows) in s.facts.written_rows() {
         let tables = result_tables(s, field);
-        let nodal = s.b.local(&s.facts.of_field("r_nodal", field), rows.len() * tables.nodes);
+        let components = if tables.are_vectors() { 1 } else { rows.len() };
+        let nodal = s.b.local(&s.facts.of_field("r_nodal", field), components * tables.nodes);
         results.push((field, rows, nodal, tables));
     }
     let small = of_trial.nodes * s.facts.points() <= s.facts.unroll();
@@ -245,17 +246,18 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
             function.set(s, &j);
         }
         for (_, rows, nodal, tables) in &results {
-            s.b.clear(*nodal, 0, rows.len() * tables.nodes);
+            let components = if tables.are_vectors() { 1 } else { rows.len() };
+            s.b.clear(*nodal, 0, components * tables.nodes);
         }
         repeat(s, "q", s.facts.points(), false, |s, point| {
             let at = unread(s);
             let known = of_parent.as_ref().map(|function| function.at(s, &of_trial, &point));
-            let mut evaluate = |s: &mut Lowering<'_>, _: usize, _: usize, part: Part| match &known {
+            let mut evaluate = |s: &mut Lowering<'_>, _: usize, c: usize, part: Part| match &known {
                 Some((value, gradient)) => match part {
                     Part::Derivative(axis) => gradient[axis],
                     _ => *value,
                 },
-                None => of_trial.basis(s, part, &j, &point),
+                None => of_trial.basis(s, (c, part), &j, &point),
             };
             let tested = at_point(s, &at, &point, &mut evaluate);
             for (_, rows, nodal, tables) in &results {
@@ -264,9 +266,11 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
         });
         for (field, rows, nodal, tables) in &results {
             resolve_back(s, *field, (*nodal, rows.len()));
+            let mut stored: Vec<usize> = rows.clone().map(|row| s.facts.stored_row(row)).collect();
+            stored.dedup();
             s.b.repeat("i", tables.nodes, small, |b, i| {
-                for (c, row) in rows.clone().enumerate() {
-                    let value = b.load(*nodal, i.plus(c * tables.nodes));
+                for (c, &row) in stored.iter().enumerate() {
+                    let value = b.load(*nodal, tables.place(&i, c));
                     column.put(b, row, (&i, &j), value);
                 }
             });
@@ -303,7 +307,7 @@ fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
             }
             _ => nodal.node(b, &a),
         };
-        for c in 0..quantity.components {
+        for c in 0..quantity.stored {
             let value = nodal.gather(b, &node, c);
             b.store(local, a.plus(c * nodes), value);
         }
@@ -312,7 +316,7 @@ fn gather(s: &mut Lowering<'_>, quantity: &Quantity, local: LocalId) {
 
 fn scatter(s: &mut Lowering<'_>, result: &ElementVector) {
     let (components, local, nodes) =
-        (s.facts.components(result.field), result.nodal, result.tables.nodes);
+        (s.facts.stored(result.field), result.nodal, result.tables.nodes);
     let nodal = NodalLocation::result(s, result.field);
     s.comment_on("scatter", result.field);
     s.b.repeat("a", nodes, false, |b, a| {
@@ -331,8 +335,8 @@ fn constant_gradient(
     tables: &Tables,
 ) -> Option<Vec<Vec<ValueId>>> {
     let component = |c: usize| {
-        let first = c * tables.nodes;
-        tables.constant_gradient(s, |s, node| s.b.load(nodal, Index::from(first + node)))
+        let place = |node: usize| tables.place(&Index::from(node), c);
+        tables.constant_gradient(s, c, |s, node| s.b.load(nodal, place(node)))
     };
     (0..quantity.components).filter(|_| quantity.gradient).map(component).collect()
 }
@@ -361,8 +365,9 @@ pub(super) fn value_at(
     }
     let (tables, zero) = (&evaluated.tables, s.b.constant(0.0));
     let value = (0..tables.nodes).fold(zero, |sum, node| {
-        let factor = tables.basis(s, part, &Index::from(node), point);
-        let value = s.b.load(evaluated.nodal, Index::from(c * tables.nodes + node));
+        let node = Index::from(node);
+        let factor = tables.basis(s, (c, part), &node, point);
+        let value = s.b.load(evaluated.nodal, tables.place(&node, c));
         s.b.fma(factor, value, sum)
     });
     s.at_this_point(point).push((key, value));
@@ -382,10 +387,13 @@ fn looped(
         (0..components).flat_map(|c| parts.iter().map(move |&part| (quantity, c, part))).collect();
     s.b.clear(sums, 0, entries.len());
     repeat(s, "a", tables.nodes, false, |s, node| {
-        let factors: Vec<ValueId> =
-            parts.iter().map(|&part| tables.basis(s, part, &node, point)).collect();
+        let mut factors: Vec<ValueId> = Vec::new();
         for c in 0..components {
-            let value = s.b.load(evaluated.nodal, node.plus(c * tables.nodes));
+            if c == 0 || tables.are_vectors() {
+                let of = |&part: &Part| tables.basis(s, (c, part), &node, point);
+                factors = parts.iter().map(of).collect();
+            }
+            let value = s.b.load(evaluated.nodal, tables.place(&node, c));
             for (number, &factor) in factors.iter().enumerate() {
                 let place = Index::from(c * parts.len() + number);
                 let sum = s.b.load(sums, place.clone());
@@ -413,9 +421,9 @@ pub(super) fn integrate(
             continue;
         }
         repeat(s, "a", tables.nodes, tables.nodes <= WRITTEN, |s, node| {
-            let place = node.plus(c * tables.nodes);
+            let place = tables.place(&node, c);
             let sum = s.b.load(nodal, place.clone());
-            let sum = tested.against(s, sum, |s, part| tables.basis(s, part, &node, point));
+            let sum = tested.against(s, sum, |s, part| tables.basis(s, (c, part), &node, point));
             s.b.store(nodal, place, sum);
         });
     }
@@ -423,26 +431,20 @@ pub(super) fn integrate(
 
 /// Adds r_b += Σ coefficients · φ_b φ_b, with the coefficients of this point.
 fn diagonal(s: &mut Lowering<'_>, result: &ElementVector, point: &Index) {
-    let (dim, facts) = (s.facts.form.dim, s.facts);
+    let facts = s.facts;
     let (coefficients, rows) = (s.coefficients(1), facts.rows_of(result.field));
     let ElementVector { nodal, tables, .. } = result;
-    for &(row, _, block) in facts.blocks.pairs.iter().filter(|pair| rows.contains(&pair.0)) {
+    for &(row, trial, block) in facts.blocks.pairs.iter().filter(|pair| rows.contains(&pair.0)) {
         let pulled =
             facts.blocks.reread(block, |number| s.b.load(coefficients, Index::from(number)));
         repeat(s, "a", tables.nodes, tables.nodes <= WRITTEN, |s, of| {
-            let value = tables.basis(s, Part::Value, &of, point);
-            let axes = (0..dim).map(Part::Derivative);
-            let gradient: Vec<ValueId> = axes.map(|a| tables.basis(s, a, &of, point)).collect();
-            let second: Vec<ValueId> = match facts.blocks.has_second() {
-                true => {
-                    let parts = Part::of_order(2, dim).into_iter();
-                    parts.map(|part| tables.basis(s, part, &of, point)).collect()
-                }
-                false => Vec::new(),
-            };
-            let place = of.plus((row - rows.start) * tables.nodes);
+            let [test, trial] = [row, trial].map(|row| row - rows.start);
+            let tested = BasisValues::new(s, tables, test, &of, point);
+            let tried = (test != trial).then(|| BasisValues::new(s, tables, trial, &of, point));
+            let place = tables.place(&of, test);
             let sum = s.b.load(*nodal, place.clone());
-            let sum = squared(&mut s.b, &pulled, (value, &gradient, &second), sum);
+            let values = [&tested, tried.as_ref().unwrap_or(&tested)].map(BasisValues::parts);
+            let sum = squared(&mut s.b, &pulled, values, sum);
             s.b.store(*nodal, place, sum);
         });
     }

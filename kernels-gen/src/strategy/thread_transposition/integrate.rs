@@ -10,6 +10,7 @@ use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::restrict::NodalLocation;
 use crate::lower::slots;
 use crate::lower::stored::TestFactors;
+use crate::lower::tables::BasisValues;
 use crate::plan::Task;
 use fem_dsl::point::Part;
 use std::collections::BTreeMap;
@@ -94,21 +95,24 @@ impl Transposition {
         cell: &Index,
     ) -> Vec<ValueId> {
         let (components, points, tables) = (result.rows.len(), self.layout.points, &result.tables);
-        let parts = tests.parts_of(result);
+        let (parts, stored) = (tests.parts_of(result), s.facts.stored(result.field));
         let count = parts.len();
         // A derivative that is equal at all points multiplies the sum over the points.
-        let constant = tables.constant.is_some();
-        let each_part = |part: Part| constant && part != Part::Value;
-        let slots = if constant { count } else { 1 };
+        let constant = tables.are_linear();
+        let each_part = |part: Part| constant && matches!(part, Part::Derivative(_));
         let unroll = s.facts.plan.unroll >= points;
-        let mut sums = Sums::new(s, "r", components * slots, unroll);
+        let sums = if constant { components * count } else { stored };
+        let mut sums = Sums::new(s, "r", sums, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
             for (i, (part, numbers)) in parts.iter().enumerate() {
-                let factor = if each_part(*part) { one } else { tables.basis(s, *part, node, &q) };
-                for &(c, number) in numbers {
+                let mut factor = one;
+                for (n, &(c, number)) in numbers.iter().enumerate() {
+                    if (n == 0 || tables.are_vectors()) && !each_part(*part) {
+                        factor = tables.basis(s, (c, *part), node, &q);
+                    }
                     let value = self.waiting(s, number, &q, cell);
-                    let slot = if constant { c * count + i } else { c };
+                    let slot = if constant { c * count + i } else { c.min(stored - 1) };
                     sums.add(s, slot, factor, value);
                 }
             }
@@ -117,15 +121,17 @@ impl Transposition {
         if !constant {
             return sums;
         }
-        let (mut results, zero) = (Vec::new(), Index::default());
+        let (zero, start) = (s.b.constant(0.0), Index::default());
+        let mut results = vec![zero; stored];
         for c in 0..components {
-            let mut sum = s.b.constant(0.0);
+            let sum = &mut results[c.min(stored - 1)];
             for (i, (part, _)) in parts.iter().enumerate() {
-                let factor =
-                    if each_part(*part) { tables.basis(s, *part, node, &zero) } else { one };
-                sum = s.b.fma(factor, sums[c * count + i], sum);
+                let factor = match each_part(*part) {
+                    true => tables.basis(s, (c, *part), node, &start),
+                    false => one,
+                };
+                *sum = s.b.fma(factor, sums[c * count + i], *sum);
             }
-            results.push(sum);
         }
         results
     }
@@ -138,22 +144,24 @@ impl Transposition {
         node: &Index,
         cell: &Index,
     ) -> Vec<ValueId> {
-        let (components, points, dim) = (result.rows.len(), self.layout.points, s.facts.form.dim);
+        let (points, stored) = (self.layout.points, s.facts.stored(result.field));
         let tables = &result.tables;
         let blocks = &s.facts.blocks;
         let unroll = s.facts.plan.unroll >= points;
-        let mut sums = Sums::new(s, "r", components, unroll);
+        let mut sums = Sums::new(s, "r", stored, unroll);
         let one = s.b.constant(1.0);
         repeat(s, "q", points, unroll, |s, q| {
-            let value = tables.basis(s, Part::Value, node, &q);
-            let axes = (0..dim).map(Part::Derivative);
-            let gradient: Vec<ValueId> = axes.map(|a| tables.basis(s, a, node, &q)).collect();
+            let components = if tables.are_vectors() { result.rows.len() } else { 1 };
+            let of = |c: usize| BasisValues::new(s, tables, c, node, &q);
+            let functions: Vec<BasisValues> = (0..components).map(of).collect();
             let own = blocks.pairs.iter().filter(|(row, _, _)| result.rows.contains(row));
-            for &(row, _, block) in own {
+            for &(row, trial, block) in own {
                 let pulled = blocks.reread(block, |number| self.waiting(s, number, &q, cell));
                 let zero = s.b.constant(0.0);
-                let sum = squared(&mut s.b, &pulled, (value, &gradient, &[]), zero);
-                sums.add(s, row - result.rows.start, one, sum);
+                let values = [row, trial]
+                    .map(|row| functions[(row - result.rows.start).min(components - 1)].parts());
+                let sum = squared(&mut s.b, &pulled, values, zero);
+                sums.add(s, (row - result.rows.start).min(stored - 1), one, sum);
             }
         });
         sums.take(s)

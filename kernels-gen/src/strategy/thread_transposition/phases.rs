@@ -97,7 +97,7 @@ fn map_numbers(facts: &KernelFacts<'_>) -> usize {
 pub(super) fn numbers_of_cell(facts: &KernelFacts<'_>) -> usize {
     let nodal = |quantity: &Quantity| {
         let arrays = if facts.hangs(quantity.source, quantity.element) { 2 } else { 1 };
-        arrays * quantity.components * quantity.element.count()
+        arrays * quantity.stored * quantity.element.count()
     };
     let own = facts.quantities.iter().filter(|quantity| facts.slotted(quantity.source).is_none());
     let inputs: usize = own.map(nodal).sum();
@@ -114,7 +114,7 @@ impl Transposition {
         let mut inputs = Vec::new();
         for quantity in &s.facts.quantities {
             let tables = Tables::new(s, &quantity.name, quantity.element, TableReader::Point);
-            let length = quantity.components * tables.nodes * cells;
+            let length = quantity.stored * tables.nodes * cells;
             let own = s.facts.slotted(quantity.source).is_none();
             let shared = own.then(|| s.b.shared(&format!("{}_s", quantity.name), length));
             let hangs = shared.filter(|_| s.facts.hangs(quantity.source, quantity.element));
@@ -201,9 +201,9 @@ impl Transposition {
             digits.each_cell(s, &mut |s, cell| {
                 digits.each_item(s, held.tables.nodes, &mut |s, node| {
                     let entry = &Index::from(s.b.batch()).times(held.tables.nodes) + &node;
-                    for c in 0..quantity.components {
+                    for c in 0..quantity.stored {
                         let value = nodal.gather(&mut s.b, &entry, c);
-                        let at = self.place(&node.plus(c * held.tables.nodes), cell);
+                        let at = self.place(&held.tables.place(&node, c), cell);
                         s.b.store_shared(shared, at, value);
                     }
                 });
@@ -285,7 +285,7 @@ impl Transposition {
         cell: &Index,
     ) -> PointValues {
         let (dim, nodes) = (s.facts.form.dim, held.tables.nodes);
-        let constant = quantity.gradient && held.tables.constant.is_some();
+        let constant = quantity.gradient && held.tables.are_linear();
         let mut parts = Vec::new();
         if quantity.value {
             parts.push(Part::Value);
@@ -299,7 +299,7 @@ impl Transposition {
             let value = |s: &mut Lowering<'_>, node: usize| {
                 self.nodal_value(s, (quantity, held), &Index::from(node), c, cell)
             };
-            found.slopes.extend(held.tables.constant_gradient(s, value));
+            found.slopes.extend(held.tables.constant_gradient(s, c, value));
         }
         if parts.is_empty() {
             return found;
@@ -307,9 +307,12 @@ impl Transposition {
         let unroll = s.facts.plan.unroll >= nodes;
         let mut sums = Sums::new(s, &quantity.name, quantity.components * parts.len(), unroll);
         let each = |s: &mut Lowering<'_>, node: Index| {
-            let factors: Vec<ValueId> =
-                parts.iter().map(|&part| held.tables.basis(s, part, &node, point)).collect();
+            let mut factors: Vec<ValueId> = Vec::new();
             for c in 0..quantity.components {
+                if c == 0 || held.tables.are_vectors() {
+                    let of = |&part: &Part| held.tables.basis(s, (c, part), &node, point);
+                    factors = parts.iter().map(of).collect();
+                }
                 let value = self.nodal_value(s, (quantity, held), &node, c, cell);
                 for (i, &factor) in factors.iter().enumerate() {
                     sums.add(s, c * parts.len() + i, factor, value);
@@ -332,11 +335,11 @@ impl Transposition {
     ) -> ValueId {
         let nodes = held.tables.nodes;
         if let Some(shared) = held.hanging.as_ref().map(HangingNodes::resolved).or(held.shared) {
-            let at = self.place(&node.plus(c * nodes), cell);
+            let at = self.place(&held.tables.place(node, c), cell);
             return s.b.load_shared(shared, at);
         }
         let nodal = NodalLocation::of(s, quantity);
         let entry = &Index::from(s.b.batch()).times(nodes) + node;
-        nodal.gather(&mut s.b, &entry, c)
+        nodal.gather(&mut s.b, &entry, c.min(quantity.stored - 1))
     }
 }

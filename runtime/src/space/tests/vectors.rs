@@ -43,12 +43,16 @@ fn sheared(dim: usize, [x, y, z]: [f64; 3]) -> [f64; 3] {
     }
 }
 
+/// Cells, and how many there are along a side.
+const SIZES: [(Cell, usize); 4] =
+    [(Cell::Triangle, 4), (Cell::Quadrilateral, 4), (Cell::Tetrahedron, 2), (Cell::Hexahedron, 2)];
+
 fn meshes() -> Vec<Mesh> {
     let mut all = Vec::new();
-    for (cell, n) in [(Cell::Quadrilateral, 4), (Cell::Hexahedron, 2)] {
+    for (cell, n) in SIZES {
         for seed in 0..2 {
             let mesh = turned(cell, n, seed);
-            assert!(!mesh.topology().is_oriented(), "the cells should disagree");
+            assert_eq!(mesh.topology().is_oriented(), !cell.is_tensor(), "cells should disagree");
             all.push(mapped(&mesh, CellOrdering::Original, |x| sheared(cell.dim(), x)));
             all.push(mesh);
         }
@@ -56,14 +60,67 @@ fn meshes() -> Vec<Mesh> {
     all
 }
 
-fn random(count: usize, seed: u64) -> Vec<f64> {
+/// Returns a closed ring of hexahedra whose cross-section turns by quarters of a turn: sheets of cells meet themselves
+/// with other axes (1) or the opposite direction (2), as on a Möbius strip.
+fn ring(quarters: usize) -> Mesh {
+    let (n, square) = (8, [0, 1, 3, 2]);
+    let corner = |slice: usize, v: usize| {
+        let angle = std::f64::consts::TAU * slice as f64 / n as f64;
+        // Corners counted around the square.
+        let place = square.iter().position(|&own| own == v).unwrap_or(0) as f64;
+        let twist = (place + 0.5) * std::f64::consts::FRAC_PI_2 + angle * quarters as f64 / 4.0;
+        let radius = 3.0 + 0.5 * twist.cos();
+        [radius * angle.cos(), radius * angle.sin(), 0.5 * twist.sin()]
+    };
+    let points = (0..n).flat_map(|slice| (0..4).map(move |v| corner(slice, v))).collect();
+    let number = |slice: usize, v: usize| -> u32 {
+        let place = square.iter().position(|&own| own == v).unwrap_or(0);
+        let turned = if slice == n { square[(place + quarters) % 4] } else { v };
+        (slice % n * 4 + turned) as u32
+    };
+    let cells = (0..n).flat_map(|slice| (0..8).map(move |v| number(slice + v / 4, v % 4)));
+    let parts = MeshData { points, nodes: cells.collect(), ..MeshData::default() };
+    let mesh = Mesh::new(Cell::Hexahedron, 1, parts, CellOrdering::Sorted).expect("a valid mesh");
+    assert!(!mesh.topology().is_oriented(), "a sheet should meet itself");
+    mesh
+}
+
+/// Returns pairs of tetrahedra that list their common face in each pair of orders.
+fn patches() -> Vec<Mesh> {
+    let orders = [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]];
+    let all = orders.iter().flat_map(|one| orders.iter().map(move |other| (one, other)));
+    let patch = |(number, (one, other)): (usize, (&[usize; 3], &[usize; 3]))| {
+        let face = [[0.0, 0.1, 0.0], [1.0, 0.0, 0.2], [0.2, 0.9, 0.1]];
+        let tips = [[0.3, 0.2, 0.8], [0.4, 0.3, -0.7]];
+        // The numbers of the points decide the frames.
+        let rank = |point: usize| (point * [1, 2, 3, 4][number % 4] + number) % 5;
+        let mut points = vec![[0.0; 3]; 5];
+        face.iter().chain(&tips).enumerate().for_each(|(i, &x)| points[rank(i)] = x);
+        let cell = |order: &[usize; 3], tip: usize| {
+            let [a, b, c] = order.map(|vertex| rank(vertex) as u32);
+            [a, b, rank(tip) as u32, c]
+        };
+        let nodes = [cell(one, 3), cell(other, 4)].concat();
+        let parts = MeshData { points, nodes, ..MeshData::default() };
+        Mesh::new(Cell::Tetrahedron, 1, parts, CellOrdering::Original).expect("a valid mesh")
+    };
+    all.enumerate().map(patch).collect()
+}
+
+pub(super) fn random(count: usize, seed: u64) -> Vec<f64> {
     let mut random = Random(seed);
     (0..count).map(|_| random.unit() - 0.5).collect()
 }
 
 /// Returns the points of a facet of the reference cell, symmetric under all its maps.
-fn facet_points(cell: Cell, facet: usize) -> Vec<[f64; 3]> {
+pub(super) fn facet_points(cell: Cell, facet: usize) -> Vec<[f64; 3]> {
     let (line, dim) = ([0.2, 0.5, 0.8], cell.dim());
+    if cell == Cell::Tetrahedron {
+        let own = [[0.2, 0.2], [0.2, 0.6], [0.6, 0.2], [0.1, 0.3], [0.3, 0.1], [0.1, 0.6]];
+        let others = [[0.6, 0.1], [0.3, 0.6], [0.6, 0.3]];
+        let all = own.into_iter().chain(others);
+        return all.map(|[s, t]| cell.entity_point(2, facet, [s, t, 0.0])).collect();
+    }
     let count = 3usize.pow(dim as u32 - 1);
     let point = |i: usize| {
         let own = if dim == 3 { [line[i % 3], line[i / 3], 0.0] } else { [line[i], 0.0, 0.0] };
@@ -81,6 +138,17 @@ fn counts_are_those_of_the_table() {
         for (k, family) in (1..=3).flat_map(|k| FAMILIES.map(|family| (k, family))) {
             let of = space(&mesh, whitney(mesh.cell(), k, family));
             let (expected, local) = match (family, dim) {
+                (_, 2) if !mesh.cell().is_tensor() => {
+                    (k * edges + k * (k - 1) * cells, k * (k + 2))
+                }
+                (WhitneyFamily::Curl, _) if !mesh.cell().is_tensor() => (
+                    k * edges + k * (k - 1) * faces + k * (k - 1) * (k.max(2) - 2) / 2 * cells,
+                    k * (k + 2) * (k + 3) / 2,
+                ),
+                (WhitneyFamily::Div, _) if !mesh.cell().is_tensor() => (
+                    k * (k + 1) / 2 * faces + k * (k + 1) * (k - 1) / 2 * cells,
+                    k * (k + 1) * (k + 3) / 2,
+                ),
                 (WhitneyFamily::Curl, 2) => (k * edges + 2 * k * (k - 1) * cells, 2 * k * (k + 1)),
                 (WhitneyFamily::Div, 2) => (k * edges + 2 * k * (k - 1) * cells, 2 * k * (k + 1)),
                 (WhitneyFamily::Curl, _) => (
@@ -97,7 +165,7 @@ fn counts_are_those_of_the_table() {
 }
 
 /// Returns the tangential trace n × u, in the plane along the third axis, or the normal one.
-fn trace(family: WhitneyFamily, u: &[f64], n: &[f64; 3]) -> [f64; 3] {
+pub(super) fn trace(family: WhitneyFamily, u: &[f64], n: &[f64; 3]) -> [f64; 3] {
     let mut vector = [0.0; 3];
     vector[..u.len()].copy_from_slice(u);
     match family {
@@ -108,7 +176,8 @@ fn trace(family: WhitneyFamily, u: &[f64], n: &[f64; 3]) -> [f64; 3] {
 
 #[test]
 fn traces_of_both_cells_of_a_facet_agree() {
-    for mesh in meshes() {
+    let rings = [1, 2].map(ring);
+    for mesh in meshes().into_iter().chain(rings).chain(patches()) {
         let (cell, dim) = (mesh.cell(), mesh.dim());
         for (k, family) in (1..=3).flat_map(|k| FAMILIES.map(|family| (k, family))) {
             let space = space(&mesh, whitney(cell, k, family));
@@ -124,7 +193,7 @@ fn traces_of_both_cells_of_a_facet_agree() {
                     let values = evaluator.values(own, &u);
                     for (q, value) in values.chunks_exact(dim).enumerate() {
                         let at = map.at(&mesh, own, q);
-                        let n = at.normal(facet);
+                        let n = at.normal(cell, facet);
                         let Some((m, other)) = known.get(&key(&at.point)) else {
                             known.insert(key(&at.point), (n, trace(family, value, &n)));
                             continue;
@@ -139,6 +208,7 @@ fn traces_of_both_cells_of_a_facet_agree() {
                     }
                 }
             }
+            assert!(pairs > 0, "two cells should share a facet");
             let facets = mesh.n_cells() * cell.facets().len() - mesh.boundary().len();
             assert_eq!(pairs, facets / 2 * facet_points(cell, 0).len(), "points in two cells");
         }
@@ -179,7 +249,7 @@ const INSIDE: [[f64; 3]; 3] = [[0.1, 0.3, 0.7], [0.5, 0.9, 0.2], [0.8, 0.4, 0.6]
 #[test]
 fn polynomials_are_reproduced_on_sheared_and_mirrored_cells() {
     let mut mirrored = 0;
-    for (cell, order) in [Cell::Quadrilateral, Cell::Hexahedron]
+    for (cell, order) in Cell::ALL
         .into_iter()
         .flat_map(|cell| [(cell, CellOrdering::Original), (cell, CellOrdering::Sorted)])
     {
@@ -218,9 +288,8 @@ fn polynomials_are_reproduced_on_sheared_and_mirrored_cells() {
 
 #[test]
 fn cellwise_fields_have_the_values_of_polynomials() {
-    for (cell, family) in [Cell::Quadrilateral, Cell::Hexahedron]
-        .into_iter()
-        .flat_map(|cell| FAMILIES.map(|family| (cell, family)))
+    for (cell, family) in
+        Cell::ALL.into_iter().flat_map(|cell| FAMILIES.map(|family| (cell, family)))
     {
         let (dim, n, k) = (cell.dim(), 3, 2);
         let mesh = mapped(&turned(cell, n, 1), CellOrdering::Original, |x| {
@@ -304,7 +373,7 @@ fn given_traces_are_those_of_the_field() {
             .collect();
         let normal = |facet: &Facet| {
             let local = usize::from(facet.local);
-            map[local].at(&mesh, facet.cell as usize, 0).normal(local)
+            map[local].at(&mesh, facet.cell as usize, 0).normal(cell, local)
         };
         for (k, family) in (1..=3).flat_map(|k| FAMILIES.map(|family| (k, family))) {
             let space = space(&mesh, whitney(cell, k, family));
@@ -397,7 +466,10 @@ impl Target {
             Self::Whitney(own) => {
                 let of = own.dofs().into_iter().map(|dof| {
                     let terms = own.functional(&dof, degree + 1).into_iter();
-                    terms.map(|(point, weight)| (dof.component, point, weight)).collect()
+                    let own = |(point, weights): ([f64; 3], [f64; 3])| {
+                        (dof.component, point, weights[dof.component])
+                    };
+                    terms.map(own).collect()
                 });
                 of.collect()
             }
@@ -409,7 +481,7 @@ impl Target {
                     .iter()
                     .map(|dof| {
                         let terms = line.functional(dof, degree + 1).into_iter();
-                        terms.map(|(point, weight)| (point[0], weight)).collect()
+                        terms.map(|(point, weights)| (point[0], weights[0])).collect()
                     })
                     .collect();
                 (0..k.pow(dim as u32))
@@ -459,7 +531,7 @@ fn applied(mesh: &Mesh, matrix: &[Vec<i64>], from: &Space, u: &[i64], to: &Space
 
 #[test]
 fn discrete_derivatives_are_incidences_and_form_a_complex() {
-    for mesh in meshes() {
+    for mesh in meshes().into_iter().filter(|mesh| mesh.cell().is_tensor()) {
         let cell = mesh.cell();
         for k in 1..=3 {
             let nodes = Lagrange::continuous(cell, k).expect("an element");
@@ -524,7 +596,7 @@ fn discrete_derivatives_are_incidences_and_form_a_complex() {
 
 #[test]
 fn processes_agree_on_order_and_signs() {
-    for (cell, n) in [(Cell::Quadrilateral, 4), (Cell::Hexahedron, 3)] {
+    for (cell, n) in SIZES.map(|(cell, n)| (cell, n.max(3))) {
         let whole = Arc::new(turned(cell, n, 2));
         let dim = cell.dim();
         let side = |mesh: &Mesh| -> Vec<Facet> {

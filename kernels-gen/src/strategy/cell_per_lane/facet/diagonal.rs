@@ -9,6 +9,7 @@ use crate::lower::facet_line::{FacetLine, half, times};
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
+use crate::lower::stored::PartValues;
 use fem_dsl::point::Part;
 
 impl Facet {
@@ -92,7 +93,9 @@ impl Facet {
                         let start = (row - rows.start) * n * plane + i;
                         let place = (&k.times(n * n) + &j.times(n)).plus(start);
                         let sum = s.b.load(nodal, place.clone());
-                        let sum = squared(&mut s.b, &pulled, (value, &gradient, &second), sum);
+                        let (gradient, second) = (&gradient[..], &second[..]);
+                        let own = PartValues { value: Some(value), gradient, second };
+                        let sum = squared(&mut s.b, &pulled, [own; 2], sum);
                         s.b.store(nodal, place, sum);
                     }
                 }
@@ -130,7 +133,8 @@ impl Facet {
                     let place = &(&k.times(n * n) + &j.times(n)) + i;
                     let place = place.plus((row - rows.start + rows.len()) * length);
                     let zero = s.b.constant(0.0);
-                    let own = squared(&mut s.b, &pulled, (value, &gradient, &[]), zero);
+                    let own = PartValues { value: Some(value), gradient: &gradient, second: &[] };
+                    let own = squared(&mut s.b, &pulled, [own; 2], zero);
                     let sum = s.b.load(nodal, place.clone());
                     let sum = s.b.fma(node.hangs, own, sum);
                     s.b.store(nodal, place, sum);

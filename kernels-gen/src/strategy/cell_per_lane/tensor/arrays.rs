@@ -143,6 +143,7 @@ impl Tensor {
             source: QuantitySource::Direction(field),
             name: s.facts.of_field("r", field),
             components: rows.len(),
+            stored: rows.len(),
             element: s.facts.elements.fields[field],
             value: true,
             gradient: rows.clone().any(|row| s.facts.tested(row).1),

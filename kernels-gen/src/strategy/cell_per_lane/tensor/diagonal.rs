@@ -18,7 +18,7 @@ use crate::lower::factors::Factors;
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::stored::{Block, Blocks};
+use crate::lower::stored::{Block, Blocks, PartValues};
 use fem_dsl::point::{Part, Side};
 
 /// One coefficient: its index among the values of a point, its multiplicity, and the parts of the two factors.
@@ -125,7 +125,9 @@ fn hanging(s: &mut Lowering<'_>, tensor: &Tensor, result: &ElementVector, coeffi
                                     s.b.load(coefficients, point.plus(number * tensor.q_all()))
                                 };
                                 let pulled = blocks.reread(block, read);
-                                sum = squared(&mut s.b, &pulled, (value, &gradient, &[]), sum);
+                                let (value, gradient) = (Some(value), &gradient[..]);
+                                let own = PartValues { value, gradient, second: &[] };
+                                sum = squared(&mut s.b, &pulled, [own; 2], sum);
                             }
                             let own = s.b.load(nodes.array, at.clone());
                             let sum = s.b.fma(node.hangs, sum, own);

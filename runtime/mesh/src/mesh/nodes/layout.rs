@@ -141,6 +141,10 @@ fn permutations(element: Element, dim: usize) -> Vec<Vec<u32>> {
     let orders = frames(shape);
     let permutation = |order: &Vec<usize>| {
         if let Some(element) = element.whitney() {
+            // Other frames are refused before.
+            if element.needs_orientation(dim) && order[0] != 0 {
+                return Vec::new();
+            }
             let places = element.entity_permutation(dim, order).into_iter();
             return places.map(|(place, _)| place as u32).collect();
         }
@@ -156,6 +160,9 @@ fn reversals(element: Element, dim: usize) -> Vec<Vec<bool>> {
     match (own, cell.entity_cell(dim)) {
         (Some(element), Some(shape)) if dim < cell.dim() && element.entity_count(dim) > 0 => {
             let of = |order: &Vec<usize>| {
+                if element.needs_orientation(dim) && order[0] != 0 {
+                    return Vec::new();
+                }
                 let places = element.entity_permutation(dim, order).into_iter();
                 places.map(|(_, reversed)| reversed).collect()
             };

@@ -575,11 +575,18 @@ impl Plan {
             return unsupported("runs of unknowns need a tensor cell and continuous fields");
         }
         let whitney = elements.are_vector_valued();
-        if whitney && !matches!(self.indices, Indices::Nodes | Indices::Dofs) {
-            return unsupported("degrees of freedom of vector-valued functions have an index each");
+        if whitney && self.indices == Indices::Cells {
+            return unsupported("cells share degrees of freedom of vector-valued functions");
         }
-        if whitney && (self.strategy != Strategy::CellPerLane || self.scatter == Scatter::Block) {
-            return unsupported("vector-valued functions have a lane or thread for each cell");
+        if whitney && self.indices == Indices::Runs && self.signs {
+            return unsupported("degrees of freedom with signs have an index each");
+        }
+        let of_lines =
+            matches!(self.strategy, Strategy::CellPerLane | Strategy::ThreadPerLine { .. });
+        if whitney && (!of_lines || self.scatter == Scatter::Block) {
+            return unsupported(
+                "vector-valued functions have a lane, a thread or lines for each cell",
+            );
         }
         if whitney && self.hanging {
             return unsupported("vector-valued functions need a mesh without hanging nodes");

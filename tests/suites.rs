@@ -237,6 +237,34 @@ fn discontinuous_operators_are_measured() {
     assert!(said.contains("no problem `BP1`") && said.contains("euler-affine"), "{said}");
 }
 
+/// Products in both spaces, and solves by CG.
+#[test]
+fn operators_of_vector_valued_fields_are_measured() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let cache = folder.path().join("cache");
+    let arguments = ["bench", "--suite", "maxwell", "--dofs", "600", "--degree", "2"];
+    let bench = |more: &[&str]| {
+        let output = wf(&[&arguments[..], &["--threads", "1"], more].concat(), &cache);
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("UTF-8")
+    };
+    let rows = bench(&["--json"]);
+    let rows: Vec<Value> =
+        rows.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect();
+    // Three cells along an edge, with n = 6 intervals: 3 n (n + 1)² edges and 3 n² (n + 1) faces.
+    for (row, name, dofs) in [(&rows[0], "curl", 882), (&rows[1], "div", 756)] {
+        assert_eq!((&row["suite"], &row["problem"]), (&"maxwell".into(), &name.into()), "{row}");
+        assert_eq!((&row["cells"], &row["dofs"]), (&27.into(), &dofs.into()), "{row}");
+        has_numbers(row, &["seconds", "dofs_per_second", "flops_per_dof", "iterations"]);
+        has_numbers(row, &["bytes_per_dof", "solve_seconds", "solved_per_second"]);
+    }
+    let said = bench(&["--problem", "div", "--no-solve"]);
+    assert!(said.contains("div ") && said.contains("no solution"), "{said}");
+    let wrong = wf(&["bench", "--suite", "maxwell", "--problem", "BP1"], &cache);
+    let said = String::from_utf8_lossy(&wrong.stderr);
+    assert!(said.contains("no problem `BP1`") && said.contains("curl, div"), "{said}");
+}
+
 #[test]
 fn a_run_is_compared_with_an_earlier_one() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -144,7 +144,7 @@ fn region_by_region(
 fn own_indices(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Indices {
     let between = form.integrals.iter().any(|integral| integral.region.is_interior());
     let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
-    let runs = runs && !elements.are_vector_valued();
+    let runs = runs && !facts.signs;
     match () {
         () if runs => Indices::Runs,
         () if elements.are_vector_valued() => Indices::Nodes,

@@ -23,6 +23,7 @@ pub(crate) mod hanging;
 pub(crate) mod jacobian;
 pub(crate) mod lowering;
 pub(crate) mod point;
+pub(crate) mod pulled;
 pub(crate) mod restrict;
 pub(crate) mod slots;
 pub(crate) mod stored;

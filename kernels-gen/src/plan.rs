@@ -573,13 +573,22 @@ impl Plan {
             return unsupported("runs of unknowns need a tensor cell and continuous fields");
         }
         let whitney = elements.are_vector_valued();
-        if whitney && !matches!(self.indices, Indices::Nodes | Indices::Dofs) {
-            return unsupported("degrees of freedom of vector-valued functions have an index each");
+        if whitney && self.indices == Indices::Cells {
+            return unsupported("cells share degrees of freedom of vector-valued functions");
         }
-        let one = self.strategy == Strategy::CellPerLane;
-        let shares = !tensor && matches!(self.strategy, Strategy::ThreadTransposition { .. });
-        if whitney && (!(one || shares) || self.scatter == Scatter::Block) {
-            return unsupported("vector-valued functions have a lane or thread for each cell");
+        if whitney && self.indices == Indices::Runs && self.signs {
+            return unsupported("degrees of freedom with signs have an index each");
+        }
+        let shares = match self.strategy {
+            Strategy::CellPerLane => true,
+            Strategy::ThreadPerLine { .. } => tensor && !self.hanging,
+            Strategy::ThreadTransposition { .. } => !tensor,
+            Strategy::ThreadPerDof => false,
+        };
+        if whitney && (!shares || self.scatter == Scatter::Block) {
+            return unsupported(
+                "vector-valued functions have a lane or thread for each cell, lines of hexahedra or points of simplices",
+            );
         }
         let at_one = whitney && !tensor && !integral.region.is_of_cells();
         if at_one != self.facet.is_some() {

@@ -153,8 +153,14 @@ impl Space {
             return Err(SpaceError::TooLarge { degree, cells, unknowns });
         }
         let starts = FirstNodes::new(topology, partition, &layout, n_nodes);
-        let runs = (layout.lexicographic_entities().is_some() && topology.is_oriented())
-            .then(|| layout.first_nodes_of_entities());
+        let first_of_runs = || match element.whitney() {
+            None => layout.lexicographic_entities().map(|_| layout.first_nodes_of_entities()),
+            Some(_) => {
+                let first = |run: &Vec<usize>| run.first().map(|&node| node as u32);
+                element.cell().is_tensor().then(|| element.runs().iter().map(first).collect())
+            }
+        };
+        let runs = if topology.is_oriented() { first_of_runs() } else { None };
         Ok(Self {
             element,
             components,
@@ -302,9 +308,9 @@ impl Space {
         &self.nodes
     }
 
-    /// Returns the first local node of each entity of a cell: a tensor cell has 3^dim of them, lexicographic, number
-    /// i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Its nodes follow one another in
-    /// every cell. `None` on simplices, and if some cell sees an entity in a frame other than the entity's own.
+    /// Returns the first local node of each run of a cell ([`Element::runs`]): of each of the 3^dim entities of a tensor
+    /// cell. Its nodes follow one another in every cell. `None` on simplices, and if some cell sees an entity in a frame
+    /// other than the entity's own.
     pub fn runs(&self) -> Option<&[Option<u32>]> {
         self.runs.as_deref()
     }

@@ -10,12 +10,13 @@
 //! ```
 //!
 //! Each û_a becomes a scalar field, or a component of the field in its place; its derivatives are along reference axes.
-//! The kernels thus see fields of the reference cell, and the entries of the map as inputs ([`Input::Inverse`], [`Input::Tangent`], [`Input::Density`]). The same linear map T of
-//! slots serves residual, action and Jacobian: r̂ = Tᵀ r and Ĝ = Tᵀ G T.
+//! The kernels thus see fields of the reference cell, and the entries of the map as inputs ([`Input::Inverse`],
+//! [`Input::Tangent`], [`Input::Density`]). The same linear map T of slots serves residual, action and Jacobian:
+//! r̂ = Tᵀ r and Ĝ = Tᵀ G T.
 
 use super::block::{moved, of_rows};
 use super::scalars::Scalars;
-use super::{Aux, Field, Input, Integral, NodeId, Part, PointForm, Shape, Side, Slot};
+use super::{Aux, Field, Input, Integral, NodeId, Part, PointForm, Shape, Slot};
 use std::collections::BTreeMap;
 
 /// The map of the values of a vector field.
@@ -44,6 +45,14 @@ impl PulledField {
     /// Returns the number of fields in its place.
     fn fields(&self) -> usize {
         if self.split { self.signs.len() } else { 1 }
+    }
+
+    /// Returns the slot of a reference component, from one of the first.
+    fn component(&self, first: Slot, a: usize) -> Slot {
+        match self.split {
+            true => Slot { field: first.field + a, component: 0, ..first },
+            false => Slot { component: a, ..first },
+        }
     }
 }
 
@@ -78,74 +87,85 @@ pub fn pulled_back(
     made
 }
 
-/// The map from slots of a form to slots of its fields' components.
+/// The map from slots of a form to slots of its fields' components. In between, `Part::Exterior(c)` of a field's first
+/// component is component c of the exterior derivative in the reference cell.
 struct SlotMap<'a> {
     dim: usize,
     fields: &'a [Option<PulledField>],
     aux: &'a [Option<PulledField>],
 }
 
+/// A slot as a factor times a sum of slots in the reference cell with factors of their own.
+struct PulledSlot {
+    factor: NodeId,
+    terms: Vec<(Slot, NodeId)>,
+}
+
 impl SlotMap<'_> {
-    /// Returns the factors of reference slots in a slot.
-    fn terms(
-        &self,
-        s: &mut Scalars,
-        pulled: &[Option<PulledField>],
-        slot: Slot,
-    ) -> Vec<(Slot, NodeId)> {
-        let first = first(pulled, slot.field);
-        let Some(PulledField { map, signs, split }) = &pulled[slot.field] else {
-            return vec![(Slot { field: first, ..slot }, s.constant(1.0))];
+    fn pulled(&self, s: &mut Scalars, pulled: &[Option<PulledField>], slot: Slot) -> PulledSlot {
+        let (first, one) = (first(pulled, slot.field), s.constant(1.0));
+        let Some(of) = &pulled[slot.field] else {
+            return PulledSlot { factor: one, terms: vec![(Slot { field: first, ..slot }, one)] };
         };
-        let own = |a: usize, part: Part| match split {
-            true => Slot { field: first + a, component: 0, part, ..slot },
-            false => Slot { field: first, component: a, part, ..slot },
-        };
-        let (dim, side) = (self.dim, slot.side);
-        let mut terms = Vec::new();
-        let mut push = |s: &mut Scalars, a: usize, part: Part, factor: NodeId, sign: f64| {
-            let sign = s.constant(sign * signs[a]);
-            let factor = s.mul(sign, factor);
-            terms.push((own(a, part), factor));
-        };
-        match (slot.part, map) {
+        let signs = &of.signs;
+        let (dim, side, i) = (self.dim, slot.side, slot.component);
+        let exterior =
+            |c: usize| Slot { field: first, component: 0, part: Part::Exterior(c), ..slot };
+        let own = |a: usize| of.component(Slot { field: first, component: 0, ..slot }, a);
+        let mut density = || s.input(Input::Density(side));
+        match (slot.part, of.map) {
             (Part::Value, Piola::Reference) => {
-                let one = s.constant(1.0);
-                terms.push((own(slot.component, Part::Value), one));
+                PulledSlot { factor: one, terms: vec![(own(i), one)] }
             }
-            (Part::Value, _) => {
-                for a in 0..dim {
-                    let factor = match map {
-                        Piola::Covariant => s.input(Input::Inverse(side, a, slot.component)),
-                        _ => column(s, side, a, slot.component),
-                    };
-                    push(s, a, Part::Value, factor, 1.0);
-                }
+            (Part::Value, Piola::Covariant) => {
+                let term = |a: usize| {
+                    let (sign, entry) = (s.constant(signs[a]), s.input(Input::Inverse(side, a, i)));
+                    (own(a), s.mul(sign, entry))
+                };
+                PulledSlot { factor: one, terms: (0..dim).map(term).collect() }
             }
-            (Part::Exterior(_), Piola::Contravariant) => {
-                let density = s.input(Input::Density(side));
-                for a in 0..dim {
-                    push(s, a, Part::Derivative(a), density, 1.0);
-                }
+            (Part::Value, Piola::Contravariant) => {
+                let factor = density();
+                let term = |a: usize| {
+                    let (sign, entry) = (s.constant(signs[a]), s.input(Input::Tangent(side, a, i)));
+                    (own(a), s.mul(sign, entry))
+                };
+                PulledSlot { factor, terms: (0..dim).map(term).collect() }
             }
-            (Part::Exterior(_), Piola::Covariant) if dim == 2 => {
-                let density = s.input(Input::Density(side));
-                push(s, 1, Part::Derivative(0), density, 1.0);
-                push(s, 0, Part::Derivative(1), density, -1.0);
+            (Part::Exterior(i), Piola::Covariant) if dim == 3 => {
+                let factor = density();
+                let term = |c: usize| (exterior(c), s.input(Input::Tangent(side, c, i)));
+                PulledSlot { factor, terms: (0..3).map(term).collect() }
             }
-            (Part::Exterior(i), Piola::Covariant) => {
-                for c in 0..3 {
-                    let (a, b) = ((c + 1) % 3, (c + 2) % 3);
-                    let factor = column(s, side, c, i);
-                    push(s, b, Part::Derivative(a), factor, 1.0);
-                    push(s, a, Part::Derivative(b), factor, -1.0);
-                }
+            (Part::Exterior(_), Piola::Covariant | Piola::Contravariant) => {
+                PulledSlot { factor: density(), terms: vec![(exterior(0), one)] }
             }
             (Part::Exterior(_), Piola::Reference) | (Part::Derivative(_) | Part::Second(..), _) => {
                 unreachable!("of these fields only values and exterior derivatives are functions")
             }
         }
-        terms
+    }
+
+    /// Returns the slots of a component of the exterior derivative in the reference cell, with their signs; other slots
+    /// as they are.
+    fn parts(&self, pulled: &[Option<PulledField>], slot: Slot) -> Vec<(Slot, f64)> {
+        let Part::Exterior(c) = slot.part else { return vec![(slot, 1.0)] };
+        let of = (0..pulled.len()).find(|&field| first(pulled, field) == slot.field);
+        let Some(of) = of.and_then(|field| pulled[field].as_ref()) else {
+            return vec![(slot, 1.0)];
+        };
+        let derived = |component: usize, axis: usize, sign: f64| {
+            let own = of.component(Slot { part: Part::Derivative(axis), ..slot }, component);
+            (own, sign * of.signs[component])
+        };
+        match of.map {
+            Piola::Contravariant => (0..self.dim).map(|a| derived(a, a, 1.0)).collect(),
+            Piola::Reference => unreachable!("transfers read values alone"),
+            Piola::Covariant => {
+                let [a, b] = if self.dim == 2 { [0, 1] } else { [(c + 1) % 3, (c + 2) % 3] };
+                vec![derived(b, a, 1.0), derived(a, b, -1.0)]
+            }
+        }
     }
 
     /// Returns the value of a slot as an input of reference slots.
@@ -156,16 +176,19 @@ impl SlotMap<'_> {
         slot: Slot,
         input: impl Fn(Slot) -> Input,
     ) -> NodeId {
-        let terms = self.terms(s, pulled, slot);
-        let terms: Vec<NodeId> = terms
-            .into_iter()
-            .map(|(slot, factor)| {
-                let value = s.input(input(slot));
-                s.mul(factor, value)
-            })
-            .collect();
-        let zero = s.constant(0.0);
-        terms.into_iter().fold(zero, |sum, term| s.add(sum, term))
+        let PulledSlot { factor, terms } = self.pulled(s, pulled, slot);
+        let mut sum = s.constant(0.0);
+        for (slot, own) in terms {
+            let mut value = s.constant(0.0);
+            for (part, sign) in self.parts(pulled, slot) {
+                let (sign, input) = (s.constant(sign), s.input(input(part)));
+                let term = s.mul(sign, input);
+                value = s.add(value, term);
+            }
+            let term = s.mul(own, value);
+            sum = s.add(sum, term);
+        }
+        s.mul(factor, sum)
     }
 
     fn integral(&self, from: &Integral) -> Integral {
@@ -198,13 +221,22 @@ impl SlotMap<'_> {
     fn tested(&self, s: &mut Scalars, slots: &[Slot], values: &[NodeId]) -> BTreeMap<Slot, NodeId> {
         let mut sums: BTreeMap<Slot, NodeId> = BTreeMap::new();
         for (&slot, &value) in slots.iter().zip(values) {
-            for (own, factor) in self.terms(s, self.fields, slot) {
+            let PulledSlot { factor, terms } = self.pulled(s, self.fields, slot);
+            let value = s.mul(factor, value);
+            for (own, factor) in terms {
                 let term = s.mul(factor, value);
                 add(s, &mut sums, own, term);
             }
         }
+        let mut parts = BTreeMap::new();
         sums.retain(|_, node| !s.is_zero(*node));
-        sums
+        for (slot, node) in sums {
+            for (part, sign) in self.parts(self.fields, slot) {
+                let sign = s.constant(sign);
+                parts.insert(part, s.mul(sign, node));
+            }
+        }
+        parts
     }
 
     /// Returns Tᵀ G T.
@@ -216,14 +248,18 @@ impl SlotMap<'_> {
     ) -> BTreeMap<(Slot, Slot), NodeId> {
         let mut halves: BTreeMap<(Slot, Slot), NodeId> = BTreeMap::new();
         for &(test, trial, value) in entries {
-            for (own, factor) in self.terms(s, self.fields, trial) {
+            let PulledSlot { factor, terms } = self.pulled(s, self.fields, trial);
+            let value = s.mul(factor, value);
+            let factor = self.pulled(s, self.fields, test).factor;
+            let value = s.mul(factor, value);
+            for (own, factor) in terms {
                 let term = s.mul(factor, value);
                 add(s, &mut halves, (test, own), term);
             }
         }
         let mut sums: BTreeMap<(Slot, Slot), NodeId> = BTreeMap::new();
         for ((test, trial), value) in halves {
-            for (own, factor) in self.terms(s, self.fields, test) {
+            for (own, factor) in self.pulled(s, self.fields, test).terms {
                 // One of two equal entries is computed.
                 if is_symmetric && own > trial {
                     continue;
@@ -238,7 +274,16 @@ impl SlotMap<'_> {
                 sums.iter().map(|(&(test, trial), &node)| ((trial, test), node)).collect();
             sums.extend(mirrored);
         }
-        sums
+        let mut parts = BTreeMap::new();
+        for ((test, trial), node) in sums {
+            for (of_test, sign) in self.parts(self.fields, test) {
+                for (of_trial, other) in self.parts(self.fields, trial) {
+                    let sign = s.constant(sign * other);
+                    parts.insert((of_test, of_trial), s.mul(sign, node));
+                }
+            }
+        }
+        parts
     }
 }
 
@@ -253,10 +298,4 @@ fn add<K: Ord>(s: &mut Scalars, sums: &mut BTreeMap<K, NodeId>, key: K, term: No
         None => term,
     };
     sums.insert(key, sum);
-}
-
-/// Returns ∂x_i/∂ξ_a / det J.
-fn column(s: &mut Scalars, side: Side, a: usize, i: usize) -> NodeId {
-    let (tangent, density) = (s.input(Input::Tangent(side, a, i)), s.input(Input::Density(side)));
-    s.mul(density, tangent)
 }

@@ -11,6 +11,7 @@ use crate::element::LinePoints;
 use crate::kir::Precision;
 use crate::lower::facts::KernelFacts;
 use crate::lower::stored::blocks;
+use crate::plan::traces::with_traces;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
     is_derivative, reads,
@@ -316,13 +317,11 @@ fn lines(
     plan: &Plan,
     overrides: &PlanOverrides,
 ) -> Option<Plan> {
-    if elements.are_vector_valued() {
-        return None;
-    }
     let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
     let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
     let even_odd = if q >= lines.even_odd { EvenOdd::Always } else { EvenOdd::Never };
-    let sloped = LineSizes::new(&sizes, &KernelFacts::new(form, elements, plan));
+    let (own, split) = with_traces(form, elements, plan.integral);
+    let sloped = LineSizes::new(&sizes, &KernelFacts::new(&own, &split, plan));
     let (in_order, in_place) = lines.in_order_in_place(&sloped);
     let wanted = match plan.task {
         Task::Diagonal => lines.diagonal,

@@ -144,6 +144,60 @@ impl Element {
         }
     }
 
+    /// Returns the degrees of freedom of each run of a tensor cell: those inside each of its 3^d entities, number
+    /// i + 3 j + 9 k with 0 the first layer of nodes, 1 the inner ones and 2 the last. Of a component, entities are those
+    /// that open axes run through; the runs of a component follow those of the one before.
+    pub fn runs(self) -> Vec<Vec<usize>> {
+        let dim = self.cell().dim();
+        if let Self::Whitney(element) = self {
+            let of = |component: usize| {
+                let first = element.first(component);
+                let runs = Self::Component(element, component).runs().into_iter();
+                runs.map(move |run| run.into_iter().map(|dof| first + dof).collect())
+            };
+            return (0..dim).flat_map(of).collect();
+        }
+        let mut runs = vec![vec![0]];
+        let mut stride = 1;
+        for line in self.lines().iter().flat_map(|lines| &lines[..dim]) {
+            let n = line.count();
+            let spans = match line {
+                LineBasis::Nodal(_) => vec![0..1, 1..n - 1, n - 1..n],
+                LineBasis::Integral(_) => vec![0..n],
+            };
+            let along = |span: &std::ops::Range<usize>| -> Vec<Vec<usize>> {
+                let of = |run: &Vec<usize>| {
+                    let layers =
+                        span.clone().map(|at| run.iter().map(move |dof| at * stride + dof));
+                    layers.flatten().collect()
+                };
+                runs.iter().map(of).collect()
+            };
+            runs = spans.iter().flat_map(along).collect();
+            stride *= n;
+        }
+        runs
+    }
+
+    /// Returns the index of the first run of a component among those of its element; 0 for others.
+    pub fn first_run(self) -> usize {
+        match self {
+            Self::Component(element, component) => {
+                let before = (0..component).map(|before| Self::Component(element, before));
+                before.map(|before| before.runs().len()).sum()
+            }
+            Self::Lagrange(_) | Self::Whitney(_) => 0,
+        }
+    }
+
+    /// Returns the number of runs of a cell, of all components of its element.
+    pub fn run_count(self) -> usize {
+        match self {
+            Self::Component(element, _) => Self::Whitney(element).runs().len(),
+            Self::Lagrange(_) | Self::Whitney(_) => self.runs().len(),
+        }
+    }
+
     /// Returns the dimension of the sub-entity that owns each degree of freedom.
     pub fn owner_dims(self) -> Vec<usize> {
         match self {

@@ -242,7 +242,7 @@ impl Lowering<'_> {
         let (word, entries) = match indices {
             Indices::Nodes => ("nodes", nodes),
             Indices::Tiles => ("tiles", nodes),
-            Indices::Runs => ("runs", 3usize.pow(self.facts.form.dim as u32)),
+            Indices::Runs => ("runs", self.facts.element_of(source).run_count()),
             Indices::Cells => ("cells", 1),
             Indices::Dofs => ("dofs", nodes * components),
         };

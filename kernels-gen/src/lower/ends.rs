@@ -94,22 +94,6 @@ pub(crate) fn squared(
     sum
 }
 
-impl Blocks {
-    /// Rereads a block; `read` takes the index of a value among those of a point.
-    pub(crate) fn reread(
-        &self,
-        block: usize,
-        mut read: impl FnMut(usize) -> ValueId,
-    ) -> PulledBlock {
-        let (block, first) = &self.blocks[block];
-        let mut next = *first;
-        self.of_numbers(block, || {
-            next += 1;
-            read(next - 1)
-        })
-    }
-}
-
 /// The directions in which the two factors of a product are differentiated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Product(Option<usize>, Option<usize>);
@@ -120,7 +104,17 @@ impl Product {
         [self.0, self.1].into_iter().filter(|&axis| axis == Some(direction)).count()
     }
 
+    /// Returns the pairs of parts, of test and trial function, whose coefficients it has.
+    fn parts(self) -> [(Part, Part); 2] {
+        let part = |axis: Option<usize>| axis.map_or(Part::Value, Part::Derivative);
+        let (one, other) = (part(self.0), part(self.1));
+        [(one, other), (other, one)]
+    }
+
     fn is_in(self, block: &Block) -> bool {
+        if block.is_pulled() {
+            return self.parts().iter().any(|parts| block.listed.contains_key(parts));
+        }
         match self {
             Self(Some(_), Some(_)) => !block.gg.is_empty(),
             Self(None, None) => block.vv.is_some(),
@@ -131,6 +125,13 @@ impl Product {
     /// Computes its coefficient.
     fn of(self, s: &mut Lowering<'_>, pulled: &PulledBlock) -> ValueId {
         let zero = s.b.constant(0.0);
+        if !pulled.listed.is_empty() {
+            let [own, exchanged] = self.parts();
+            let mut all = vec![own];
+            all.extend((own != exchanged).then_some(exchanged));
+            let terms = all.into_iter().filter_map(|parts| pulled.entry(parts));
+            return terms.fold(zero, |sum, term| s.b.add(sum, term));
+        }
         match self {
             Self(Some(a), Some(b)) if pulled.gg.is_empty() || a == b => {
                 pulled.gg.get(a).map_or(zero, |row| row[b])

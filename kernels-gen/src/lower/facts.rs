@@ -660,6 +660,9 @@ impl<'a> KernelFacts<'a> {
             return None;
         };
         let (dim, element) = (self.form.dim, self.elements.fields[field]);
+        if element.is_referenced() {
+            return None;
+        }
         let collocated = self.elements.collocated(element);
         if self.hangs(source, element) {
             return None;

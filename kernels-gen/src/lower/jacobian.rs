@@ -16,6 +16,8 @@ pub(crate) struct PointGeometry {
     pub(crate) k: Vec<Vec<ValueId>>,
     /// det J, if `k` contains cofactors.
     pub(crate) det: Option<ValueId>,
+    /// True if `det` has the opposite sign, because two axes are exchanged in it.
+    pub(crate) is_reversed: bool,
     /// The columns `[a][i]` = ∂x_i/∂ξ_a, where they are known.
     pub(crate) columns: Option<Vec<Vec<ValueId>>>,
     /// The quadrature weight, times |det J| if `k` contains the inverse.
@@ -92,8 +94,17 @@ impl PointGeometry {
         x: Vec<ValueId>,
     ) -> Self {
         let (normal, outside, extents) = (Vec::new(), Vec::new(), [None; 2]);
-        let (columns, second) = (None, Default::default());
-        Self { k, det, columns, weight, x, normal, outside, extents, second }
+        let (is_reversed, columns, second) = (false, None, Default::default());
+        Self { k, det, is_reversed, columns, weight, x, normal, outside, extents, second }
+    }
+
+    /// Puts the first of the reference axes last.
+    pub(crate) fn rotate(&mut self) {
+        self.k.rotate_left(1);
+        self.is_reversed ^= self.k.len() == 2;
+        if let Some(columns) = &mut self.columns {
+            columns.rotate_left(1);
+        }
     }
 
     /// Returns an entry of the map of a side: [`Input::Inverse`], [`Input::Tangent`] or [`Input::Density`].
@@ -110,7 +121,13 @@ impl PointGeometry {
                 }
             }
             Input::Density(side) => match self.det.filter(|_| side == Side::Inside) {
-                Some(det) => b.reciprocal(det),
+                Some(det) => {
+                    let reciprocal = b.reciprocal(det);
+                    match self.is_reversed {
+                        true => b.unary(crate::kir::Unary::Neg, reciprocal),
+                        false => reciprocal,
+                    }
+                }
                 None => determinant(b, self.of(side)),
             },
             Input::Tangent(side, a, i) => {
@@ -364,6 +381,10 @@ pub(crate) fn multilinear_point(
 ) -> PointGeometry {
     let x = if row.x.is_empty() { Vec::new() } else { line(b, &row.x, &row.a, xi) };
     named(b, &x, |i| format!("x{i}"));
+    let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
+    if let Some([start, slope]) = &row.c {
+        columns.push(line(b, start, slope, xi));
+    }
     if let Some(Polynomials { first, second, third, det }) = &row.polynomials {
         let rising = line(b, &first[1], &first[2], xi);
         let k = vec![
@@ -374,13 +395,10 @@ pub(crate) fn multilinear_point(
         let rising = b.fma(xi, det[2], det[1]);
         let det = b.fma(xi, rising, det[0]);
         named_adjugate(b, &k, det, row.first);
-        return PointGeometry::new(k, Some(det), weight, x);
-    }
-    let mut columns = vec![row.a.clone(), line(b, &row.b[0], &row.b[1], xi)];
-    if let Some([start, slope]) = &row.c {
-        columns.push(line(b, start, slope, xi));
+        let columns = Some(columns);
+        return PointGeometry { columns, ..PointGeometry::new(k, Some(det), weight, x) };
     }
     let (k, det) = cofactors_from(b, &columns, row.first);
-    let columns = (row.first == 0).then_some(columns);
+    let columns = Some(columns);
     PointGeometry { columns, ..PointGeometry::new(k, Some(det), weight, x) }
 }

@@ -8,7 +8,7 @@
 
 use super::facts::QuantitySource;
 use super::lowering::{Evaluate, Lowering};
-use super::transfer;
+use super::{pulled, transfer};
 use crate::abi::Role;
 use crate::kir::{Index, Unary, ValueId};
 use crate::lower::jacobian::PointGeometry;
@@ -30,11 +30,8 @@ pub(crate) fn at_point(
             Vec::new()
         }
         (Task::Linearise, _) => {
-            let numbers = pulled_blocks(s, at, point, evaluate)
-                .iter()
-                .zip(s.facts.blocks.blocks.clone())
-                .flat_map(|(pulled, (block, _))| s.facts.blocks.numbers_of(&block, pulled))
-                .collect::<Vec<_>>();
+            let pulled = pulled_blocks(s, at, point, evaluate);
+            let numbers = s.facts.blocks.values(&pulled);
             store_numbers(s, &numbers, point);
             Vec::new()
         }
@@ -74,13 +71,10 @@ fn keep_coefficients(
     let all = s.facts.keeps_coefficients();
     let count = if all { s.facts.points() } else { 1 };
     let coefficients = s.coefficients(count);
-    let blocks = &s.facts.blocks;
-    for (pulled, (block, first)) in pulled_blocks(s, at, point, evaluate).iter().zip(&blocks.blocks)
-    {
-        for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
-            let place = if all { point.clone() } else { Index::default() };
-            s.b.store(coefficients, place.plus((first + i) * count), number);
-        }
+    let pulled = pulled_blocks(s, at, point, evaluate);
+    for (number, &value) in s.facts.blocks.values(&pulled).iter().enumerate() {
+        let place = if all { point.clone() } else { Index::default() };
+        s.b.store(coefficients, place.plus(number * count), value);
     }
 }
 
@@ -145,20 +139,29 @@ fn act_stored(
     let numbers = s.facts.blocks.numbers;
     let blocks = &s.facts.blocks;
     let own = s.facts.trial.map(|_| s.coefficients(s.facts.points()));
+    let read = |s: &mut Lowering<'_>, number: usize| match own {
+        Some(own) => s.b.load(own, point.plus(number * s.facts.points())),
+        None => {
+            let at = s.stored_index(numbers, point, number);
+            s.b.load_lanes(s.arguments[&Role::Stored], at)
+        }
+    };
     let loaded: Vec<PulledBlock> = (0..blocks.blocks.len())
         .map(|block| {
-            if !blocks.pairs.iter().any(|pair| pair.2 == block) {
-                return PulledBlock::default();
+            let is_read = blocks.pairs.iter().any(|pair| pair.2 == block);
+            match is_read && !blocks.blocks[block].0.is_pulled() {
+                true => blocks.reread(block, |number| read(s, number)),
+                false => PulledBlock::default(),
             }
-            blocks.reread(block, |number| match own {
-                Some(own) => s.b.load(own, point.plus(number * s.facts.points())),
-                None => {
-                    let at = s.stored_index(numbers, point, number);
-                    s.b.load_lanes(s.arguments[&Role::Stored], at)
-                }
-            })
         })
         .collect();
+    // Several blocks that are pulled back already have the same values.
+    let mut values = BTreeMap::new();
+    for &(_, _, block) in &blocks.pairs {
+        for (_, place) in blocks.pulled_entries(block) {
+            values.entry(place.number).or_insert_with(|| read(s, place.number));
+        }
+    }
     let mut inputs = Vec::new();
     for field in 0..s.facts.form.fields.len() {
         let quantity = s.facts.quantity(QuantitySource::Direction(field));
@@ -185,11 +188,14 @@ fn act_stored(
         }
     }
     let mut tested = vec![TestFactors::default(); s.facts.rows()];
+    let inputs: Vec<PartValues<'_>> = inputs
+        .iter()
+        .map(|(value, gradient, second)| PartValues { value: *value, gradient, second })
+        .collect();
     for &(test, trial, block) in &blocks.pairs {
-        let (value, gradient, second) = &inputs[trial];
-        let of = PartValues { value: *value, gradient, second };
-        act(&mut s.b, &loaded[block], of, &mut tested[test]);
+        act(&mut s.b, &loaded[block], inputs[trial], &mut tested[test]);
     }
+    pulled::act(&mut s.b, (blocks, s.facts.form.dim), &values, &inputs, &mut tested);
     tested
 }
 

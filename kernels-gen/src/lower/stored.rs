@@ -13,12 +13,15 @@
 //! ```text
 //! entry_pq = ω Σ_PQ T_Pp G_PQ T_Qq
 //! ```
+//!
+//! A block of two components of reference functions is a list, too. Its coefficients are pulled back already; those that
+//! are the same graph node, up to a sign, are one value in all blocks.
 
 use super::graph::LoweredValues;
 use super::jacobian::PointGeometry;
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
-use fem_dsl::point::{Integral, NodeId, Part, PointForm, Side, Slot};
+use fem_dsl::point::{Binary, Integral, Node, NodeId, Part, PointForm, Side, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The coefficients of one pair of components.
@@ -32,7 +35,8 @@ pub(crate) struct Block {
     pub(crate) vg: BTreeMap<usize, NodeId>,
     /// g0: values.
     pub(crate) vv: Option<NodeId>,
-    /// All coefficients by test and trial part, if any is of second derivatives; those above are empty then.
+    /// All coefficients by test and trial part, if any is of second derivatives or if both components have derivatives
+    /// along reference axes; those above are empty then.
     pub(crate) listed: BTreeMap<(Part, Part), NodeId>,
     /// The sides of test and trial component, which differ in the map of gradients.
     pub(crate) sides: [Side; 2],
@@ -41,9 +45,14 @@ pub(crate) struct Block {
 }
 
 impl Block {
-    /// Moves the coefficients from the list to matrices and vectors, if none is of second derivatives.
+    /// Returns whether all coefficients are pulled back already.
+    pub(crate) fn is_pulled(&self) -> bool {
+        self.referenced == [true; 2]
+    }
+
+    /// Moves the coefficients from the list to matrices and vectors, unless it stays a list.
     fn sort(&mut self) {
-        if self.has_second(0) || self.has_second(1) {
+        if self.is_pulled() || self.has_second(0) || self.has_second(1) {
             return;
         }
         for ((test, trial), value) in std::mem::take(&mut self.listed) {
@@ -103,7 +112,10 @@ impl Block {
     /// Returns the pairs of reference parts with an entry in the list; of a symmetric block one of two equal ones.
     pub(crate) fn entries(&self, dim: usize, bent: bool) -> Vec<(Part, Part)> {
         let mut entries = BTreeSet::new();
-        for &(test, trial) in self.listed.keys() {
+        if self.is_pulled() {
+            entries.extend(self.listed.keys().copied());
+        }
+        for &(test, trial) in self.listed.keys().filter(|_| !self.is_pulled()) {
             for of_test in reached(test, dim, bent) {
                 let trials = reached(trial, dim, bent).into_iter();
                 entries.extend(trials.map(|of_trial| (of_test, of_trial)));
@@ -136,14 +148,23 @@ impl Block {
     }
 }
 
+/// The place of a value of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Its index among the values of a point.
+    pub(crate) number: usize,
+    /// True if the value there has the opposite sign.
+    pub(crate) is_reversed: bool,
+}
+
 /// All blocks of an integral and their users.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Blocks {
     dim: usize,
     /// True if the map of a cell has second derivatives.
     bent: bool,
-    /// The distinct blocks and the position of their first value.
-    pub(crate) blocks: Vec<(Block, usize)>,
+    /// The distinct blocks and the places of their values.
+    pub(crate) blocks: Vec<(Block, Vec<Place>)>,
     /// (test row, trial row, index of the block): rows are the components of all fields, one field after another.
     pub(crate) pairs: Vec<(usize, usize, usize)>,
     /// Values per point.
@@ -188,18 +209,59 @@ pub(crate) fn blocks(
         block.listed.insert((test.part, trial.part), coefficient.value);
     }
     let mut result = Blocks { dim, bent, blocks: Vec::new(), pairs: Vec::new(), numbers: 0 };
+    let mut pulled = BTreeMap::new();
     for ((test, trial), mut block) in by_pair {
         block.sort();
         let known = result.blocks.iter().position(|(other, _)| *other == block);
         let index = known.unwrap_or_else(|| {
-            let first = result.numbers;
-            result.numbers += block.numbers(dim, bent);
-            result.blocks.push((block, first));
+            let places = match block.is_pulled() {
+                true => {
+                    let entries = block.entries(dim, bent).into_iter();
+                    let keys = entries.map(|parts| unsigned(integral, block.listed[&parts]));
+                    keys.map(|(key, is_reversed)| {
+                        let (number, own) = *pulled.entry(key).or_insert_with(|| {
+                            result.numbers += 1;
+                            (result.numbers - 1, is_reversed)
+                        });
+                        Place { number, is_reversed: is_reversed != own }
+                    })
+                    .collect()
+                }
+                false => {
+                    let first = result.numbers;
+                    result.numbers += block.numbers(dim, bent);
+                    let place = |number| Place { number, is_reversed: false };
+                    (first..result.numbers).map(place).collect()
+                }
+            };
+            result.blocks.push((block, places));
             result.blocks.len() - 1
         });
         result.pairs.push((test, trial, index));
     }
     result
+}
+
+/// The size of a constant factor, and the rest: a node, or a difference in the order of its nodes.
+type UnsignedKey = (u64, NodeId, Option<NodeId>);
+
+/// Returns a key that a node shares with its negative, and whether it is the negative: c x and −c x, or x − y and y − x.
+fn unsigned(integral: &Integral, node: NodeId) -> (UnsignedKey, bool) {
+    let nodes = integral.graph.nodes();
+    let (factor, rest) = match nodes[node] {
+        Node::Unary(Unary::Neg, of) => (-1.0, of),
+        Node::Binary(Binary::Mul, factor, of) => match nodes[factor] {
+            Node::Constant(number) => (number.get(), of),
+            _ => (1.0, node),
+        },
+        _ => (1.0, node),
+    };
+    let size = factor.abs().to_bits();
+    match nodes[rest] {
+        Node::Binary(Binary::Sub, x, y) if y < x => ((size, y, Some(x)), factor > 0.0),
+        Node::Binary(Binary::Sub, x, y) => ((size, x, Some(y)), factor < 0.0),
+        _ => ((size, rest, None), factor < 0.0),
+    }
 }
 
 /// The values of one block, pulled back, as matrices; absent parts are empty.
@@ -215,9 +277,21 @@ pub(crate) struct PulledBlock {
     pub(crate) vv: Option<ValueId>,
     /// Entries by test and trial part, of a block that is a list. One of two equal entries stands for both.
     pub(crate) listed: Vec<((Part, Part), ValueId)>,
+    /// True for each listed entry that is the opposite of its value; empty if none is.
+    reversed: Vec<bool>,
     /// True if each listed entry is also that of the exchanged parts.
     symmetric: bool,
     dim: usize,
+}
+
+impl PulledBlock {
+    /// Returns the listed entry of a test and a trial part, if there is one.
+    pub(crate) fn entry(&self, (test, trial): (Part, Part)) -> Option<ValueId> {
+        let is = |parts: (Part, Part)| {
+            parts == (test, trial) || (self.symmetric && parts == (trial, test))
+        };
+        self.listed.iter().find(|(parts, _)| is(*parts)).map(|&(_, value)| value)
+    }
 }
 
 impl Blocks {
@@ -254,6 +328,35 @@ impl Blocks {
         nodes
     }
 
+    /// Returns the entries of a block that is pulled back already, by test and trial part; none of others.
+    pub(crate) fn pulled_entries(&self, block: usize) -> Vec<((Part, Part), Place)> {
+        let (block, places) = &self.blocks[block];
+        if !block.is_pulled() {
+            return Vec::new();
+        }
+        let symmetric = block.lists_symmetric();
+        let entries = block.entries(self.dim, self.bent).into_iter().zip(places);
+        entries
+            .flat_map(|((test, trial), &place)| {
+                let exchanged = (symmetric && test != trial).then_some(((trial, test), place));
+                [((test, trial), place)].into_iter().chain(exchanged)
+            })
+            .collect()
+    }
+
+    /// Returns the values of a point from those of all its blocks.
+    pub(crate) fn values(&self, pulled: &[PulledBlock]) -> Vec<ValueId> {
+        let mut values = vec![None; self.numbers];
+        for (pulled, (block, places)) in pulled.iter().zip(&self.blocks) {
+            for (value, place) in self.numbers_of(block, pulled).into_iter().zip(places) {
+                if !place.is_reversed {
+                    values[place.number].get_or_insert(value);
+                }
+            }
+        }
+        values.into_iter().map(|value| value.expect("each value should have a place")).collect()
+    }
+
     /// Pulls a block back at a point.
     pub(crate) fn pull(
         &self,
@@ -263,6 +366,14 @@ impl Blocks {
         values: &LoweredValues,
     ) -> PulledBlock {
         let value = |node: &NodeId| values.get(*node).expect("a coefficient should be lowered");
+        if block.is_pulled() {
+            let weight = Scales::new(b, at).value_value;
+            let entries = block.entries(self.dim, self.bent).into_iter();
+            let listed =
+                entries.map(|parts| (parts, b.mul(weight, value(&block.listed[&parts])))).collect();
+            let (symmetric, dim) = (block.lists_symmetric(), self.dim);
+            return PulledBlock { listed, symmetric, dim, ..PulledBlock::default() };
+        }
         if !block.listed.is_empty() {
             return self.pull_list(b, block, at, &value);
         }
@@ -397,12 +508,15 @@ impl Blocks {
         numbers
     }
 
-    /// Reverses [`Blocks::numbers_of`]; `load` supplies the values in order.
-    pub(crate) fn of_numbers(
+    /// Reverses [`Blocks::numbers_of`]; `read` takes the index of a value among those of a point.
+    pub(crate) fn reread(
         &self,
-        block: &Block,
-        mut load: impl FnMut() -> ValueId,
+        block: usize,
+        mut read: impl FnMut(usize) -> ValueId,
     ) -> PulledBlock {
+        let (block, places) = &self.blocks[block];
+        let mut next = places.iter();
+        let mut load = || read(next.next().expect("a value should have a place").number);
         let dim = self.dim;
         let mut pulled = PulledBlock::default();
         if !block.gg.is_empty() {
@@ -424,6 +538,9 @@ impl Blocks {
         pulled.vv = block.vv.map(|_| load());
         let entries = block.entries(dim, self.bent).into_iter();
         pulled.listed = entries.map(|parts| (parts, load())).collect();
+        if places.iter().any(|place| place.is_reversed) {
+            pulled.reversed = places.iter().map(|place| place.is_reversed).collect();
+        }
         (pulled.symmetric, pulled.dim) = (block.lists_symmetric(), dim);
         pulled
     }
@@ -477,8 +594,14 @@ impl TestFactors {
         part: Part,
         term: (ValueId, ValueId),
     ) {
+        let place = self.place(b, dim, part);
+        *place = b.fma(term.0, term.1, *place);
+    }
+
+    /// Returns the factor of a part, 0 at first.
+    pub(crate) fn place(&mut self, b: &mut Builder, dim: usize, part: Part) -> &mut ValueId {
         let zero = b.constant(0.0);
-        let place = match part {
+        match part {
             Part::Value => self.value.get_or_insert(zero),
             Part::Derivative(axis) => {
                 self.gradient.resize(dim, zero);
@@ -491,8 +614,7 @@ impl TestFactors {
                 &mut self.second[at.expect("a part of this dimension")]
             }
             Part::Exterior(_) => unreachable!("the pull-back replaces exterior derivatives"),
-        };
-        *place = b.fma(term.0, term.1, *place);
+        }
     }
 }
 
@@ -507,7 +629,7 @@ pub(crate) struct PartValues<'v> {
 
 impl PartValues<'_> {
     /// Returns a part, if it is known.
-    fn get(&self, part: Part, dim: usize) -> Option<ValueId> {
+    pub(crate) fn get(&self, part: Part, dim: usize) -> Option<ValueId> {
         match part {
             Part::Value => self.value,
             Part::Derivative(axis) => self.gradient.get(axis).copied(),
@@ -528,13 +650,20 @@ pub(crate) fn act(
     onto: &mut TestFactors,
 ) {
     let PartValues { value, gradient, .. } = of;
-    for &((test, trial), entry) in &pulled.listed {
+    for (number, &((test, trial), entry)) in pulled.listed.iter().enumerate() {
+        let mut add = |test: Part, value: ValueId| {
+            let place = onto.place(b, pulled.dim, test);
+            *place = match pulled.reversed.get(number) {
+                Some(true) => b.fma_neg(entry, value, *place),
+                _ => b.fma(entry, value, *place),
+            };
+        };
         if let Some(value) = of.get(trial, pulled.dim) {
-            onto.add(b, pulled.dim, test, (entry, value));
+            add(test, value);
         }
         let twice = pulled.symmetric && test != trial;
         if let Some(value) = of.get(test, pulled.dim).filter(|_| twice) {
-            onto.add(b, pulled.dim, trial, (entry, value));
+            add(trial, value);
         }
     }
     let zero = b.constant(0.0);

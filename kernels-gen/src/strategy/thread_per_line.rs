@@ -49,12 +49,16 @@ use crate::lower::lowering::Lowering;
 use crate::plan::{Geometry, PlanError, Task};
 use fem_dsl::point::Location;
 use layout::Layout;
-use rows::{NodalLine, PointRow, RowKey};
+use rows::{NodalKey, NodalLine, PointRow, RowKey};
 use shared_quantity::{ElementVector, SharedQuantity, declare, is_in_place, traffic};
 use std::collections::BTreeMap;
 
 /// Checks that this strategy supports a plan.
 pub(crate) fn check(facts: &KernelFacts<'_>, cells: usize) -> Result<(), PlanError> {
+    if facts.of_pairs() && facts.elements.are_vector_valued() {
+        let text = "vector-valued functions have a thread for each pair of cells";
+        return Err(PlanError::Unsupported(text.to_owned()));
+    }
     if facts.of_pairs() {
         return pair::check(facts, cells);
     }
@@ -138,8 +142,8 @@ struct Group {
     /// Coefficients of the multilinear map, cell by cell.
     modes: Option<SharedId>,
     rows: BTreeMap<RowKey, PointRow>,
-    /// Lines of nodes, by the nodes per direction and their axis.
-    nodal: BTreeMap<(usize, usize), NodalLine>,
+    /// Lines of nodes.
+    nodal: BTreeMap<NodalKey, NodalLine>,
 }
 
 impl Group {

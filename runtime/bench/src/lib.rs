@@ -24,6 +24,7 @@ pub mod kronbichler;
 pub mod ljungkvist;
 pub mod low_order;
 pub mod low_order_model;
+pub mod maxwell;
 pub mod product;
 pub mod scaling;
 #[cfg(test)]

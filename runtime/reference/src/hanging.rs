@@ -75,7 +75,7 @@ fn of_vectors(element: Whitney, word: u32) -> HangingFunctions {
             functions[i].push((i, 1.0));
             continue;
         }
-        let (points, weights): (Vec<[f64; 3]>, Vec<f64>) =
+        let (points, weights): (Vec<[f64; 3]>, Vec<[f64; 3]>) =
             element.functional(&dof, element.degree() + 1).into_iter().unzip();
         let in_parent = |point: &[f64; 3]| {
             let along = |axis: usize| (f64::from(child as u32 >> axis & 1) + point[axis]) / 2.0;
@@ -85,7 +85,8 @@ fn of_vectors(element: Whitney, word: u32) -> HangingFunctions {
         let table = tabulate(of_component, &points.iter().map(in_parent).collect::<Vec<_>>());
         let (first, sign) = (element.first(dof.component), element.sign(dof.component));
         for k in 0..table.nodes {
-            let values = weights.iter().enumerate().map(|(q, weight)| weight * table.value(q, k));
+            let own = weights.iter().map(|weight| weight[dof.component]).enumerate();
+            let values = own.map(|(q, weight)| weight * table.value(q, k));
             let factor = sign * scale * values.sum::<f64>();
             // Zero up to rounding for the parent's functions without a trace on the entity.
             if factor.abs() > 1e-13 {

@@ -10,6 +10,7 @@ use crate::device::cpu::{Argument, Buffer, IndexArray, Module};
 use crate::operator::geometry;
 use crate::solve::OperatorError;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, coordinate_stride};
+use kernels_gen::element::Element;
 use kernels_gen::plan::Task;
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -153,8 +154,7 @@ impl Operator {
                 Indices::Nodes => in_order(nodes),
                 Indices::Dofs => in_order(n),
                 Indices::Runs => {
-                    let degree = space.element().degree();
-                    let (starts, places) = run_order(degree + 1, self.blocks.on.mesh.dim());
+                    let (starts, places) = run_order(space.element());
                     let spread = |node: usize| (0..components).map(move |c| node * components + c);
                     order = places.into_iter().flat_map(spread).collect();
                     batches.table(starts.len(), |cell, row| {
@@ -236,23 +236,12 @@ impl CellwiseField {
     }
 }
 
-/// Returns the first position of each of the 3^dim entities of a tensor cell with entity-wise node order, and the node
-/// at each position.
-fn run_order(n: usize, dim: usize) -> (Vec<usize>, Vec<usize>) {
-    let span = |part: usize| match part {
-        0 => 0..1,
-        1 => 1..n - 1,
-        _ => n - 1..n,
-    };
+/// Returns the first position of each run of a cell whose nodes are in the order of runs, and the node at each position.
+fn run_order(element: Element) -> (Vec<usize>, Vec<usize>) {
     let (mut starts, mut order) = (Vec::new(), Vec::new());
-    for entity in 0..3usize.pow(dim as u32) {
+    for run in element.runs() {
         starts.push(order.len());
-        let layers = if dim == 3 { span(entity / 9) } else { 0..1 };
-        for k in layers {
-            for j in span(entity / 3 % 3) {
-                order.extend(span(entity % 3).map(|i| (k * n + j) * n + i));
-            }
-        }
+        order.extend(run);
     }
     (starts, order)
 }

@@ -197,7 +197,10 @@ impl FacetFunctionals {
                     let cell = facet.cell as usize;
                     let node = space.cell_nodes(cell)[local];
                     if hangs.as_ref().is_some_and(|hangs| hangs(cell, local)) {
-                        of_parents.insert(node, functional.map.at(mesh, cell, 0).normal(side));
+                        of_parents.insert(
+                            node,
+                            functional.map.at(mesh, cell, 0).normal(mesh.cell(), side),
+                        );
                         continue;
                     }
                     let terms = functional.terms(mesh, cell, space.is_reversed(cell, local));

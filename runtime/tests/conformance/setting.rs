@@ -224,13 +224,33 @@ fn number_apart(element: Element, count: usize) -> Numbering {
     Numbering { count: total, nodes, starts, reversed }
 }
 
-/// Numbers the functions of each cell, of which neighbours share some; each cell sees some of them with the other sign.
+/// Numbers the functions of each cell run by run, of which neighbours share some outside of their interiors; each cell
+/// sees some of them with the other sign.
 fn number_vectors(element: Element, count: usize) -> Numbering {
-    let total = element.count() + 3 * (count - 1);
+    let runs = element.runs();
+    let each = runs.len() / element.cell().dim();
+    let is_inside = |number: usize| number % each == each / 2;
+    let size = |inside: bool| -> usize {
+        let own = runs.iter().enumerate().filter(|(number, _)| is_inside(*number) == inside);
+        own.map(|(_, run)| run.len()).sum()
+    };
+    let (outer, inner) = (size(false), size(true));
+    let shared = outer + 3 * (count - 1);
+    let (mut nodes, mut starts) = (vec![0; count * element.count()], Vec::new());
+    for cell in 0..count {
+        let mut next = [3 * cell, shared + cell * inner];
+        for (number, run) in runs.iter().enumerate() {
+            let next = &mut next[usize::from(is_inside(number))];
+            starts.push(*next as u32);
+            for (at, &function) in run.iter().enumerate() {
+                nodes[cell * element.count() + function] = (*next + at) as u32;
+            }
+            *next += run.len();
+        }
+    }
     let own = (0..count).flat_map(|c| (0..element.count()).map(move |i| (c, i)));
-    let nodes = own.clone().map(|(c, i)| (3 * c + i) as u32).collect();
     let reversed = own.map(|(c, i)| (5 * c + 3 * i) % 7 < 3).collect();
-    Numbering { count: total, nodes, starts: Vec::new(), reversed }
+    Numbering { count: shared + count * inner, nodes, starts, reversed }
 }
 
 /// Numbers nodes entity by entity, so that neighbours share some; cells with discontinuous elements share none.

@@ -8,11 +8,13 @@ use super::setting::Setting;
 use super::{CELLS, rules};
 use fem_dsl::point::PointForm;
 use fem_dsl::source::Source;
-use kernels_gen::abi::Indices;
+use kernels_gen::abi::{Indices, Role};
 use kernels_gen::choose::at_facets;
 use kernels_gen::element::{Cell, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, EvenOdd, Geometry, Plan, Strategy, Target, Task};
+use kernels_gen::plan::{
+    Elements, EvenOdd, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task,
+};
 
 /// A field in each space beside a scalar one, with all their parts.
 const CURL: &str = "form curls {
@@ -77,27 +79,51 @@ fn without_signs(setting: &mut Setting) {
     setting.aux.iter_mut().flatten().for_each(|own| own.reversed.clear());
 }
 
-fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
+/// Returns a plan with the choices of a turn; threads of a group have lines of points.
+fn plan(target: Target, task: Task, shape: Shape, turn: usize, shared: bool) -> Plan {
+    let mut plan = Plan::new(target, task, 4, Precision::F64, shape.direct());
+    plan.lanes = [4, 8, 2][turn % 3];
+    plan.even_odd = [EvenOdd::Always, EvenOdd::Never][turn / 3 % 2];
+    plan.unroll = [0, 4, 64][turn / 2 % 3];
+    plan.indices = [Indices::Nodes, Indices::Dofs][turn % 2];
+    plan.signs = turn % 4 < 2;
+    if task == Task::Action && turn / 2 % 2 == 1 {
+        plan.linearisation = Linearisation::Stored;
+    }
+    if turn.is_multiple_of(5) {
+        plan.precision = Precision::F32;
+    }
+    if shared && !plan.signs && turn.is_multiple_of(3) {
+        plan.indices = Indices::Runs;
+    }
+    if target == Target::Threads {
+        plan.indices = [Indices::Nodes, Indices::Dofs][turn % 2];
+        plan.strategy = Strategy::ThreadPerLine { cells: 1 + turn % 3 };
+        plan.lanes = 1;
+        plan.scatter = [Scatter::Atomic, Scatter::Owner][turn / 4 % 2];
+        plan.in_place = turn / 2 % 2 == 0;
+        plan.shared_bytes = 200 << 10;
+    }
+    plan
+}
+
+fn cells(target: Target, cell: Cell, degrees: &[usize], tasks: &[Task]) {
     let (mut ran, mut turn, mut hanging, mut worst) = (0, 0, 0, 0.0_f64);
+    // Threads with lines have as many points as the map has nodes.
+    let order = |degree: usize| if target == Target::Threads { degree.min(2) } else { 2 };
     for form in forms(cell.dim()) {
         for &degree in degrees {
-            for (shape, &task) in shapes(cell).flat_map(|s| tasks.iter().map(move |t| (s, t))) {
+            let shapes = shapes(cell, order(degree));
+            for (shape, &task) in shapes.flat_map(|s| tasks.iter().map(move |t| (s, t))) {
                 let all = rules(cell, degree, shape);
                 turn += 1;
                 let rule = all[turn % all.len()];
                 let elements = Elements::new(&form, cell, degree, rule).expect("elements");
-                let mut plan = Plan::new(Target::Vectors, task, 4, Precision::F64, shape.direct());
-                plan.lanes = [4, 8, 2][turn % 3];
-                plan.even_odd = [EvenOdd::Always, EvenOdd::Never][turn / 3 % 2];
-                plan.unroll = [0, 4, 64][turn / 2 % 3];
-                plan.indices = [Indices::Nodes, Indices::Dofs][turn % 2];
-                plan.signs = turn % 4 < 2;
-                if turn % 3 == 1 {
+                let shared = cell.is_tensor() && elements.are_continuous();
+                let mut plan = plan(target, task, shape, turn, shared);
+                if target == Target::Vectors && cell.is_tensor() && turn % 3 == 1 {
                     (plan.hanging, plan.indices) = (true, Indices::Dofs);
                     hanging += 1;
-                }
-                if turn % 5 == 0 {
-                    plan.precision = Precision::F32;
                 }
                 let mut setting = Setting::new(&form, degree, rule, shape, plan.geometry, CELLS);
                 mirror(&mut setting);
@@ -105,7 +131,8 @@ fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
                     without_signs(&mut setting);
                 }
                 let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
-                let runner = Interpreted { form: &form, elements: &elements, threads: false };
+                let threads = target == Target::Threads;
+                let runner = Interpreted { form: &form, elements: &elements, threads };
                 let name = format!("{} on {rule}, degree {degree}: {plan:?}", form.name);
                 let agreement = launcher.compare(&plan, &runner);
                 let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
@@ -116,34 +143,34 @@ fn cells(cell: Cell, degrees: &[usize], tasks: &[Task]) {
         }
     }
     println!("{cell}: {ran} kernels, {:.0} % of the bound", 100.0 * worst);
-    assert_eq!(ran, 3 * shapes(cell).count() * tasks.len() * degrees.len());
-    assert!(!cell.is_tensor() || 4 * hanging > ran);
+    assert_eq!(ran, 3 * shapes(cell, 2).count() * tasks.len() * degrees.len());
+    assert!(target == Target::Threads || !cell.is_tensor() || 4 * hanging > ran);
 }
 
-/// Returns the shapes of a cell.
-fn shapes(cell: Cell) -> impl Iterator<Item = Shape> {
-    let shapes = [Shape::Affine, Shape::Multilinear, Shape::Curved(2)].into_iter();
+/// Returns the shapes of a cell, the last with a map of an order.
+fn shapes(cell: Cell, order: usize) -> impl Iterator<Item = Shape> {
+    let shapes = [Shape::Affine, Shape::Multilinear, Shape::Curved(order)].into_iter();
     shapes.filter(move |&shape| cell.is_tensor() || shape != Shape::Multilinear)
 }
 
 #[test]
 fn vectors_on_quadrilaterals() {
-    cells(Cell::Quadrilateral, &[1, 2, 3], &[Task::Residual, Task::Action]);
+    cells(Target::Vectors, Cell::Quadrilateral, &[1, 2, 3], &[Task::Residual, Task::Action]);
 }
 
 #[test]
 fn vectors_on_hexahedra() {
-    cells(Cell::Hexahedron, &[1, 2, 3], &[Task::Residual, Task::Action]);
+    cells(Target::Vectors, Cell::Hexahedron, &[1, 2, 3], &[Task::Residual, Task::Action]);
 }
 
 #[test]
 fn vectors_on_triangles() {
-    cells(Cell::Triangle, &[1, 2, 3, 4], &[Task::Residual, Task::Action]);
+    cells(Target::Vectors, Cell::Triangle, &[1, 2, 3, 4], &[Task::Residual, Task::Action]);
 }
 
 #[test]
 fn vectors_on_tetrahedra() {
-    cells(Cell::Tetrahedron, &[1, 2, 3], &[Task::Residual, Task::Action]);
+    cells(Target::Vectors, Cell::Tetrahedron, &[1, 2, 3], &[Task::Residual, Task::Action]);
 }
 
 /// Threads that first own points, then degrees of freedom.
@@ -180,10 +207,41 @@ fn vectors_of_simplices_by_groups_of_threads() {
 
 #[test]
 fn diagonals_of_vectors() {
-    cells(Cell::Triangle, &[1, 2, 3], &[Task::Diagonal]);
-    cells(Cell::Tetrahedron, &[1, 2], &[Task::Diagonal]);
-    cells(Cell::Quadrilateral, &[1, 2, 3], &[Task::Diagonal]);
-    cells(Cell::Hexahedron, &[1, 2], &[Task::Diagonal]);
+    cells(Target::Vectors, Cell::Triangle, &[1, 2, 3], &[Task::Diagonal]);
+    cells(Target::Vectors, Cell::Tetrahedron, &[1, 2], &[Task::Diagonal]);
+    cells(Target::Vectors, Cell::Quadrilateral, &[1, 2, 3], &[Task::Diagonal]);
+    cells(Target::Vectors, Cell::Hexahedron, &[1, 2], &[Task::Diagonal]);
+}
+
+#[test]
+fn vectors_by_lines() {
+    cells(Target::Threads, Cell::Quadrilateral, &[1, 2, 3, 4], &TASKS);
+    cells(Target::Threads, Cell::Hexahedron, &[1, 2], &TASKS);
+    cells(Target::Threads, Cell::Hexahedron, &[3, 4], &[Task::Action]);
+}
+
+/// Of curl and values, and of div and values, a point has two symmetric matrices, or one and a number.
+#[test]
+fn coefficients_of_vectors_are_stored_once() {
+    let curl = "form f { field u: vector in Hcurl(k); f0[u] = 2 * u; f1[u] = 3 * curl(u); }";
+    let div = "form f { field u: vector in Hdiv(k); f0[u] = 2 * u; f1[u] = 3 * div(u); }";
+    for (text, cell, numbers) in [
+        (curl, Cell::Hexahedron, 12),
+        (div, Cell::Hexahedron, 7),
+        (curl, Cell::Quadrilateral, 4),
+        (div, Cell::Quadrilateral, 4),
+    ] {
+        let (program, _) = fem_dsl::program::compile(&Source::new("test", text));
+        let form = program.expect("a program").point_form("f", cell.dim()).expect("a form");
+        let rule = default_rule(cell, 2, 1, None);
+        let elements = Elements::new(&form, cell, 2, rule).expect("elements");
+        let plan =
+            Plan::new(Target::Vectors, Task::Linearise, 4, Precision::F64, Geometry::Vertices);
+        let (_, abi) = kernels_gen::strategy::lower(&form, &elements, &plan).expect("a kernel");
+        let stored = abi.arguments.iter().find(|argument| argument.role == Role::Stored);
+        let extent = stored.expect("stored values").extent;
+        assert_eq!(extent, numbers * rule.count() * 4, "{text} on {cell}");
+    }
 }
 
 /// All hanging words on quadrilaterals, and many on hexahedra.
@@ -212,7 +270,8 @@ fn vectors_on_facets() {
             // The facets alone: the reference takes the facets of each integral.
             form.integrals.retain(|integral| !integral.region.is_of_cells());
             let cases = (1..=degrees).flat_map(|k| TASKS.map(|task| (k, task)));
-            for ((degree, task), hanging) in cases.flat_map(|case| [(case, false), (case, true)]) {
+            let all = cases.flat_map(|case| [(case, false), (case, true)]);
+            for ((degree, task), hanging) in all.filter(|of| cell.is_tensor() || !of.1) {
                 let rule = default_rule(cell, degree, 1, None);
                 let elements = Elements::new(&form, cell, degree, rule).expect("elements");
                 let geometry = Geometry::Nodes(1);

@@ -8,6 +8,7 @@ mod device;
 mod dg;
 mod kronbichler;
 mod ljungkvist;
+mod maxwell;
 mod multigrid;
 mod plot;
 mod rows;
@@ -57,6 +58,7 @@ Examples:
   wf bench --suite kronbichler --dofs 1e6 --degree 1..4   with and without a matrix, nonlinear problems too
   wf bench --json > old.json; wf bench --compare old.json            how much faster it has become
   wf bench --suite dg --problem sipg --degree 3..7        terms between cells too: interior penalty, advection, Euler
+  wf bench --suite maxwell --degree 1..4 --threads 1      products and solves in H(curl) and H(div)
   wf bench --suite scatter --backend cuda                 ways of adding results up
   wf bench --suite afem --dofs 1e6                        ways of assembling a matrix, and element by element
   wf bench --suite settgast --dofs 1e4..1e7 --plot s.svg  low order: matrix-free, partial assembly, matrix; iterations
@@ -74,13 +76,14 @@ pub(crate) struct Arguments {
 
     /// Only these problems of the suite: BP1 to BP6, poisson-gauss, elasticity, stokes; of settgast BP5, BP6, elasticity; of
     /// kronbichler laplacian-2d, elasticity-2d, minimal-surface-2d, and the same in 3d; of multigrid square, cube, deformed, ball,
-    /// elasticity, tetrahedra, unrefined, stokes; of dg sipg, advection, euler, and the same with -affine. May be repeated.
+    /// elasticity, tetrahedra, unrefined, stokes; of dg sipg, advection, euler, and the same with -affine; of maxwell curl, div.
+    /// May be repeated.
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Vec<String>,
 
     /// One polynomial degree, or a range with both ends: 1..8.
-    /// 1..8 without it; the suites on balls, ljungkvist and scatter, take 1..4, dg, kronbichler and multigrid 1..6,
-    /// cylinder 3..4.
+    /// 1..8 without it; the suites on balls, ljungkvist and scatter, and maxwell take 1..4, dg, kronbichler and multigrid
+    /// 1..6, cylinder 3..4.
     #[arg(long, value_name = "K|K..L")]
     pub(crate) degree: Option<Degrees>,
 
@@ -153,6 +156,10 @@ pub(crate) struct Arguments {
     /// Leave the assembled matrix out.
     #[arg(long)]
     pub(crate) no_csr: bool,
+
+    /// Of the suite maxwell: leave the solves out
+    #[arg(long)]
+    pub(crate) no_solve: bool,
 
     /// Show each row's throughput over that of an earlier run of the same suite, whose output with --json the file holds.
     #[arg(long, value_name = "OLD.json")]
@@ -233,6 +240,8 @@ pub(crate) enum Suite {
     /// Laplacians and elasticity of degree 1 on hexahedra, matrix-free, by partial assembly and by a matrix, alone and in iterations
     /// of the conjugate gradient method: the tables and figures of Settgast and others (2023).
     Settgast,
+    /// Operators of H(curl) and H(div), curl curl + 1 and −grad div + 1, matrix-free on a deformed box, and solves with them.
+    Maxwell,
     /// Whole solves of Poisson, elasticity and Stokes by the levels of multigrid, beside those by the diagonal, over degree and size.
     Multigrid,
     /// Poisson on a box in as many parts as there are processors or devices, and on one: products, iterations of CG and solves by levels,
@@ -320,6 +329,9 @@ fn measured(
     if arguments.suite == Suite::Dg {
         return dg::suite(arguments, console);
     }
+    if arguments.suite == Suite::Maxwell {
+        return maxwell::suite(arguments, console);
+    }
     if arguments.suite != Suite::Bp {
         return others(arguments, processes, console);
     }
@@ -376,6 +388,7 @@ fn others(
 fn warn(arguments: &Arguments, console: &Console) {
     let transposition = arguments.suite == Suite::Transposition;
     let dg = arguments.suite == Suite::Dg;
+    let maxwell = arguments.suite == Suite::Maxwell;
     let scatter = arguments.suite == Suite::Scatter;
     let scatter = scatter || arguments.suite == Suite::Afem;
     let balls = scatter || arguments.suite == Suite::Ljungkvist;
@@ -400,8 +413,13 @@ fn warn(arguments: &Arguments, console: &Console) {
             arguments.plot.is_some() && (transposition || scatter),
             "this suite is not drawn",
         ),
-        ("--no-csr", arguments.no_csr && (transposition || dg), "this suite has no matrix"),
+        (
+            "--no-csr",
+            arguments.no_csr && (transposition || dg || maxwell),
+            "this suite has no matrix",
+        ),
         ("--no-csr", arguments.no_csr && scatter, "this suite takes all ways"),
+        ("--no-solve", arguments.no_solve && !maxwell, "this suite has none, or nothing else"),
         ("--problem", !arguments.problem.is_empty() && balls, "this suite has one problem"),
         ("--scatter", arguments.device.scatter.is_some() && scatter, "this suite takes all ways"),
         ("--degree", arguments.degree.is_some() && settgast, "this suite is of degree 1"),

@@ -29,6 +29,25 @@ impl KernelFacts<'_> {
         }
     }
 
+    /// Returns the element of a source.
+    pub(crate) fn element_of(&self, source: QuantitySource) -> Element {
+        match source {
+            QuantitySource::State(field) | QuantitySource::Direction(field) => {
+                self.elements.fields[field]
+            }
+            QuantitySource::Aux(aux) => {
+                self.elements.aux[aux].expect("a nodal aux should have an element")
+            }
+            QuantitySource::Position(_) => {
+                let order = match self.plan.geometry {
+                    Geometry::Nodes(order) => order,
+                    _ => 1,
+                };
+                geometry_element(self.elements, order).into()
+            }
+        }
+    }
+
     /// Returns the owner of the index array of a source.
     pub(crate) fn owner_of(&self, source: QuantitySource) -> Owner {
         let origin = self.origin_of(source).expect("coordinates should be stored cell by cell");

@@ -21,7 +21,7 @@ use crate::lower::hanging::Nodes;
 use crate::lower::lowering::{Lowering, repeat};
 use crate::lower::point::at_point;
 use crate::lower::restrict::NodalLocation;
-use crate::lower::stored::TestFactors;
+use crate::lower::stored::{PartValues, TestFactors};
 use crate::lower::tables::{BasisValues, Tables};
 use crate::plan::Task;
 use fem_dsl::point::{Part, Side};
@@ -210,13 +210,14 @@ fn diagonal_of_parents(s: &mut Lowering<'_>, result: &ElementVector) {
         function.set(s, &of);
         repeat(s, "q", points, false, |s, point| {
             let (value, gradient) = function.at(s, tables, &point);
+            let own = PartValues { value: Some(value), gradient: &gradient, second: &[] };
             let rows = facts.rows_of(*field);
             for &(row, _, block) in facts.blocks.pairs.iter().filter(|p| rows.contains(&p.0)) {
                 let read = |number: usize| s.b.load(coefficients, point.plus(number * points));
                 let pulled = facts.blocks.reread(block, read);
                 let place = of.plus((row - rows.start) * tables.nodes);
                 let sum = s.b.load(*nodal, place.clone());
-                let sum = squared(&mut s.b, &pulled, (value, &gradient, &[]), sum);
+                let sum = squared(&mut s.b, &pulled, [own; 2], sum);
                 s.b.store(*nodal, place, sum);
             }
         });

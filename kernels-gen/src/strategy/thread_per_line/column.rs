@@ -111,8 +111,8 @@ impl Group {
                 for (c, tested) in tested[outcome.rows.clone()].iter().enumerate() {
                     values[result][c].set(s, at, tested.value.unwrap_or(zero));
                     let Some((&last, first)) = tested.gradient.split_last() else { continue };
-                    let Some(arrays) = &outcome.shared.slopes else { continue };
-                    for (&array, &flux) in arrays.iter().zip(first) {
+                    for (axis, &flux) in first.iter().enumerate() {
+                        let Some(array) = outcome.shared.slope(axis) else { continue };
                         let place = self.place(&own, &c.into(), at);
                         s.b.store_shared(array, place, flux);
                     }
@@ -130,7 +130,7 @@ impl Group {
                     self.integrate_column(s, outcome, c, &tested);
                     continue;
                 }
-                let sum = if has_gradient {
+                let sum = if has_gradient && outcome.shared.derives(self.dim - 1) {
                     let fluxes = fluxes[result][c].all(s, q);
                     let onto = has_value.then_some(&tested[..]);
                     contract(&mut s.b, &back, &fluxes, onto, even_odd)
@@ -138,7 +138,7 @@ impl Group {
                     tested
                 };
                 if self.in_place {
-                    waiting.push((outcome, c, has_gradient, sum));
+                    waiting.push((outcome, c, has_gradient && outcome.shared.derives(0), sum));
                 } else {
                     self.store(&mut s.b, outcome.shared.value(), &own, &c.into(), &sum);
                 }
@@ -211,9 +211,8 @@ impl Group {
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
                 (true, _) => {
-                    let line =
-                        self.load(&mut s.b, shared.value(), &own, &c.into(), shared.factors.n(0));
-                    let matrix = shared.factors.interpolate(0);
+                    let matrix = shared.factors.interpolate(self.dim - 1);
+                    let line = self.load(&mut s.b, shared.value(), &own, &c.into(), matrix.columns);
                     let values = contract(&mut s.b, matrix, &line, None, even_odd);
                     Column { values: Some(Line::of(s, "values", values, rolled)), slopes: None }
                 }
@@ -223,7 +222,7 @@ impl Group {
                     };
                     let kept = self.in_place && quantity.value;
                     let values = kept.then(|| load(s));
-                    let slopes = shared.slopes.is_some().then(|| {
+                    let slopes = shared.derives(self.dim - 1).then(|| {
                         let values = values.clone().unwrap_or_else(|| load(s));
                         let slopes = contract(&mut s.b, &self.derive, &values, None, even_odd);
                         Line::of(s, "slopes", slopes, rolled)
@@ -251,22 +250,20 @@ impl Group {
     ) -> ValueId {
         let (shared, last) = (&self.inputs[quantity], self.dim - 1);
         let place = || self.place(&self.own_row(last), &c.into(), at);
-        match (part, &shared.slopes, &column.slopes) {
-            (Part::Value, _, _) => match &column.values {
+        let missing = "a gradient should be held where it is needed";
+        match (part, &column.slopes) {
+            (Part::Value, _) => match &column.values {
                 Some(values) => values.get(s, at),
                 None => s.b.load_shared(shared.value(), place()),
             },
-            (Part::Derivative(axis), _, Some(slopes)) if axis == last => slopes.get(s, at),
-            (Part::Derivative(axis), Some(arrays), _) => s.b.load_shared(arrays[axis], place()),
-            (Part::Derivative(_), None, _) => {
-                unreachable!("a gradient should be held where it is needed")
+            (Part::Derivative(axis), Some(slopes)) if axis == last => slopes.get(s, at),
+            (Part::Derivative(axis), _) => {
+                s.b.load_shared(shared.slope(axis).expect(missing), place())
             }
-            (Part::Second(..), _, _) => {
+            (Part::Second(..), _) => {
                 unreachable!("second derivatives have one lane or thread a cell")
             }
-            (Part::Exterior(_), _, _) => {
-                unreachable!("the pull-back replaces exterior derivatives")
-            }
+            (Part::Exterior(_), _) => unreachable!("the pull-back replaces exterior derivatives"),
         }
     }
 
@@ -281,9 +278,9 @@ impl Group {
         let shared = &outcome.shared;
         if shared.in_column() {
             let (nodes, axis) = (self.own_nodes(&s.b), self.gather_axis(shared));
-            return self.scatter_line(s, outcome.field, &nodes, (axis, c), values);
+            return self.scatter_line(s, outcome, &nodes, (axis, c), values);
         }
-        let integrate = shared.factors.interpolate(0).transposed();
+        let integrate = shared.factors.interpolate(self.dim - 1).transposed();
         let line = contract(&mut s.b, &integrate, values, None, s.facts.plan.even_odd);
         self.store(&mut s.b, shared.value(), &self.own_row(self.dim - 1), &c.into(), &line);
     }
@@ -372,7 +369,7 @@ impl Group {
             ColumnGeometry::Row(row) => {
                 let mut at = multilinear_point(&mut s.b, row, last, weight);
                 // Restores the order z, x, y.
-                at.k.rotate_left(1);
+                at.rotate();
                 at
             }
         }

@@ -5,10 +5,10 @@
 //! than the field.
 
 use super::column::Column;
-use super::{ElementVector, Group, PointRow, SharedQuantity};
+use super::{Group, PointRow, SharedQuantity};
 use crate::kir::{LocalId, ValueId};
 use crate::lower::contract::{Matrix, contract};
-use crate::lower::ends::{Product, coefficients, products, table};
+use crate::lower::ends::{Product, coefficients, products, table_of};
 use crate::lower::lowering::Lowering;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -50,17 +50,13 @@ impl Group {
             s.b.barrier();
             for axis in (0..self.dim - 1).rev() {
                 s.b.comment(["and in x", "in y"][axis]);
-                for (ElementVector { shared, .. }, total) in self.results.iter().zip(&totals) {
-                    let matrix = table(shared.factors.nodes(), self.line, derived[axis]);
+                for (outcome, total) in self.results.iter().zip(&totals) {
+                    let shared = &outcome.shared;
+                    let matrix = self.table(shared, axis, derived[axis]);
                     let onto = total.filter(|_| axis == 0 && turn > 0);
                     let to = total.filter(|_| axis == 0 && turn + 1 < sums.len());
-                    self.along_row(
-                        s,
-                        shared,
-                        &rows[&(axis, shared.factors.n(0))],
-                        &matrix,
-                        (onto, to),
-                    );
+                    let row = &rows[&(axis, self.extents(shared, axis))];
+                    self.along_row(s, shared, row, &matrix, (onto, to));
                 }
                 s.b.barrier();
             }
@@ -68,22 +64,36 @@ impl Group {
         self.scatter_nodes(s);
     }
 
-    /// Returns the rows along all axes except the last, by the nodes per direction: earlier axes still have points,
-    /// later ones have nodes.
-    fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, usize), PointRow> {
-        let counts: BTreeSet<usize> =
-            self.results.iter().map(|outcome| outcome.shared.factors.n(0)).collect();
+    /// Returns the extents of the rows along an axis: earlier axes still have points, later ones have nodes.
+    fn extents(&self, shared: &SharedQuantity, axis: usize) -> Vec<usize> {
+        let other = (0..self.dim).filter(|&other| other != axis);
+        let extent = |other| if other < axis { self.layout.q } else { shared.factors.n(other) };
+        other.map(extent).collect()
+    }
+
+    /// Returns the rows along all axes except the last, by their extents.
+    fn rows_across(&self, s: &mut Lowering<'_>) -> BTreeMap<(usize, Vec<usize>), PointRow> {
+        let counts: BTreeSet<Vec<Vec<usize>>> = self
+            .results
+            .iter()
+            .map(|outcome| (0..self.dim - 1).map(|axis| self.extents(&outcome.shared, axis)))
+            .map(Iterator::collect)
+            .collect();
         let mut rows = BTreeMap::new();
-        for n in counts {
-            for axis in 0..self.dim - 1 {
-                let other = (0..self.dim).filter(|&other| other != axis);
-                let extents = other.map(|other| if other < axis { self.layout.q } else { n });
-                let extents: Vec<usize> = extents.collect();
+        for (axis, extents) in counts.into_iter().flat_map(|all| all.into_iter().enumerate()) {
+            if !rows.contains_key(&(axis, extents.clone())) {
                 let lines = self.layout.distribute(axis, &extents);
-                rows.insert((axis, n), self.row_of(&mut s.b, axis, &extents, &lines));
+                let row = self.row_of(&mut s.b, axis, &extents, &lines);
+                rows.insert((axis, extents), row);
             }
         }
         rows
+    }
+
+    /// Returns the 1D table along an axis with this many differentiated factors.
+    fn table(&self, shared: &SharedQuantity, axis: usize, derived: usize) -> Matrix {
+        let orders = [usize::from(derived > 0), usize::from(derived > 1)];
+        table_of(shared.factors.lines[axis], self.line, orders)
     }
 
     /// Stores the coefficients at the points of the thread's column in a private array.
@@ -116,18 +126,14 @@ impl Group {
         members: &[usize],
     ) {
         let (q, even_odd, last) = (self.layout.q, s.facts.plan.even_odd, self.dim - 1);
-        let (own, n) = (self.own_row(last), result.factors.n(0));
+        let (own, n) = (self.own_row(last), result.factors.n(last));
         s.b.repeat("c", result.components, false, |b, c| {
             let mut sum: Option<Vec<ValueId>> = None;
             for &number in members {
                 let first = c.plus(before).times(waiting.products.len()).plus(number).times(q);
                 let line: Vec<ValueId> =
                     (0..q).map(|at| b.load(waiting.local, first.plus(at))).collect();
-                let matrix = table(
-                    result.factors.nodes(),
-                    self.line,
-                    waiting.products[number].derived(last),
-                );
+                let matrix = self.table(result, last, waiting.products[number].derived(last));
                 sum = Some(contract(b, &matrix, &line, sum.as_deref(), even_odd));
             }
             let sum = sum.unwrap_or_else(|| vec![b.constant(0.0); n]);
@@ -145,7 +151,7 @@ impl Group {
         matrix: &Matrix,
         (onto, to): (Option<LocalId>, Option<LocalId>),
     ) {
-        let (q, n, even_odd) = (self.layout.q, result.factors.n(0), s.facts.plan.even_odd);
+        let (q, n, even_odd) = (self.layout.q, matrix.rows, s.facts.plan.even_odd);
         self.in_row(s, row, |s, row| {
             s.b.repeat("c", result.components, false, |b, c| {
                 let line = self.load(b, result.value(), row, &c, q);
@@ -166,14 +172,15 @@ impl Group {
 
     /// Adds the nodal values in shared memory to the result.
     fn scatter_nodes(&self, s: &mut Lowering<'_>) {
-        for ElementVector { field, shared, .. } in &self.results {
-            s.comment_on("scatter", *field);
-            let nodes = self.nodal_lines(shared);
+        for outcome in &self.results {
+            let shared = &outcome.shared;
+            s.comment_on("scatter", outcome.field);
+            let (nodes, axis) = (self.nodal_lines(shared), self.nodal_axis(shared));
             self.in_row(s, &nodes.row, |s, row| {
                 for c in 0..shared.components {
-                    let line =
-                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(0));
-                    self.scatter_line(s, *field, nodes, (self.nodal_axis(shared), c), &line);
+                    let n = shared.factors.n(axis);
+                    let line = self.load(&mut s.b, shared.value(), row, &c.into(), n);
+                    self.scatter_line(s, outcome, nodes, (axis, c), &line);
                 }
             });
         }

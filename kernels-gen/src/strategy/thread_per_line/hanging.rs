@@ -29,7 +29,7 @@ impl Group {
 
     /// Returns the lines of nodes along an axis.
     fn lines_along(&self, shared: &SharedQuantity, axis: usize) -> &NodalLine {
-        &self.nodal[&(shared.factors.n(0), axis)]
+        &self.nodal[&(self.across(shared, axis), axis)]
     }
 
     /// Returns the masks of the lines along an axis, in the order of the threads of a group.
@@ -109,7 +109,8 @@ impl Group {
             hanging.iter().for_each(|outcome| self.pass(s, &outcome.shared, 0, true));
             s.b.barrier();
         }
-        for ElementVector { field, shared, .. } in hanging {
+        for outcome in hanging {
+            let ElementVector { field, shared, .. } = outcome;
             s.comment_on("scatter", *field);
             let axis = self.axes_of(shared)[0];
             self.pass(s, shared, axis, true);
@@ -118,7 +119,7 @@ impl Group {
                 for c in 0..shared.components {
                     let line =
                         self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(0));
-                    self.scatter_line(s, *field, nodes, (axis, c), &line);
+                    self.scatter_line(s, outcome, nodes, (axis, c), &line);
                 }
             });
         }

@@ -4,6 +4,7 @@ use super::{ElementVector, Group, NodalLine, PointRow, SharedQuantity, first_mod
 use crate::abi::Role;
 use crate::kir::{Condition, Index, Statement, ValueId};
 use crate::lower::contract::{Matrix, contract};
+use crate::lower::factors::Factors;
 use crate::lower::facts::{Quantity, QuantitySource, gather_axis};
 use crate::lower::lowering::Lowering;
 use crate::lower::restrict::NodalLocation;
@@ -68,18 +69,26 @@ impl Group {
     }
 
     /// Returns the nodes of a line along `axis`, in an array in the order of lines along `slowest`, if any.
-    fn nodes(&self, line: &NodalLine, n: usize, axis: usize, slowest: Option<usize>) -> Vec<Index> {
-        let power = |axis: usize| match slowest {
-            Some(slowest) if axis == slowest => n.pow(self.dim as u32 - 1),
-            Some(slowest) if axis > slowest => n.pow(axis as u32 - 1),
-            _ => n.pow(axis as u32),
+    fn nodes(
+        &self,
+        line: &NodalLine,
+        (factors, (first, total)): (&Factors, (usize, usize)),
+        axis: usize,
+        slowest: Option<usize>,
+    ) -> Vec<Index> {
+        let faster = |axis: usize| match slowest {
+            Some(slowest) if axis == slowest => (0..self.dim).filter(|&one| one != axis).collect(),
+            Some(slowest) => (0..axis).filter(|&one| one != slowest).collect(),
+            None => (0..axis).collect::<Vec<usize>>(),
         };
-        let cell = Index::from(line.batch).times(n.pow(self.dim as u32));
+        let stride = |axis: usize| faster(axis).into_iter().map(|axis| factors.n(axis)).product();
+        let cell = Index::from(line.batch).times(total).plus(first);
         let other = (0..self.dim).filter(|&other| other != axis);
         let start = other
             .zip(&line.digits)
-            .fold(cell, |start, (other, &digit)| &start + &Index::from(digit).times(power(other)));
-        (0..n).map(|at| start.plus(at * power(axis))).collect()
+            .fold(cell, |start, (other, &digit)| &start + &Index::from(digit).times(stride(other)));
+        let stride: usize = stride(axis);
+        (0..factors.n(axis)).map(|at| start.plus(at * stride)).collect()
     }
 
     /// Gathers the nodal values of one component on a line of nodes.
@@ -90,9 +99,10 @@ impl Group {
         (line, axis): (&NodalLine, usize),
         component: usize,
     ) -> Vec<ValueId> {
-        let (n, nodal) = (shared.factors.n(0), NodalLocation::of(s, quantity));
+        let nodal = NodalLocation::of(s, quantity);
         let slowest = s.facts.slowest_axis(quantity.source);
-        let nodes = self.nodes(line, n, axis, slowest);
+        let own = (&shared.factors, s.facts.span_of(quantity.source));
+        let nodes = self.nodes(line, own, axis, slowest);
         nodes.iter().map(|node| nodal.gather(&mut s.b, node, component)).collect()
     }
 
@@ -108,22 +118,23 @@ impl Group {
             self.resolve_last(s, shared);
             let nodes = self.nodal_lines(shared);
             self.in_row(s, &nodes.row, |s, row| {
+                let axis = self.gather_axis(shared);
                 for c in 0..quantity.components {
-                    let own = (nodes, self.gather_axis(shared));
+                    let own = (nodes, axis);
                     let line = if shared.hangs {
-                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(0))
+                        self.load(&mut s.b, shared.value(), row, &c.into(), shared.factors.n(axis))
                     } else {
                         self.gather_line(s, (quantity, shared), own, c)
                     };
                     let c = &Index::from(c);
                     if shared.identity() {
                         self.store(&mut s.b, shared.value(), row, c, &line);
-                        if let Some(slopes) = &shared.slopes {
-                            let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
-                            self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
+                        if let Some(slope) = shared.slope(self.turn()) {
+                            let slopes = contract(&mut s.b, &self.derive, &line, None, even_odd);
+                            self.store(&mut s.b, slope, row, c, &slopes);
                         }
                     } else {
-                        let matrix = shared.factors.interpolate(0);
+                        let matrix = shared.factors.interpolate(axis);
                         let values = contract(&mut s.b, matrix, &line, None, even_odd);
                         self.store(&mut s.b, shared.value(), row, c, &values);
                     }
@@ -142,8 +153,7 @@ impl Group {
         let in_memory = || self.inputs.iter().filter(|shared| !shared.in_column());
         let (still, moved): (Vec<&SharedQuantity>, Vec<&SharedQuantity>) =
             in_memory().partition(|shared| shared.identity());
-        let sloped =
-            |all: &[&SharedQuantity]| !later && all.iter().any(|shared| shared.slopes.is_some());
+        let sloped = |all: &[&SharedQuantity]| !later && all.iter().any(|shared| shared.derives(0));
         if cube && (!moved.is_empty() || sloped(&still)) {
             s.b.comment(if moved.is_empty() { "differentiate in x" } else { "interpolate in x" });
             for shared in &moved {
@@ -183,16 +193,15 @@ impl Group {
     }
 
     fn interpolate_in_turn(&self, s: &mut Lowering<'_>, shared: &SharedQuantity) {
-        let (n, matrix, even_odd) =
-            (shared.factors.n(0), shared.factors.interpolate(0), s.facts.plan.even_odd);
+        let (matrix, even_odd) = (shared.factors.interpolate(self.turn()), s.facts.plan.even_odd);
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             shared.each_component(s, |s, c| {
-                let line = self.load(&mut s.b, shared.value(), row, c, n);
+                let line = self.load(&mut s.b, shared.value(), row, c, matrix.columns);
                 let values = contract(&mut s.b, matrix, &line, None, even_odd);
                 self.store(&mut s.b, shared.value(), row, c, &values);
-                if let Some(slopes) = &shared.slopes {
-                    let slope = contract(&mut s.b, &self.derive, &values, None, even_odd);
-                    self.store(&mut s.b, slopes[self.turn()], row, c, &slope);
+                if let Some(slope) = shared.slope(self.turn()) {
+                    let slopes = contract(&mut s.b, &self.derive, &values, None, even_odd);
+                    self.store(&mut s.b, slope, row, c, &slopes);
                 }
             });
         });
@@ -201,16 +210,16 @@ impl Group {
     /// Applies D in x, in three dimensions.
     fn slopes(&self, s: &mut Lowering<'_>, all: &[&SharedQuantity]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        if all.iter().all(|shared| shared.slopes.is_none()) {
+        if !all.iter().any(|shared| shared.derives(0)) {
             return;
         }
         self.in_rows(s, self.rows_at_points(0), |s, row| {
             for shared in all {
-                let Some(slopes) = &shared.slopes else { continue };
+                let Some(slope) = shared.slope(0) else { continue };
                 shared.each_component(s, |s, c| {
                     let line = self.load(&mut s.b, shared.value(), row, c, q);
-                    let slope = contract(&mut s.b, &self.derive, &line, None, even_odd);
-                    self.store(&mut s.b, slopes[0], row, c, &slope);
+                    let slopes = contract(&mut s.b, &self.derive, &line, None, even_odd);
+                    self.store(&mut s.b, slope, row, c, &slopes);
                 });
             }
         });
@@ -224,9 +233,8 @@ impl Group {
         let shared = self.results.iter().filter(|outcome| !outcome.shared.in_column());
         let (still, moved): (Vec<&ElementVector>, Vec<&ElementVector>) =
             shared.partition(|outcome| outcome.shared.identity());
-        let sloped = |all: &[&ElementVector]| {
-            !done && all.iter().any(|outcome| outcome.shared.slopes.is_some())
-        };
+        let sloped =
+            |all: &[&ElementVector]| !done && all.iter().any(|outcome| outcome.shared.derives(0));
         let curved: Vec<&ElementVector> =
             moved.iter().copied().filter(|outcome| !outcome.shared.flat).collect();
         if cube && sloped(&curved) {
@@ -257,19 +265,19 @@ impl Group {
     /// Applies Dᵀ in x, in three dimensions: onto the values, or in place.
     pub(super) fn slopes_back(&self, s: &mut Lowering<'_>, all: &[&ElementVector]) {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
-        if all.iter().all(|outcome| outcome.shared.slopes.is_none()) {
+        if !all.iter().any(|outcome| outcome.shared.derives(0)) {
             return;
         }
         let back = self.derive.transposed();
         self.in_rows(s, self.rows_at_points(0), |s, row| {
             for outcome in all {
-                let Some(slopes) = &outcome.shared.slopes else { continue };
+                let Some(slope) = outcome.shared.slope(0) else { continue };
                 let value = outcome.shared.value();
                 outcome.each_tested(s, |s, c, derived| {
                     if derived {
                         let onto = !self.in_place;
                         let onto = onto.then(|| self.load(&mut s.b, value, row, c, q));
-                        let flux = self.load(&mut s.b, slopes[0], row, c, q);
+                        let flux = self.load(&mut s.b, slope, row, c, q);
                         let sum = contract(&mut s.b, &back, &flux, onto.as_deref(), even_odd);
                         self.store(&mut s.b, value, row, c, &sum);
                     }
@@ -280,7 +288,7 @@ impl Group {
 
     fn integrate_in_turn(&self, s: &mut Lowering<'_>, outcome: &ElementVector) {
         let (shared, even_odd) = (&outcome.shared, s.facts.plan.even_odd);
-        let integrate = shared.factors.interpolate(0).transposed();
+        let integrate = shared.factors.interpolate(self.turn()).transposed();
         self.in_rows(s, self.rows_at_points(self.turn()), |s, row| {
             outcome.each_tested(s, |s, c, derived| {
                 let sum = self.back_in_turn(s, shared, row, (c, derived));
@@ -300,9 +308,9 @@ impl Group {
     ) -> Vec<ValueId> {
         let (q, even_odd) = (self.layout.q, s.facts.plan.even_odd);
         let values = self.load(&mut s.b, shared.value(), row, c, q);
-        match shared.slopes.as_ref().filter(|_| derived) {
-            Some(slopes) => {
-                let flux = self.load(&mut s.b, slopes[self.turn()], row, c, q);
+        match shared.slope(self.turn()).filter(|_| derived) {
+            Some(slope) => {
+                let flux = self.load(&mut s.b, slope, row, c, q);
                 let back = self.derive.transposed();
                 contract(&mut s.b, &back, &flux, Some(&values), even_odd)
             }
@@ -323,7 +331,8 @@ impl Group {
                         let derived = s.facts.tested(tested).1;
                         self.back_in_turn(s, shared, row, (&at, derived))
                     } else {
-                        let matrix = shared.factors.interpolate(0).transposed();
+                        let axis = self.gather_axis(shared);
+                        let matrix = shared.factors.interpolate(axis).transposed();
                         let line = self.load(&mut s.b, shared.value(), row, &at, self.layout.q);
                         contract(&mut s.b, &matrix, &line, None, even_odd)
                     };
@@ -331,13 +340,7 @@ impl Group {
                         self.store(&mut s.b, shared.value(), row, &at, &line);
                         continue;
                     }
-                    self.scatter_line(
-                        s,
-                        outcome.field,
-                        nodes,
-                        (self.gather_axis(shared), c),
-                        &line,
-                    );
+                    self.scatter_line(s, outcome, nodes, (self.gather_axis(shared), c), &line);
                 }
             });
         }
@@ -348,15 +351,16 @@ impl Group {
     pub(super) fn scatter_line(
         &self,
         s: &mut Lowering<'_>,
-        field: usize,
+        outcome: &ElementVector,
         nodes: &NodalLine,
         (axis, component): (usize, usize),
         line: &[ValueId],
     ) {
-        let nodal = NodalLocation::result(s, field);
+        let field = outcome.field;
+        let (nodal, source) = (NodalLocation::result(s, field), QuantitySource::Direction(field));
         // Contributions that a cell stores for the owners of DoFs follow the order of its nodes.
         let adds = s.facts.plan.scatter != Scatter::Owner;
-        let slowest = s.facts.slowest_axis(QuantitySource::Direction(field)).filter(|_| adds);
+        let slowest = s.facts.slowest_axis(source).filter(|_| adds);
         let last = line.len() - 1;
         let inside = s.facts.stores_inside(field).then(|| {
             let mut digits = nodes.digits.iter().copied();
@@ -368,7 +372,8 @@ impl Group {
             }
             nodal.inside(border)
         });
-        let nodes = self.nodes(nodes, line.len(), axis, slowest);
+        let own = (&outcome.shared.factors, s.facts.span_of(source));
+        let nodes = self.nodes(nodes, own, axis, slowest);
         for (i, (node, &value)) in nodes.iter().zip(line).enumerate() {
             let inside = inside.filter(|_| 0 < i && i < last);
             inside.unwrap_or(nodal).scatter(&mut s.b, node, component, value);

@@ -31,6 +31,9 @@ pub(super) struct NodalLine {
     pub(super) mask: Option<VarId>,
 }
 
+/// The lines of nodes of a phase: their number along each other axis, and their axis.
+pub(super) type NodalKey = (Vec<usize>, usize);
+
 /// The rows of a phase: their axis, their number along the bounded axis, and true if that is the last axis rather than
 /// the one before.
 pub(super) type RowKey = (usize, usize, bool);
@@ -57,7 +60,7 @@ impl Group {
                 wanted.extend(cube.then_some(self.rows_at_nodes(shared)));
                 wanted.extend((!shared.flat).then_some(self.rows_at_points(self.turn())));
             }
-            wanted.extend((cube && shared.slopes.is_some()).then_some(self.rows_at_points(0)));
+            wanted.extend((cube && shared.derives(0)).then_some(self.rows_at_points(0)));
         }
         for (axis, bound, last) in wanted {
             let mut extents = vec![q; self.dim - 1];
@@ -68,26 +71,34 @@ impl Group {
         }
         // The first threads of the group process the lines of nodes of all its cells.
         let all = |shared: &SharedQuantity| if shared.hangs { 0..self.dim } else { 0..0 };
-        let hanging: BTreeSet<(usize, usize)> = self
+        let key = |shared: &SharedQuantity, axis: usize| (self.across(shared, axis), axis);
+        let hanging: BTreeSet<NodalKey> = self
             .shared()
-            .flat_map(|shared| all(shared).map(|axis| (shared.factors.n(0), axis)))
+            .flat_map(|shared| all(shared).map(move |axis| key(shared, axis)))
             .collect();
-        let mut lines: BTreeSet<(usize, usize)> =
-            self.shared().map(|shared| (shared.factors.n(0), self.nodal_axis(shared))).collect();
-        lines.extend(&hanging);
-        for (n, axis) in lines {
-            let mut line = self.nodal_line(b, axis, n);
-            let masks = hanging.contains(&(n, axis)).then(|| self.masks(axis, n));
+        let mut lines: BTreeSet<NodalKey> =
+            self.shared().map(|shared| key(shared, self.nodal_axis(shared))).collect();
+        lines.extend(hanging.iter().cloned());
+        for (extents, axis) in lines {
+            let mut line = self.nodal_line(b, axis, &extents);
+            // Only nodes of elements that are alike along all axes hang.
+            let masks = hanging.contains(&(extents.clone(), axis));
+            let masks = masks.then(|| self.masks(axis, extents[0]));
             line.mask = masks.map(|masks| b.listed_var("mask", masks));
-            self.nodal.insert((n, axis), line);
+            self.nodal.insert((extents, axis), line);
         }
     }
 
     /// Returns the rows along the first axis that are interpolated: of the axes y and z, the one not yet interpolated
     /// is bounded.
     pub(super) fn rows_at_nodes(&self, shared: &SharedQuantity) -> RowKey {
-        let n = shared.factors.n(0);
+        let n = shared.factors.n(if shared.flat { 2 } else { 1 });
         (0, n, shared.flat && n < self.layout.q)
+    }
+
+    /// Returns the nodes per line along each axis except one.
+    pub(super) fn across(&self, shared: &SharedQuantity, axis: usize) -> Vec<usize> {
+        (0..self.dim).filter(|&other| other != axis).map(|other| shared.factors.n(other)).collect()
     }
 
     /// Returns the rows of all points along an axis.
@@ -102,7 +113,8 @@ impl Group {
 
     /// Returns the lines of nodes of a quantity, or of a result.
     pub(super) fn nodal_lines(&self, shared: &SharedQuantity) -> &NodalLine {
-        &self.nodal[&(shared.factors.n(0), self.nodal_axis(shared))]
+        let axis = self.nodal_axis(shared);
+        &self.nodal[&(self.across(shared, axis), axis)]
     }
 
     /// Returns the nodes of the thread's own column, if they are points.
@@ -111,13 +123,13 @@ impl Group {
         NodalLine { row: self.own_row(self.dim - 1), batch, digits, mask: None }
     }
 
-    fn nodal_line(&self, b: &mut Builder, axis: usize, n: usize) -> NodalLine {
-        let (extents, lines) = (vec![n; self.dim - 1], n.pow(self.dim as u32 - 1));
+    fn nodal_line(&self, b: &mut Builder, axis: usize, extents: &[usize]) -> NodalLine {
+        let lines = extents.iter().product();
         let single = self.layout.cells == 1;
-        let (start, digits) = if n == self.layout.q && self.in_order {
+        let (start, digits) = if lines == self.members && self.in_order {
             (self.own(axis), self.digits.clone())
         } else {
-            self.digits_of(b, axis, &extents)
+            self.digits_of(b, axis, extents)
         };
         let count = self.layout.cells * lines;
         let below = (lines < self.members).then_some((self.thread, count));

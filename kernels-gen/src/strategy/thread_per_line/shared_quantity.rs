@@ -26,14 +26,24 @@ pub(super) struct SharedQuantity {
     pub(super) hangs: bool,
     /// Values; `None` if columns access the nodes directly.
     value: Option<SharedId>,
-    /// Derivatives along all axes except the last.
-    pub(super) slopes: Option<Vec<SharedId>>,
+    /// Derivatives along all axes except the last, where functions are differentiated.
+    slopes: Option<Vec<Option<SharedId>>>,
 }
 
 impl SharedQuantity {
     /// Returns whether nodes are points.
     pub(super) fn identity(&self) -> bool {
-        self.factors.interpolate(0).is_identity()
+        self.factors.is_collocated
+    }
+
+    /// Returns the array of the derivatives along an axis except the last, if there are any.
+    pub(super) fn slope(&self, axis: usize) -> Option<SharedId> {
+        self.slopes.as_ref().and_then(|slopes| slopes[axis])
+    }
+
+    /// Returns whether there are derivatives along an axis.
+    pub(super) fn derives(&self, axis: usize) -> bool {
+        self.slopes.is_some() && self.factors.derived[axis]
     }
 
     /// Returns whether columns of points gather or scatter it.
@@ -101,13 +111,14 @@ pub(super) fn declare(
             array
         };
         let hangs = s.facts.hangs(quantity.source, quantity.element);
-        let in_column = flat && factors.interpolate(0).is_identity() && !hangs;
+        let in_column = flat && factors.is_collocated && !hangs;
         let value = (!in_column).then(|| array(s, format!("{name}_s")));
-        let along = |axis: &&str| match value {
-            Some(value) if is_in_place(s) && *axis == "x" => value,
-            _ => array(s, format!("{name}_{axis}")),
+        let along = |(at, axis): (usize, &&str)| match value {
+            _ if !factors.derived[at] => None,
+            Some(value) if is_in_place(s) && at == 0 => Some(value),
+            _ => Some(array(s, format!("{name}_{axis}"))),
         };
-        let slopes = quantity.gradient.then(|| axes.iter().map(along).collect());
+        let slopes = quantity.gradient.then(|| axes.iter().enumerate().map(along).collect());
         let components = quantity.components;
         inputs.push(SharedQuantity { factors, components, flat, hangs, value, slopes });
     }
@@ -126,7 +137,7 @@ pub(super) fn declare(
         let flat = s.facts.is_flat_field(field);
         let hangs = s.facts.result_hangs(field);
         let diagonal = s.facts.plan.task == Task::Diagonal;
-        let in_column = flat && factors.interpolate(0).is_identity() && !hangs && !diagonal;
+        let in_column = flat && factors.is_collocated && !hangs && !diagonal;
         let numbers = components * length;
         let mut array = |own: Option<SharedId>, axis: &str| {
             own.or_else(|| left.any(numbers)).unwrap_or_else(|| {
@@ -137,10 +148,11 @@ pub(super) fn declare(
         let value = (!in_column).then(|| array(claim.value, "s"));
         let slopes = tested.then(|| {
             let own = claim.slopes.take();
-            let own = |axis: usize| own.as_ref().map(|own| own[axis]);
+            let own = |axis: usize| own.as_ref().and_then(|own| own[axis]);
             let along = |(at, axis): (usize, &&str)| match value {
-                Some(value) if in_place && at == 0 => value,
-                _ => array(own(at), axis),
+                _ if !factors.derived[at] => None,
+                Some(value) if in_place && at == 0 => Some(value),
+                _ => Some(array(own(at), axis)),
             };
             axes.iter().enumerate().map(along).collect()
         });
@@ -175,7 +187,7 @@ fn is_flat(s: &Lowering<'_>, quantity: &Quantity) -> bool {
 struct ReusedArrays {
     field: usize,
     value: Option<SharedId>,
-    slopes: Option<Vec<SharedId>>,
+    slopes: Option<Vec<Option<SharedId>>>,
 }
 
 /// Arrays, with their lengths, that inputs no longer need.
@@ -192,7 +204,8 @@ impl FreeArrays {
         // Derivatives that are not tested are released.
         let tested = s.facts.rows_of(field).any(|row| s.facts.tested(row).1);
         let slopes = slopes.filter(|_| tested);
-        let taken: Vec<SharedId> = value.iter().chain(slopes.iter().flatten()).copied().collect();
+        let of_slopes = slopes.iter().flatten().flatten();
+        let taken: Vec<SharedId> = value.iter().chain(of_slopes).copied().collect();
         self.arrays.retain(|(array, _)| !taken.contains(array));
         ReusedArrays { field, value, slopes }
     }

@@ -231,10 +231,8 @@ impl Transposition {
             if s.facts.plan.task == Task::Diagonal {
                 let blocks = &s.facts.blocks;
                 let pulled = pulled_blocks(s, &at, &point, &mut evaluate);
-                for (pulled, (block, first)) in pulled.iter().zip(&blocks.blocks) {
-                    for (i, &number) in blocks.numbers_of(block, pulled).iter().enumerate() {
-                        self.keep(s, first + i, &point, cell, number);
-                    }
+                for (number, &value) in blocks.values(&pulled).iter().enumerate() {
+                    self.keep(s, number, &point, cell, value);
                 }
                 return;
             }

@@ -164,7 +164,7 @@ fn traces_agree(mesh: &Mesh, periods: [f64; 3], element: Whitney, random: &mut R
         let map = MapTable::new(mesh, &[xi]).expect("a map");
         for cell in 0..mesh.n_cells() {
             let (place, own) = (map.at(mesh, cell, 0), at(cell, xi));
-            let n = place.normal(facet);
+            let n = place.normal(mesh.cell(), facet);
             for (other, bounds) in boxes.iter().enumerate() {
                 for c in 0..4 {
                     for by in [-1.0, 1.0] {

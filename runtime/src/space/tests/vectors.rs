@@ -1,7 +1,7 @@
 //! Elements of H(curl) and H(div): continuity, interpolation, traces and discrete derivatives on meshes whose cells see
 //! their entities in every orientation.
 
-use super::{key, turned};
+use super::{key, straight, turned};
 use crate::mesh::partition::Partition;
 use crate::mesh::{CellOrdering, Facet, Mesh, MeshData};
 use crate::processes::threads::each;
@@ -105,6 +105,31 @@ fn patches() -> Vec<Mesh> {
         Mesh::new(Cell::Tetrahedron, 1, parts, CellOrdering::Original).expect("a valid mesh")
     };
     all.enumerate().map(patch).collect()
+}
+
+#[test]
+fn runs_follow_one_another_in_every_cell() {
+    for (cell, mesh) in
+        [Cell::Quadrilateral, Cell::Hexahedron].map(|cell| (cell, straight(cell, 3)))
+    {
+        for (family, degree) in FAMILIES.iter().flat_map(|&own| (1..=4).map(move |k| (own, k))) {
+            let element = Element::Whitney(whitney(cell, degree, family));
+            let space = space(&mesh, element);
+            let (first, runs) = (space.runs().expect("an oriented mesh has runs"), element.runs());
+            assert_eq!(first.len(), runs.len());
+            assert_eq!(runs.iter().map(Vec::len).sum::<usize>(), element.count());
+            for (own, run) in (0..mesh.n_cells())
+                .flat_map(|c| runs.iter().map(move |run| (c, run)))
+                .map(|(c, run)| (space.cell_nodes(c), run))
+            {
+                let found = run.windows(2).all(|pair| own[pair[0]] + 1 == own[pair[1]]);
+                assert!(found, "{element}: {run:?}");
+            }
+        }
+        let turned = turned(cell, 3, 1);
+        let element = whitney(cell, 2, WhitneyFamily::Curl);
+        assert!(space(&turned, element).runs().is_none());
+    }
 }
 
 pub(super) fn random(count: usize, seed: u64) -> Vec<f64> {

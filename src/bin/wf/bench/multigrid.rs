@@ -265,7 +265,7 @@ impl Problem {
 }
 
 /// Solves a text, on its mesh or on an existing one.
-fn solved(
+pub(super) fn solved(
     text: &str,
     known: &mut Option<Arc<Mesh>>,
     device: Option<&Arc<dyn Device>>,

@@ -2,6 +2,7 @@
 
 use super::super::column::Column;
 use super::{ElementVector, Tensor};
+use crate::element::Element;
 use crate::kir::build::Builder;
 use crate::kir::{ArgumentId, Entries, Index, LocalId, Positions, Run, Statement, TableId, Write};
 use crate::lower::factors::Factors;
@@ -42,9 +43,10 @@ impl Tensor {
                 }
             });
         };
-        let (positions, runs) = runs(s, places, components);
-        for (entity, first, length) in runs {
-            let at = batch.times(3usize.pow(self.dim as u32)).plus(entity);
+        let (positions, runs) = runs(s, places, (quantity.element, components));
+        let all = quantity.element.run_count();
+        for ElementRun { number, first, length, .. } in runs {
+            let at = batch.times(all).plus(number);
             let run = unmasked((map, at), local, positions, (first, length));
             s.b.statement(Statement::GatherRun { source, run });
         }
@@ -154,13 +156,12 @@ impl Tensor {
                 }
             });
         };
-        let (positions, runs) = runs(s, places, components);
-        let entities = 3usize.pow(self.dim as u32);
-        let whole = s.facts.is_whole();
-        for (entity, first, length) in runs {
-            let inside = whole && entity == entities / 2;
-            let write = if inside { Write::Exclusive } else { nodal.write() };
-            let at = batch.times(entities).plus(entity);
+        let element = s.facts.elements.fields[*field];
+        let (positions, runs) = runs(s, places, (element, components));
+        let (all, whole) = (element.run_count(), s.facts.is_whole());
+        for ElementRun { number, first, length, is_inside } in runs {
+            let write = if whole && is_inside { Write::Exclusive } else { nodal.write() };
+            let at = batch.times(all).plus(number);
             let run = unmasked((map, at), local, positions, (first, length));
             s.b.statement(Statement::ScatterRun { target, run, write });
         }
@@ -271,36 +272,37 @@ fn unmasked(
     Run { map, at, scale: 1, local, positions, first, length, masked: false, lines: None }
 }
 
-/// Returns the runs of a tensor element: a table of positions, and (entity, first entry, length) of each nonempty run.
+/// A nonempty run of a tensor element.
+struct ElementRun {
+    /// Its index among those of the cell.
+    number: usize,
+    /// Its first entry in a table of positions.
+    first: usize,
+    length: usize,
+    /// True inside of the cell.
+    is_inside: bool,
+}
+
+/// Returns the nonempty runs of a tensor element, with a table of their positions.
 fn runs(
     s: &mut Lowering<'_>,
     places: NodePositions,
-    components: usize,
-) -> (TableId, Vec<(usize, usize, usize)>) {
-    let NodePositions { dim, n: [n, ..], plane } = places;
-    let span = |part: usize| match part {
-        0 => 0..1,
-        1 => 1..n - 1,
-        _ => n - 1..n,
-    };
-    let mut positions = Vec::new();
-    let mut runs = Vec::new();
-    for entity in 0..3usize.pow(dim as u32) {
+    (element, components): (Element, usize),
+) -> (TableId, Vec<ElementRun>) {
+    let layer = places.layer();
+    let (mut positions, mut found) = (Vec::new(), Vec::new());
+    let all = element.runs();
+    for (number, run) in all.iter().enumerate() {
         let first = positions.len();
-        let parts = [entity % 3, entity / 3 % 3, entity / 9];
-        let last = parts[dim - 1];
-        let rows = if dim == 3 { span(parts[1]) } else { 0..1 };
-        for k in span(last) {
-            for j in rows.clone() {
-                for i in span(parts[0]) {
-                    let place = k * plane + j * n + i;
-                    positions.extend((0..components).map(|c| (c * places.length() + place) as u32));
-                }
-            }
+        for node in run {
+            let place = node / layer * places.plane + node % layer;
+            positions.extend((0..components).map(|c| (c * places.length() + place) as u32));
         }
-        if positions.len() > first {
-            runs.push((entity, first, positions.len() - first));
+        let (length, is_inside) = (positions.len() - first, number == all.len() / 2);
+        if length > 0 {
+            let number = element.first_run() + number;
+            found.push(ElementRun { number, first, length, is_inside });
         }
     }
-    (s.b.table("positions", Entries::Position(positions)), runs)
+    (s.b.table("positions", Entries::Position(positions)), found)
 }

@@ -214,7 +214,7 @@ fn iterations_on_hanging_meshes_find_the_solution_of_factors() {
     }
 }
 
-/// Where nodes hang a curl is known although its potential is not, and multigrid is refused.
+/// A curl is known although its potential is not, also where nodes hang; multigrid is refused there.
 #[test]
 fn potentials_on_hanging_meshes_have_a_curl() {
     let form = "form f { field A: vector in Hcurl(k); f1[A] = curl(A);

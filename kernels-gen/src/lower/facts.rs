@@ -660,11 +660,8 @@ impl<'a> KernelFacts<'a> {
             return None;
         };
         let (dim, element) = (self.form.dim, self.elements.fields[field]);
-        if element.is_referenced() {
-            return None;
-        }
         let collocated = self.elements.collocated(element);
-        if self.hangs(source, element) {
+        if element.is_referenced() || self.hangs(source, element) {
             return None;
         }
         let axis = match self.of_pairs() {

@@ -1,4 +1,5 @@
-//! Discrete derivatives: the grad of H1(k), and the curl of Hcurl(k), as matrices of 1 and −1 between degrees of freedom.
+//! Discrete derivatives: the grad of H1(k), and the curl of Hcurl(k), as matrices of 1 and −1 between degrees of freedom;
+//! where these hang, the weights of their interpolation take their place.
 //!
 //! ```text
 //! grad   H1(k) → Hcurl(k)      φ at the end of an edge − φ at its beginning
@@ -11,15 +12,14 @@
 
 use super::Space;
 use kernels_gen::element::{Element, LinePoints, Whitney, WhitneyFamily};
+use std::collections::BTreeMap;
 
-/// The matrix of a derivative, with as many entries in each row.
+/// The matrix of a derivative, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiscreteDerivative {
-    each: usize,
-    /// Degrees of freedom of the potential, row by row.
-    columns: Vec<u32>,
-    /// True where the entry is −1.
-    reversed: Vec<bool>,
+    starts: Vec<usize>,
+    /// Degrees of freedom of the potential with their entries.
+    entries: Vec<(u32, f64)>,
 }
 
 impl DiscreteDerivative {
@@ -28,38 +28,69 @@ impl DiscreteDerivative {
     pub fn new(potential: &Space, of: &Space) -> Option<Self> {
         let element = of.element().whitney()?;
         let local = local(potential.element(), element)?;
-        let each = local.first()?.len();
-        let rows = of.n_dofs();
-        let (mut columns, mut reversed) = (vec![u32::MAX; rows * each], vec![false; rows * each]);
-        for cell in 0..of.nodes().len() / of.nodes_per_cell() {
-            let (own, nodes) = (of.cell_nodes(cell), potential.cell_nodes(cell));
-            let sign = |signs: &[bool], at: usize| signs.get(at).is_some_and(|&reversed| reversed);
-            for (i, (&row, terms)) in own.iter().zip(&local).enumerate() {
-                let first = row as usize * each;
-                if columns[first] != u32::MAX {
-                    continue;
-                }
-                let of_row = sign(of.cell_signs(cell), i);
-                for (at, &(j, is_minus)) in (first..).zip(terms) {
-                    columns[at] = nodes[j];
-                    reversed[at] = is_minus ^ of_row ^ sign(potential.cell_signs(cell), j);
+        let (n, each) = (of.n_dofs(), local.first()?.len());
+        let sign = |signs: &[bool], at: usize| match signs.get(at) {
+            Some(true) => -1.0,
+            _ => 1.0,
+        };
+        let Some(interpolation) = potential.hanging_interpolation() else {
+            let mut entries = vec![(u32::MAX, 0.0); n * each];
+            for cell in 0..of.nodes().len() / of.nodes_per_cell() {
+                let nodes = potential.cell_nodes(cell);
+                for (i, (&row, terms)) in of.cell_nodes(cell).iter().zip(&local).enumerate() {
+                    let own = &mut entries[row as usize * each..][..each];
+                    if own[0].0 == u32::MAX {
+                        let of_row = sign(of.cell_signs(cell), i);
+                        for (into, &(j, is_minus)) in own.iter_mut().zip(terms) {
+                            let entry = of_row * sign(potential.cell_signs(cell), j);
+                            *into = (nodes[j], if is_minus { -entry } else { entry });
+                        }
+                    }
                 }
             }
+            return Some(Self { starts: (0..=n).map(|row| row * each).collect(), entries });
+        };
+        let mut rows: Vec<Vec<(u32, f64)>> = vec![Vec::new(); n];
+        let hangs = of.hanging_nodes()?;
+        for cell in 0..of.nodes().len() / of.nodes_per_cell() {
+            let (own, nodes) = (of.cell_nodes(cell), potential.cell_nodes(cell));
+            for (i, (&row, terms)) in own.iter().zip(&local).enumerate() {
+                if !rows[row as usize].is_empty() {
+                    continue;
+                }
+                // What hangs is the parent's, and so is all that it is a derivative of.
+                let read = |j: usize| match hangs(cell, i) {
+                    true => vec![(j, 1.0)],
+                    false => interpolation.read(potential, cell, j),
+                };
+                let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
+                for &(j, is_minus) in terms {
+                    let of_row = sign(of.cell_signs(cell), i);
+                    for (j, weight) in read(j) {
+                        let entry = of_row * weight * sign(potential.cell_signs(cell), j);
+                        *sums.entry(nodes[j]).or_default() += if is_minus { -entry } else { entry };
+                    }
+                }
+                sums.retain(|_, entry| entry.abs() > 1e-15);
+                rows[row as usize] = sums.into_iter().collect();
+            }
         }
-        Some(Self { each, columns, reversed })
+        let ends = rows.iter().scan(0, |end, row| {
+            *end += row.len();
+            Some(*end)
+        });
+        let starts = [0].into_iter().chain(ends).collect();
+        Some(Self { starts, entries: rows.concat() })
     }
 
     /// Returns the number of rows.
     pub fn n_rows(&self) -> usize {
-        self.columns.len() / self.each
+        self.starts.len() - 1
     }
 
     /// Returns the columns and the entries of a row.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (u32, f64)> {
-        let own = row * self.each..(row + 1) * self.each;
-        let entries =
-            self.reversed[own.clone()].iter().map(|&minus| if minus { -1.0 } else { 1.0 });
-        self.columns[own].iter().copied().zip(entries)
+        self.entries[self.starts[row]..self.starts[row + 1]].iter().copied()
     }
 }
 

@@ -102,6 +102,18 @@ impl HangingInterpolation {
         Some(Self { bits: marks, lines: [along(0), along(1), along(2)] })
     }
 
+    /// Returns what a cell of a space reads for a node, with weights.
+    pub(crate) fn read(&self, space: &Space, cell: usize, node: usize) -> Vec<(usize, f64)> {
+        let word = space.hanging.as_ref().map_or(0, |words| words[cell]);
+        if self.bits[node] & word == 0 {
+            return vec![(node, 1.0)];
+        }
+        let mut weights = vec![0.0; self.bits.len()];
+        weights[node] = 1.0;
+        self.resolve(word, 1, &mut weights, true);
+        weights.into_iter().enumerate().filter(|(_, weight)| *weight != 0.0).collect()
+    }
+
     /// Returns the hanging nodes of a cell.
     pub(crate) fn hanging(&self, word: u32) -> impl Iterator<Item = usize> {
         (0..self.bits.len()).filter(move |&node| self.bits[node] & word != 0)
@@ -172,6 +184,12 @@ impl Space {
         if let Some(interpolation) = HangingInterpolation::new(self.element) {
             interpolation.resolve(word, components, values, true);
         }
+    }
+
+    /// Returns the interpolation at hanging nodes, if any hangs.
+    pub(crate) fn hanging_interpolation(&self) -> Option<HangingInterpolation> {
+        self.hanging.as_ref()?;
+        HangingInterpolation::new(self.element)
     }
 
     /// Gathers the values that a cell references, `[node][component]`, with the signs that the cell sees.

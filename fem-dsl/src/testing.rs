@@ -17,6 +17,7 @@ mod lines;
 mod random;
 mod regions;
 mod second;
+mod vectors;
 
 use crate::format::{format, same_pieces};
 use crate::source::Source;
@@ -26,6 +27,7 @@ pub use random::Random;
 pub use regions::{Regions, random_regions};
 pub use second::random_second;
 use std::fmt::Write;
+pub use vectors::random_vectors;
 
 /// Returns the formatted text, and checks that formatting is idempotent.
 ///
@@ -51,6 +53,10 @@ pub enum FieldShape {
     VectorOf(usize),
     /// dim × dim components.
     Tensor,
+    /// dim components, in Hcurl.
+    Curl,
+    /// dim components, in Hdiv.
+    Div,
 }
 
 /// A second field of a random form.
@@ -148,10 +154,15 @@ pub fn random_form(seed: u64, options: &Options) -> String {
 }
 
 impl FieldShape {
+    /// Returns whether the field is in Hcurl or Hdiv.
+    pub(super) fn is_mapped(self) -> bool {
+        matches!(self, Self::Curl | Self::Div)
+    }
+
     pub(super) fn text(self) -> String {
         match self {
             Self::Scalar => "scalar".to_owned(),
-            Self::Vector => "vector".to_owned(),
+            Self::Vector | Self::Curl | Self::Div => "vector".to_owned(),
             Self::VectorOf(n) => format!("vector({n})"),
             Self::Tensor => "tensor".to_owned(),
         }

@@ -12,6 +12,8 @@
 
 #[path = "random_forms/case.rs"]
 mod case;
+#[path = "random_forms/meshes.rs"]
+mod meshes;
 
 use case::Case;
 use runtime::mesh::pairs::FacetConnectivity;
@@ -26,6 +28,9 @@ const BETWEEN: u64 = 30;
 
 /// Number of forms with integrals between cells by groups of threads.
 const SHARED: u64 = 12;
+
+/// Number of forms with fields in Hcurl and Hdiv.
+const VECTORS: u64 = 40;
 
 /// Number of forms with second derivatives.
 const SECOND: u64 = 16;
@@ -164,6 +169,34 @@ fn second_derivatives_agree() {
     assert!(3 * jumping > forms && 2 * boundary > forms && 2 * tangents > forms);
 }
 
+/// Forms with fields in Hcurl and Hdiv, on cells of all kinds.
+#[test]
+fn vectors_agree() {
+    let first = number("WF_SEED").unwrap_or(0);
+    let mut seen = Seen::default();
+    for seed in (0..VECTORS + number("WF_FORMS").unwrap_or(0)).map(|i| first + i) {
+        let case = Case::vectors(seed);
+        seen.forms += 1;
+        seen.several += u64::from(case.form.fields.len() > 1);
+        seen.boundary += u64::from(case.form.integrals.len() > 1);
+        seen.turned += u64::from(case.is_turned());
+        let (mut operator, by_threads) = case.operator();
+        seen.threads += u64::from(by_threads);
+        case.compare(&mut operator);
+        if case.has_small_matrix() {
+            case.compare_matrix(&mut operator);
+        }
+        seen.tangents += u64::from(case.taylor(&mut operator));
+    }
+    let Seen { forms, several, boundary, turned, threads, tangents, .. } = seen;
+    println!(
+        "{forms} forms: {several} with several fields, {boundary} on the boundary, {turned} on turned cells, {threads} \
+         by groups of threads, {tangents} Jacobians against differences"
+    );
+    assert!(2 * several > forms && 4 * boundary > forms && 2 * turned > forms);
+    assert!(20 * threads > forms && tangents == forms);
+}
+
 /// Forms with integrals between cells on devices, by each algorithm of summation.
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
@@ -206,7 +239,7 @@ fn devices_agree_between_cells() {
 /// The reference finds the neighbours that the connectivity of a mesh has, with the smaller cell as the inside.
 #[test]
 fn neighbours_by_their_places_are_those_of_the_connectivity() {
-    for (name, mesh) in case::meshes() {
+    for (name, mesh) in meshes::all_meshes() {
         let views = FacetViews::new(mesh.cell());
         let all = FacetConnectivity::new(&mesh, &views).pairs.into_iter();
         let mut wanted: Vec<[(usize, usize); 2]> = all

@@ -52,6 +52,10 @@ impl Generator {
             (FieldShape::Vector, true) => format!("grad({name})[{i}, {j}]"),
             (FieldShape::VectorOf(n), false) => format!("{name}[{}]", self.index(n)),
             (FieldShape::VectorOf(n), true) => format!("grad({name})[{}, {j}]", self.index(n)),
+            (FieldShape::Curl | FieldShape::Div, false) => format!("{name}[{i}]"),
+            (FieldShape::Curl, true) if dim == 2 => format!("curl({name})"),
+            (FieldShape::Curl, true) => format!("curl({name})[{i}]"),
+            (FieldShape::Div, true) => format!("div({name})"),
             (FieldShape::Tensor, false) => format!("{name}[{i}, {j}]"),
             (FieldShape::Tensor, true) => format!("grad({name})[{i}, {j}, {k}]"),
         }
@@ -144,6 +148,7 @@ impl Generator {
         match self.below(5) {
             0 | 1 if self.uses_u && shape == FieldShape::Scalar => format!("grad({name})"),
             0 | 1 if self.uses_u && shape == FieldShape::Vector => name.to_owned(),
+            0 | 1 if self.uses_u && shape.is_mapped() => name.to_owned(),
             2 if self.options.aux => self.pick(&["b", "grad(a)"]).to_owned(),
             3 if self.options.params => "r".to_owned(),
             4 => {
@@ -200,7 +205,7 @@ impl Generator {
         let depth = self.options.depth;
         let free = match shape {
             FieldShape::Scalar => self.scalar(depth),
-            FieldShape::Vector => self.vector(depth),
+            FieldShape::Vector | FieldShape::Curl | FieldShape::Div => self.vector(depth),
             FieldShape::VectorOf(n) => {
                 let items: Vec<String> = (0..n).map(|_| self.scalar(depth.min(2))).collect();
                 format!("[{}]", items.join(", "))
@@ -211,7 +216,7 @@ impl Generator {
         format!("{free} + w * {factor} * {name}")
     }
 
-    /// Returns an expression with the shape of a field's gradient.
+    /// Returns an expression with the shape of a field's gradient, or of the curl or divergence that a space has instead.
     pub(super) fn row1(&mut self, name: &str, shape: FieldShape) -> String {
         let depth = self.options.depth;
         let factor = self.scalar(depth);
@@ -235,6 +240,8 @@ impl Generator {
                     .collect();
                 format!("[{}] + grad({name}) * {}", rows.join(", "), self.matrix_without_u(1))
             }
+            FieldShape::Curl if dim == 3 => self.vector(depth),
+            FieldShape::Curl | FieldShape::Div => self.scalar(depth),
             FieldShape::Tensor => {
                 format!(
                     "{} * grad({name}) + outer({}, {})",
@@ -244,7 +251,12 @@ impl Generator {
                 )
             }
         };
-        format!("{free} + (w + {factor}) * grad({name})")
+        let derivative = match shape {
+            FieldShape::Curl => "curl",
+            FieldShape::Div => "div",
+            _ => "grad",
+        };
+        format!("{free} + (w + {factor}) * {derivative}({name})")
     }
 
     /// Returns a matrix that may multiply the gradient in an affine form, too.

@@ -122,7 +122,7 @@ pub(crate) const OTHERS: [Option<SecondField>; 4] = [
 pub(crate) fn components(options: &Options) -> usize {
     let of = |shape: FieldShape| match shape {
         FieldShape::Scalar => 1,
-        FieldShape::Vector => options.dim,
+        FieldShape::Vector | FieldShape::Curl | FieldShape::Div => options.dim,
         FieldShape::VectorOf(n) => n,
         FieldShape::Tensor => options.dim * options.dim,
     };

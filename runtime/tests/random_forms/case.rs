@@ -1,10 +1,12 @@
 //! A random form on a small mesh, with the data of its operator and of the reference.
 
+use super::meshes::{CELLS, PERIODIC, adapted, ball, boxed, mix, noise, scrambled, tag_halves};
 use fem_dsl::point::{Location, PointForm, Region, Slot};
-use fem_dsl::problem::{Argument, Quadrature};
+use fem_dsl::problem::Quadrature;
 use fem_dsl::source::Source;
 use fem_dsl::testing::{
     Regions, random_interior, random_interior_at_points, random_regions, random_second,
+    random_vectors,
 };
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{
@@ -12,13 +14,11 @@ use kernels_gen::generate::{
 };
 use kernels_gen::plan::{Elements, Linearisation, Plan, Strategy, Task, has_second};
 use runtime::algebra::vector::{Precision, Vector, epsilon};
-use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::kernels::compile::{CompileError, Execution, Target, compile, facts};
 use runtime::kernels::representation::{Assembly, Representation};
-use runtime::mesh::generate::generate;
+use runtime::mesh::Mesh;
 use runtime::mesh::pairs::cell_pairs;
 use runtime::mesh::partition::Partition;
-use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
 use runtime::operator::Operator;
 use runtime::operator::assemble::Csr;
 use runtime::reference::{
@@ -28,39 +28,12 @@ use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::space::Space;
 use runtime::space::constraint::Constraints;
 use runtime::space::discretisation::{AuxValues, Discretisation, Field};
-use std::collections::BTreeMap;
 use std::sync::Arc;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
 use {
     kernels_gen::choose::PlanOverrides, kernels_gen::plan::Scatter, runtime::device::Device,
     runtime::kernels::compile::compile_for_device,
 };
-
-/// Cell types with the numbers of cells along the axes: the smallest counts at which neighbours share unknowns.
-const CELLS: [(&str, [f64; 3]); 4] = [
-    ("tri", [2.0, 2.0, 0.0]),
-    ("quad", [3.0, 2.0, 0.0]),
-    ("tet", [1.0, 1.0, 1.0]),
-    ("hex", [2.0, 1.0, 1.0]),
-];
-
-/// Pairs of periodic sides. Some boxes have only one cell between the two sides.
-const PERIODIC: [&[[&str; 2]]; 6] =
-    [&[], &[], &[], &[["x0", "x1"]], &[["y0", "y1"]], &[["x0", "x1"], ["y1", "y0"]]];
-
-/// Returns number `number` of the SplitMix64 sequence of `seed`.
-fn mix(seed: u64, number: u64) -> u64 {
-    let z = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15).wrapping_add(number ^ 0xD1B5_4A32_D192_ED03);
-    let z = (z ^ (z >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let z = (z ^ (z >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    z ^ (z >> 31)
-}
-
-/// Returns `n` pseudorandom numbers between −1 and 1.
-fn noise(n: usize, seed: u64) -> Vec<f64> {
-    let number = |i: usize| mix(seed, i as u64) as f64 / u64::MAX as f64;
-    (0..n).map(|i| 2.0 * number(i) - 1.0).collect()
-}
 
 /// Returns the dimension, the cell type and the numbers of cells of a case.
 fn kind(seed: u64) -> (usize, (&'static str, [f64; 3])) {
@@ -125,6 +98,13 @@ impl Case {
         Self::of(seed, "second", Regions { text, smooth: true, energy: false })
     }
 
+    /// Creates a form with fields in Hcurl and Hdiv.
+    pub(crate) fn vectors(seed: u64) -> Self {
+        let (dim, _) = kind(seed);
+        let text = random_vectors(seed, dim);
+        Self::of(seed, "vectors", Regions { text, smooth: true, energy: false })
+    }
+
     fn of(seed: u64, prefix: &str, regions: Regions) -> Self {
         let (dim, (cell, counts)) = kind(seed);
         let (program, found) =
@@ -138,7 +118,8 @@ impl Case {
         let has_sides = form.integrals.iter().any(|of| matches!(of.region, Region::Facets(_)));
         let may_curve = (is_between || second) && (dim == 2 || !second) && !has_sides;
         let is_curved = may_curve && mix(seed, 9).is_multiple_of(2 * dim as u64 - 1);
-        let mut mesh = match (is_between || second, is_curved) {
+        let is_mapped = form.fields.iter().any(|field| field.space.is_piola());
+        let mut mesh = match (is_between || second || is_mapped, is_curved) {
             (_, true) => ball(cell, 2 + mix(seed, 10) as usize % (4 - dim)),
             (true, _) => scrambled(&boxed(cell, &counts[..dim]), seed),
             (false, _) => boxed(cell, &counts[..dim]),
@@ -146,14 +127,16 @@ impl Case {
         tag_halves(&mut mesh);
         // With one cell between periodic sides, some derivatives are 0 up to rounding. A non-smooth form may depend on
         // their sign.
-        let may_be_periodic = regions.smooth && !is_curved;
+        // Faces of tetrahedra in Hcurl need one frame.
+        let may_be_periodic = regions.smooth && !is_curved && !(is_mapped && cell == "tet");
         let which = if may_be_periodic { mix(seed, 6) as usize % PERIODIC.len() } else { 0 };
         mesh.make_periodic(PERIODIC[which]).expect("sides of the box");
         // Every fourth; most of those with terms between cells. Second derivatives of continuous fields need nodes that
         // do not hang.
         let continuous = form.fields.iter().any(|field| field.space.is_continuous());
         let is_costly = is_curved && dim == 3;
-        let may_hang = mesh.cell().is_tensor() && !(second && continuous) && !is_costly;
+        let hanging = !(second && continuous) && !is_costly && !is_mapped;
+        let may_hang = mesh.cell().is_tensor() && hanging;
         let hangs = mix(seed, 20) % 4 < if is_between { 3 } else { 1 };
         if may_hang && hangs {
             mesh = adapted(mesh, seed);
@@ -395,6 +378,7 @@ impl Case {
             let words = mesh.hanging().unwrap_or_default().iter();
             let of_cells = words.map(|&word| functions(field.space.element(), word)).collect();
             reference = reference.with_functions(number, of_cells);
+            reference = reference.with_signs(number, field.space.signs().to_vec());
         }
         let dim = mesh.dim();
         let nodes = mesh.nodes().iter();
@@ -503,154 +487,6 @@ const ROUNDING: f64 = 1e-10;
 
 fn norm(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt()
-}
-
-/// Returns a box mesh whose coordinates all differ from the constants that forms compare with.
-fn boxed(cell: &str, counts: &[f64]) -> Mesh {
-    let dim = counts.len();
-    let mut arguments = BTreeMap::from([
-        ("dim".to_owned(), Argument::Number(dim as f64)),
-        ("cells".to_owned(), Argument::Numbers(counts.to_vec())),
-        ("cell".to_owned(), Argument::Word(cell.to_owned())),
-        ("from".to_owned(), Argument::Numbers(vec![0.013, -0.317, 0.071][..dim].to_vec())),
-        ("to".to_owned(), Argument::Numbers(vec![1.117, 0.841, 0.963][..dim].to_vec())),
-    ]);
-    if matches!(cell, "quad" | "hex") {
-        arguments.insert("deform".to_owned(), Argument::Number(0.1));
-    }
-    generate("box", &arguments).expect("a box")
-}
-
-/// Returns a ball of curved cells. None of the facets between them has the tag "inner".
-fn ball(cell: &str, order: usize) -> Mesh {
-    let dim = if matches!(cell, "quad" | "tri") { 2.0 } else { 3.0 };
-    let arguments = BTreeMap::from([
-        ("dim".to_owned(), Argument::Number(dim)),
-        ("order".to_owned(), Argument::Number(order as f64)),
-        ("refine".to_owned(), Argument::Number(0.0)),
-        ("cell".to_owned(), Argument::Word(cell.to_owned())),
-    ]);
-    let mut mesh = generate("ball", &arguments).expect("a ball");
-    mesh.tag_like("surface", "inner");
-    mesh
-}
-
-/// Tags cells on the left, on the right, and between them both.
-fn tag_halves(mesh: &mut Mesh) {
-    let middle = |x: &[f64; 3]| x[0] + 0.2 * x[1];
-    mesh.tag_cells("left", |x| middle(x) < 0.6);
-    mesh.tag_cells("right", |x| middle(x) > 0.5);
-}
-
-/// Returns the mesh with its vertices in another order and its cells turned, so that facets between them have all
-/// orientations. Some of these facets get the tag "inner".
-fn scrambled(mesh: &Mesh, seed: u64) -> Mesh {
-    let (cell, n) = (mesh.cell(), mesh.n_vertices());
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|&old| mix(seed, 200 + old as u64));
-    let mut numbers = vec![0; n];
-    order.iter().enumerate().for_each(|(new, &old)| numbers[old] = new as u32);
-    let rotations = rotations(cell);
-    let mut nodes = Vec::new();
-    for number in 0..mesh.n_cells() {
-        let chosen = mix(seed, 300 + number as u64) as usize % rotations.len();
-        let vertices = mesh.vertices(number);
-        nodes.extend(rotations[chosen].iter().map(|&v| numbers[vertices[v] as usize]));
-    }
-    let vertices = |side: (u32, u8)| {
-        let mut facet = [u32::MAX; 4];
-        let own = mesh.vertices(side.0 as usize);
-        for (entry, &v) in facet.iter_mut().zip(cell.facets()[usize::from(side.1)]) {
-            *entry = numbers[own[v] as usize];
-        }
-        facet
-    };
-    let tags = mesh.facet_tags().iter().map(|(tag, facets)| {
-        let facets = facets.iter().map(|facet| vertices((facet.cell, facet.local)));
-        (tag.clone(), facets.collect())
-    });
-    let mut facets: BTreeMap<String, Vec<[u32; 4]>> = tags.collect();
-    let pairs = cell_pairs(mesh).into_iter().map(|pair| pair.sides[0]);
-    let mut inner: Vec<[u32; 4]> = pairs.map(|side| vertices((side.cell, side.local))).collect();
-    let mut number = 400;
-    inner.retain(|_| {
-        number += 1;
-        number == 401 || mix(seed, number).is_multiple_of(3)
-    });
-    facets.insert("inner".to_owned(), inner);
-    let points = order.into_iter().map(|old| mesh.points()[old]).collect();
-    let data = MeshData { points, nodes, facets, ..MeshData::default() };
-    Mesh::new(cell, 1, data, CellOrdering::Original).expect("a mesh")
-}
-
-/// Returns the orders of the vertices of a cell that are its rotations.
-fn rotations(cell: Cell) -> Vec<Vec<usize>> {
-    let dim = cell.dim();
-    if !cell.is_tensor() {
-        let all = if dim == 2 { 3 } else { 4 };
-        let cycle = |order: [usize; 3]| {
-            let mut vertices: Vec<usize> = (0..all).collect();
-            (0..3).for_each(|i| vertices[order[i]] = order[(i + 1) % 3]);
-            vertices
-        };
-        let orders: &[[usize; 3]] = &[[0, 1, 2], [0, 2, 1], [1, 2, 3], [1, 3, 2]];
-        return orders[..if dim == 2 { 2 } else { 4 }].iter().map(|&order| cycle(order)).collect();
-    }
-    let orders: &[([usize; 3], u32)] = &[
-        ([0, 1, 2], 0),
-        ([1, 0, 2], 1),
-        ([1, 2, 0], 0),
-        ([2, 0, 1], 0),
-        ([0, 2, 1], 1),
-        ([2, 1, 0], 1),
-    ];
-    let mut all = Vec::new();
-    for (axes, odd) in &orders[..if dim == 2 { 2 } else { 6 }] {
-        for flips in (0..1usize << dim).filter(|flips| flips.count_ones() % 2 == *odd) {
-            let image = |v: usize| (0..dim).fold(0, |w, a| w | (v >> a & 1) << axes[a]) ^ flips;
-            all.push((0..1 << dim).map(image).collect());
-        }
-    }
-    all
-}
-
-/// Returns meshes of all cells, periodic and curved ones, and with hanging nodes.
-pub(crate) fn meshes() -> Vec<(String, Mesh)> {
-    let mut all = Vec::new();
-    for (number, (cell, counts)) in (0..).zip(CELLS) {
-        let dim = if matches!(cell, "quad" | "tri") { 2 } else { 3 };
-        for (pairs, sides) in PERIODIC[2..].iter().enumerate() {
-            let mut mesh = scrambled(&boxed(cell, &counts[..dim]), number);
-            mesh.make_periodic(sides).expect("sides of the box");
-            if mesh.cell().is_tensor() {
-                for seed in [1, 2] {
-                    let hanging = adapted(mesh.clone(), 10 * number + seed);
-                    all.push((format!("{cell} {pairs} that hangs {seed}"), hanging));
-                }
-            }
-            all.push((format!("{cell} {pairs}"), mesh));
-        }
-    }
-    for (cell, order) in [("quad", 2), ("quad", 3), ("hex", 2), ("tri", 2), ("tet", 2)] {
-        let ball = ball(cell, order);
-        if ball.cell().is_tensor() {
-            all.push((format!("ball of {cell} {order} that hangs"), adapted(ball.clone(), 3)));
-        }
-        all.push((format!("ball of {cell} {order}"), ball));
-    }
-    all
-}
-
-/// Returns the mesh with some of its cells refined, so that it has hanging nodes.
-fn adapted(mesh: Mesh, seed: u64) -> Mesh {
-    let mut adaptive = AdaptiveMesh::new(mesh).expect("squares or cubes");
-    for step in 0..2 {
-        let mesh = adaptive.mesh().expect("a mesh");
-        let chosen = mix(seed, 30 + step) as usize % mesh.n_cells();
-        let marked: Vec<bool> = (0..mesh.n_cells()).map(|cell| cell == chosen).collect();
-        adaptive.adapt(&mesh, &marked, &[]).expect("few cells");
-    }
-    adaptive.mesh().expect("a mesh")
 }
 
 /// Returns the discretisation with its data, and in some cases Dirichlet conditions on a part of the boundary.

@@ -4,8 +4,8 @@
 //! depend on ξ, and b and c are linear in ξ. Along a row of points in ξ, the first cofactor row and det J are therefore
 //! quadratic polynomials in ξ, and the other two rows linear ones. Their coefficients are computed once per row.
 
-use crate::kir::ValueId;
 use crate::kir::build::Builder;
+use crate::kir::{Unary, ValueId};
 use fem_dsl::point::{Input, Part, Side};
 use std::collections::BTreeMap;
 
@@ -73,7 +73,7 @@ pub(crate) fn second_map(
                     Some(sum) => b.fma_neg(factor, symbol, sum),
                     None => {
                         let product = b.mul(factor, symbol);
-                        b.unary(crate::kir::Unary::Neg, product)
+                        b.unary(Unary::Neg, product)
                     }
                 });
             }
@@ -124,7 +124,7 @@ impl PointGeometry {
                 Some(det) => {
                     let reciprocal = b.reciprocal(det);
                     match self.is_reversed {
-                        true => b.unary(crate::kir::Unary::Neg, reciprocal),
+                        true => b.unary(Unary::Neg, reciprocal),
                         false => reciprocal,
                     }
                 }
@@ -176,7 +176,7 @@ impl PointGeometry {
 fn cofactor(b: &mut Builder, k: &[Vec<ValueId>], a: usize, i: usize) -> ValueId {
     if k.len() == 2 {
         let entry = k[1 - a][1 - i];
-        return if a == i { entry } else { b.unary(crate::kir::Unary::Neg, entry) };
+        return if a == i { entry } else { b.unary(Unary::Neg, entry) };
     }
     let [c, d] = [(a + 1) % 3, (a + 2) % 3];
     let [l, m] = [(i + 1) % 3, (i + 2) % 3];
@@ -262,8 +262,8 @@ fn named_adjugate(b: &mut Builder, rows: &[Vec<ValueId>], det: ValueId, first: u
 
 fn adjugate(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
     if let [u, v] = columns {
-        let minus_v0 = b.unary(crate::kir::Unary::Neg, v[0]);
-        let minus_u1 = b.unary(crate::kir::Unary::Neg, u[1]);
+        let minus_v0 = b.unary(Unary::Neg, v[0]);
+        let minus_u1 = b.unary(Unary::Neg, u[1]);
         let product = b.mul(u[0], v[1]);
         let det = b.fma_neg(u[1], v[0], product);
         return (vec![vec![v[1], minus_v0], vec![minus_u1, u[0]]], det);
@@ -284,7 +284,7 @@ pub(crate) fn inverse(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<Val
     for (a, row) in k.iter().enumerate() {
         named(b, row, |i| format!("K{a}{i}"));
     }
-    let size = b.unary(crate::kir::Unary::Abs, det);
+    let size = b.unary(Unary::Abs, det);
     (k, size)
 }
 
@@ -401,4 +401,32 @@ pub(crate) fn multilinear_point(
     let (k, det) = cofactors_from(b, &columns, row.first);
     let columns = Some(columns);
     PointGeometry { columns, ..PointGeometry::new(k, Some(det), weight, x) }
+}
+
+/// Factors that turn cofactor rows and a bare weight into K and ω.
+pub(super) struct Scales {
+    pub(super) value_value: ValueId,
+    pub(super) gradient_value: ValueId,
+    pub(super) gradient_gradient: ValueId,
+}
+
+impl Scales {
+    pub(super) fn new(b: &mut Builder, at: &PointGeometry) -> Self {
+        let Some(det) = at.det else {
+            let weight = at.weight;
+            return Self { value_value: weight, gradient_value: weight, gradient_gradient: weight };
+        };
+        let reciprocal = b.reciprocal(det);
+        let size = b.unary(Unary::Abs, det);
+        let value_value = b.mul(at.weight, size);
+        let gradient_value = b.mul(value_value, reciprocal);
+        let gradient_gradient = b.mul(gradient_value, reciprocal);
+        Self { value_value, gradient_value, gradient_gradient }
+    }
+}
+
+/// Returns the map of derivatives along reference axes to themselves.
+pub(super) fn identity(b: &mut Builder, dim: usize) -> Vec<Vec<ValueId>> {
+    let [zero, one] = [0.0, 1.0].map(|entry| b.constant(entry));
+    (0..dim).map(|a| (0..dim).map(|i| if a == i { one } else { zero }).collect()).collect()
 }

@@ -18,7 +18,7 @@
 //! are the same graph node, up to a sign, are one value in all blocks.
 
 use super::graph::LoweredValues;
-use super::jacobian::PointGeometry;
+use super::jacobian::{PointGeometry, Scales, identity};
 use crate::kir::build::Builder;
 use crate::kir::{Unary, ValueId};
 use fem_dsl::point::{Binary, Integral, Node, NodeId, Part, PointForm, Side, Slot};
@@ -71,11 +71,16 @@ impl Block {
         }
     }
 
+    /// Returns whether derivatives of test and trial function are mapped alike, so that exchanged entries are equal.
+    fn is_alike(&self) -> bool {
+        self.sides[0] == self.sides[1] && self.referenced[0] == self.referenced[1]
+    }
+
     /// Returns whether gg is symmetric because both entries are the same graph node.
     pub(crate) fn symmetric(&self) -> bool {
         let equal =
             |(&(i, j), node): (&(usize, usize), &NodeId)| self.gg.get(&(j, i)) == Some(node);
-        self.sides[0] == self.sides[1] && self.gg.iter().all(equal)
+        self.is_alike() && self.gg.iter().all(equal)
     }
 
     /// Returns whether the coefficient of each listed pair of parts and that of the exchanged pair are one graph node.
@@ -83,7 +88,7 @@ impl Block {
         let equal = |(&(test, trial), node): (&(Part, Part), &NodeId)| {
             self.listed.get(&(trial, test)) == Some(node)
         };
-        self.sides[0] == self.sides[1] && self.listed.iter().all(equal)
+        self.is_alike() && self.listed.iter().all(equal)
     }
 
     /// Returns whether second derivatives of the test (0) or the trial function (1) occur.
@@ -544,34 +549,6 @@ impl Blocks {
         (pulled.symmetric, pulled.dim) = (block.lists_symmetric(), dim);
         pulled
     }
-}
-
-/// Factors that turn cofactor rows and a bare weight into K and ω.
-struct Scales {
-    value_value: ValueId,
-    gradient_value: ValueId,
-    gradient_gradient: ValueId,
-}
-
-impl Scales {
-    fn new(b: &mut Builder, at: &PointGeometry) -> Self {
-        let Some(det) = at.det else {
-            let weight = at.weight;
-            return Self { value_value: weight, gradient_value: weight, gradient_gradient: weight };
-        };
-        let reciprocal = b.reciprocal(det);
-        let size = b.unary(Unary::Abs, det);
-        let value_value = b.mul(at.weight, size);
-        let gradient_value = b.mul(value_value, reciprocal);
-        let gradient_gradient = b.mul(gradient_value, reciprocal);
-        Self { value_value, gradient_value, gradient_gradient }
-    }
-}
-
-/// Returns the map of derivatives along reference axes to themselves.
-fn identity(b: &mut Builder, dim: usize) -> Vec<Vec<ValueId>> {
-    let [zero, one] = [0.0, 1.0].map(|entry| b.constant(entry));
-    (0..dim).map(|a| (0..dim).map(|i| if a == i { one } else { zero }).collect()).collect()
 }
 
 /// The factors of a test function and its reference derivatives, for one component of a result.

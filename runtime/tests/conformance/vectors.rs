@@ -23,7 +23,7 @@ const CURL: &str = "form curls {
     aux a: scalar;
     param s = 0.7;
     f0[E] = (1 + p^2) * E + a * grad(p) + s * inner(curl(E), curl(E)) * E;
-    f1[E] = (2 + dot(E, E)) * curl(E);
+    f1[E] = (2 + dot(E, E) + grad(p)[1]) * curl(E);
     f0[p] = p + inner(curl(E), curl(E));
     f1[p] = grad(p) - a * E;
     on boundary \"b\" { f0[E] = (1 + p) * E + inner(curl(E), curl(E)) * n; f1[E] = p * curl(E); f0[p] = dot(E, n); }

@@ -163,7 +163,7 @@ impl Element {
             let n = line.count();
             let spans = match line {
                 LineBasis::Nodal(_) => vec![0..1, 1..n - 1, n - 1..n],
-                LineBasis::Integral(_) => vec![0..n],
+                LineBasis::Integral(_) => std::iter::once(0..n).collect(),
             };
             let along = |span: &std::ops::Range<usize>| -> Vec<Vec<usize>> {
                 let of = |run: &Vec<usize>| {

@@ -101,7 +101,7 @@ fn plan(target: Target, task: Task, shape: Shape, turn: usize, shared: bool) -> 
         plan.strategy = Strategy::ThreadPerLine { cells: 1 + turn % 3 };
         plan.lanes = 1;
         plan.scatter = [Scatter::Atomic, Scatter::Owner][turn / 4 % 2];
-        plan.in_place = turn / 2 % 2 == 0;
+        plan.in_place = (turn / 2).is_multiple_of(2);
         plan.shared_bytes = 200 << 10;
     }
     plan

@@ -30,7 +30,7 @@ const BETWEEN: u64 = 30;
 const SHARED: u64 = 12;
 
 /// Number of forms with fields in Hcurl and Hdiv.
-const VECTORS: u64 = 40;
+const VECTORS: u64 = 20;
 
 /// Number of forms with second derivatives.
 const SECOND: u64 = 16;

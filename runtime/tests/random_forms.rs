@@ -14,6 +14,8 @@
 mod case;
 #[path = "random_forms/meshes.rs"]
 mod meshes;
+#[path = "random_forms/rotations.rs"]
+mod rotations;
 
 use case::Case;
 use runtime::mesh::pairs::FacetConnectivity;
@@ -30,7 +32,7 @@ const BETWEEN: u64 = 30;
 const SHARED: u64 = 12;
 
 /// Number of forms with fields in Hcurl and Hdiv.
-const VECTORS: u64 = 20;
+const VECTORS: u64 = 40;
 
 /// Number of forms with second derivatives.
 const SECOND: u64 = 16;
@@ -53,6 +55,19 @@ struct Seen {
     shared: u64,
     /// Forms on curved cells in space.
     curved: u64,
+}
+
+impl Seen {
+    /// Compares the operator and the matrix of a case, and its Jacobian with differences.
+    fn compare(&mut self, case: &Case) {
+        let (mut operator, by_threads) = case.operator();
+        self.threads += u64::from(by_threads);
+        case.compare(&mut operator);
+        if case.has_small_matrix() {
+            case.compare_matrix(&mut operator);
+        }
+        self.tangents += u64::from(case.taylor(&mut operator));
+    }
 }
 
 fn number(variable: &str) -> Option<u64> {
@@ -101,13 +116,7 @@ fn half_between_cells(part: u64) {
         seen.hanging += u64::from(case.hangs());
         seen.shared += u64::from(case.hangs() && case.joins_continuous());
         seen.curved += u64::from(case.is_curved_in_space());
-        let (mut operator, by_threads) = case.operator();
-        seen.threads += u64::from(by_threads);
-        case.compare(&mut operator);
-        if case.has_small_matrix() {
-            case.compare_matrix(&mut operator);
-        }
-        seen.tangents += u64::from(case.taylor(&mut operator));
+        seen.compare(&case);
     }
     let Seen { forms, several, jumping, threads, tangents, turned, hanging, .. } = seen;
     let Seen { shared, curved, .. } = seen;
@@ -154,12 +163,7 @@ fn second_derivatives_agree() {
         seen.forms += 1;
         seen.jumping += u64::from(!case.elements.are_continuous());
         seen.boundary += u64::from(case.form.integrals.len() > 1);
-        let (mut operator, _) = case.operator();
-        case.compare(&mut operator);
-        if case.has_small_matrix() {
-            case.compare_matrix(&mut operator);
-        }
-        seen.tangents += u64::from(case.taylor(&mut operator));
+        seen.compare(&case);
         seen.energies += u64::from(case.energy());
     }
     let Seen { forms, jumping, boundary, tangents, energies, .. } = seen;
@@ -180,21 +184,18 @@ fn vectors_agree() {
         seen.several += u64::from(case.form.fields.len() > 1);
         seen.boundary += u64::from(case.form.integrals.len() > 1);
         seen.turned += u64::from(case.is_turned());
-        let (mut operator, by_threads) = case.operator();
-        seen.threads += u64::from(by_threads);
-        case.compare(&mut operator);
-        if case.has_small_matrix() {
-            case.compare_matrix(&mut operator);
-        }
-        seen.tangents += u64::from(case.taylor(&mut operator));
+        seen.hanging += u64::from(case.hangs());
+        seen.compare(&case);
     }
-    let Seen { forms, several, boundary, turned, threads, tangents, .. } = seen;
+    let Seen { forms, several, boundary, turned, hanging, threads, tangents, .. } = seen;
     println!(
-        "{forms} forms: {several} with several fields, {boundary} on the boundary, {turned} on turned cells, {threads} \
-         by groups of threads, {tangents} Jacobians against differences"
+        "{forms} forms: {several} with several fields, {boundary} on the boundary, {turned} on turned cells, {hanging} \
+         on cells of different size, {threads} by groups of threads, {tangents} Jacobians against differences"
     );
-    assert!(2 * several > forms && 4 * boundary > forms && 2 * turned > forms);
-    assert!(threads > 0 && tangents == forms);
+    assert!(
+        20 * hanging > forms && 2 * several > forms && 4 * boundary > forms && 2 * turned > forms
+    );
+    assert!(20 * threads > forms && tangents == forms);
 }
 
 /// Forms with integrals between cells on devices, by each algorithm of summation.

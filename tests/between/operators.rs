@@ -3,6 +3,7 @@
 
 use fem_dsl::testing::Random;
 use kernels_gen::element::tabulate;
+use rotations::rotations;
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::mesh::pairs::cell_pairs;
 use runtime::mesh::{CellOrdering, MeshData};
@@ -10,6 +11,9 @@ use runtime::reference::functions;
 use std::collections::BTreeSet;
 use weakform::layers::{kernels_gen, runtime};
 use weakform::{Cell, Csr, Execution, Form, Mesh, Setup, System, Vector, mesh};
+
+#[path = "../../runtime/tests/random_forms/rotations.rs"]
+mod rotations;
 
 /// Interior penalty with Nitsche's terms on `on`: symmetric with theta = 1, nonsymmetric with −1.
 fn penalised(space: &str, on: &str) -> String {
@@ -114,7 +118,7 @@ impl Embedding {
 fn turned(cell: Cell, cells: usize) -> Mesh {
     let (dim, name) = (cell.dim(), cell.name());
     let tidy = mesh(&format!("box(dim: {dim}, cells: {cells}, cell: {name})")).expect("a box");
-    let rotations = rotations(dim);
+    let rotations = rotations(dim, true);
     let turn = |number: usize| &rotations[(7 * number + 3) % rotations.len()];
     let nodes = (0..tidy.n_cells()).flat_map(|number| {
         turn(number).iter().map(|&v| tidy.vertices(number)[v]).collect::<Vec<u32>>()
@@ -126,26 +130,6 @@ fn turned(cell: Cell, cells: usize) -> Mesh {
     let mut mesh = Mesh::new(cell, 1, data, CellOrdering::Original).expect("a mesh");
     mesh.tag_boundary("x0", |_| true);
     mesh
-}
-
-/// Returns the orders of the vertices of a square or a cube that are its rotations.
-fn rotations(dim: usize) -> Vec<Vec<usize>> {
-    let orders: &[([usize; 3], u32)] = &[
-        ([0, 1, 2], 0),
-        ([1, 0, 2], 1),
-        ([1, 2, 0], 0),
-        ([2, 0, 1], 0),
-        ([0, 2, 1], 1),
-        ([2, 1, 0], 1),
-    ];
-    let mut all = Vec::new();
-    for (axes, odd) in &orders[..if dim == 2 { 2 } else { 6 }] {
-        for flips in (0..1usize << dim).filter(|flips| flips.count_ones() % 2 == *odd) {
-            let image = |v: usize| (0..dim).fold(0, |w, a| w | (v >> a & 1) << axes[a]) ^ flips;
-            all.push((0..1 << dim).map(image).collect());
-        }
-    }
-    all
 }
 
 /// Meshes with the tags of the part of their boundary that has Nitsche's terms, and degrees.
@@ -531,7 +515,7 @@ fn positions(cell: Cell, second: &[usize], count: usize) -> Vec<(Vec<usize>, [Ve
         return permutations(count).into_iter().map(|numbers| (numbers, cells.clone())).collect();
     }
     let turned = |cell: &[usize], turn: &[usize]| turn.iter().map(|&v| cell[v]).collect();
-    let turns = rotations(cell.dim());
+    let turns = rotations(cell.dim(), true);
     let pairs = turns.iter().flat_map(|a| turns.iter().map(move |b| [a, b]));
     pairs.map(|[a, b]| (unchanged.clone(), [turned(&cells[0], a), turned(&cells[1], b)])).collect()
 }

@@ -1,5 +1,6 @@
 //! Random expressions in the fields, data and parameters of a form.
 
+use super::lines::Lines;
 use super::{FieldShape, Options, Random};
 
 /// Generator of expressions as text.
@@ -19,6 +20,19 @@ pub(super) struct Generator {
 }
 
 impl Generator {
+    /// Declares data, parameters and a name for a number; `vector` is the declaration of the vector at nodes.
+    pub(super) fn declare_data(&mut self, lines: &mut Lines, vector: &str) {
+        lines.push(1, "aux a: scalar on nodes in H1(1);");
+        lines.push(1, &format!("aux b: {vector};"));
+        lines.push(1, "aux c: scalar on cells;");
+        let number = self.number();
+        lines.push(1, &format!("param p = {number};"));
+        let components: Vec<String> = (0..self.options.dim).map(|_| self.number()).collect();
+        lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
+        let shared = self.scalar(1);
+        lines.push(1, &format!("let w = {shared};"));
+    }
+
     pub(super) fn below(&mut self, n: usize) -> usize {
         self.random.below(n)
     }

@@ -59,16 +59,7 @@ impl Writer {
             let space = self.generator.pick(&["H1(k)", "L2(k)", "L2(k - 1)"]);
             self.lines.push(1, &format!("field v: scalar in {space};"));
         }
-        self.lines.push(1, "aux a: scalar on nodes in H1(1);");
-        self.lines.push(1, "aux b: vector on nodes;");
-        self.lines.push(1, "aux c: scalar on cells;");
-        let number = self.generator.number();
-        self.lines.push(1, &format!("param p = {number};"));
-        let dim = self.generator.options.dim;
-        let components: Vec<String> = (0..dim).map(|_| self.generator.number()).collect();
-        self.lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
-        let shared = self.generator.scalar(1);
-        self.lines.push(1, &format!("let w = {shared};"));
+        self.generator.declare_data(&mut self.lines, "vector on nodes");
     }
 
     /// Returns a number with second derivatives of a function of the field's shape.

@@ -54,16 +54,7 @@ impl Writer {
             };
             self.lines.push(1, &format!("field {name}: {} in {space};", shape.text()));
         }
-        self.lines.push(1, "aux a: scalar on nodes in H1(1);");
-        self.lines.push(1, "aux b: vector on nodes in H1(1);");
-        self.lines.push(1, "aux c: scalar on cells;");
-        let number = self.generator.number();
-        self.lines.push(1, &format!("param p = {number};"));
-        let dim = self.generator.options.dim;
-        let components: Vec<String> = (0..dim).map(|_| self.generator.number()).collect();
-        self.lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
-        let shared = self.generator.scalar(1);
-        self.lines.push(1, &format!("let w = {shared};"));
+        self.generator.declare_data(&mut self.lines, "vector on nodes in H1(1)");
     }
 
     fn rows(&mut self, depth: usize) {

@@ -158,8 +158,8 @@ fn act_stored(
     // Several blocks that are pulled back already have the same values.
     let mut values = BTreeMap::new();
     for &(_, _, block) in &blocks.pairs {
-        for (_, place) in blocks.pulled_entries(block) {
-            values.entry(place.number).or_insert_with(|| read(s, place.number));
+        for (_, index) in blocks.pulled_entries(block) {
+            values.entry(index.number).or_insert_with(|| read(s, index.number));
         }
     }
     let mut inputs = Vec::new();

@@ -35,9 +35,9 @@ pub(crate) fn act(
 ) {
     let mut columns: BTreeMap<RowPart, Pattern<RowPart>> = BTreeMap::new();
     for &(test, trial, block) in &blocks.pairs {
-        for (parts, place) in blocks.pulled_entries(block) {
+        for (parts, index) in blocks.pulled_entries(block) {
             let column = columns.entry((trial, parts.1)).or_default();
-            column.push(((test, parts.0), place.number, place.is_reversed));
+            column.push(((test, parts.0), index.number, index.is_reversed));
         }
     }
     // The sums of inputs with equal columns.

@@ -153,9 +153,9 @@ impl Block {
     }
 }
 
-/// The place of a value of a block.
+/// The index of a coefficient of a block, and its sign.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
+pub(crate) struct CoefficientIndex {
     /// Its index among the values of a point.
     pub(crate) number: usize,
     /// True if the value there has the opposite sign.
@@ -168,8 +168,8 @@ pub(crate) struct Blocks {
     dim: usize,
     /// True if the map of a cell has second derivatives.
     bent: bool,
-    /// The distinct blocks and the places of their values.
-    pub(crate) blocks: Vec<(Block, Vec<Place>)>,
+    /// The distinct blocks and the indices of their values.
+    pub(crate) blocks: Vec<(Block, Vec<CoefficientIndex>)>,
     /// (test row, trial row, index of the block): rows are the components of all fields, one field after another.
     pub(crate) pairs: Vec<(usize, usize, usize)>,
     /// Values per point.
@@ -219,7 +219,7 @@ pub(crate) fn blocks(
         block.sort();
         let known = result.blocks.iter().position(|(other, _)| *other == block);
         let index = known.unwrap_or_else(|| {
-            let places = match block.is_pulled() {
+            let indices = match block.is_pulled() {
                 true => {
                     let entries = block.entries(dim, bent).into_iter();
                     let keys = entries.map(|parts| unsigned(integral, block.listed[&parts]));
@@ -228,18 +228,18 @@ pub(crate) fn blocks(
                             result.numbers += 1;
                             (result.numbers - 1, is_reversed)
                         });
-                        Place { number, is_reversed: is_reversed != own }
+                        CoefficientIndex { number, is_reversed: is_reversed != own }
                     })
                     .collect()
                 }
                 false => {
                     let first = result.numbers;
                     result.numbers += block.numbers(dim, bent);
-                    let place = |number| Place { number, is_reversed: false };
-                    (first..result.numbers).map(place).collect()
+                    let index = |number| CoefficientIndex { number, is_reversed: false };
+                    (first..result.numbers).map(index).collect()
                 }
             };
-            result.blocks.push((block, places));
+            result.blocks.push((block, indices));
             result.blocks.len() - 1
         });
         result.pairs.push((test, trial, index));
@@ -334,17 +334,17 @@ impl Blocks {
     }
 
     /// Returns the entries of a block that is pulled back already, by test and trial part; none of others.
-    pub(crate) fn pulled_entries(&self, block: usize) -> Vec<((Part, Part), Place)> {
-        let (block, places) = &self.blocks[block];
+    pub(crate) fn pulled_entries(&self, block: usize) -> Vec<((Part, Part), CoefficientIndex)> {
+        let (block, indices) = &self.blocks[block];
         if !block.is_pulled() {
             return Vec::new();
         }
         let symmetric = block.lists_symmetric();
-        let entries = block.entries(self.dim, self.bent).into_iter().zip(places);
+        let entries = block.entries(self.dim, self.bent).into_iter().zip(indices);
         entries
-            .flat_map(|((test, trial), &place)| {
-                let exchanged = (symmetric && test != trial).then_some(((trial, test), place));
-                [((test, trial), place)].into_iter().chain(exchanged)
+            .flat_map(|((test, trial), &index)| {
+                let exchanged = (symmetric && test != trial).then_some(((trial, test), index));
+                [((test, trial), index)].into_iter().chain(exchanged)
             })
             .collect()
     }
@@ -352,14 +352,14 @@ impl Blocks {
     /// Returns the values of a point from those of all its blocks.
     pub(crate) fn values(&self, pulled: &[PulledBlock]) -> Vec<ValueId> {
         let mut values = vec![None; self.numbers];
-        for (pulled, (block, places)) in pulled.iter().zip(&self.blocks) {
-            for (value, place) in self.numbers_of(block, pulled).into_iter().zip(places) {
-                if !place.is_reversed {
-                    values[place.number].get_or_insert(value);
+        for (pulled, (block, indices)) in pulled.iter().zip(&self.blocks) {
+            for (value, index) in self.numbers_of(block, pulled).into_iter().zip(indices) {
+                if !index.is_reversed {
+                    values[index.number].get_or_insert(value);
                 }
             }
         }
-        values.into_iter().map(|value| value.expect("each value should have a place")).collect()
+        values.into_iter().map(|value| value.expect("each value should have an index")).collect()
     }
 
     /// Pulls a block back at a point.
@@ -519,9 +519,9 @@ impl Blocks {
         block: usize,
         mut read: impl FnMut(usize) -> ValueId,
     ) -> PulledBlock {
-        let (block, places) = &self.blocks[block];
-        let mut next = places.iter();
-        let mut load = || read(next.next().expect("a value should have a place").number);
+        let (block, indices) = &self.blocks[block];
+        let mut next = indices.iter();
+        let mut load = || read(next.next().expect("a value should have an index").number);
         let dim = self.dim;
         let mut pulled = PulledBlock::default();
         if !block.gg.is_empty() {
@@ -543,8 +543,8 @@ impl Blocks {
         pulled.vv = block.vv.map(|_| load());
         let entries = block.entries(dim, self.bent).into_iter();
         pulled.listed = entries.map(|parts| (parts, load())).collect();
-        if places.iter().any(|place| place.is_reversed) {
-            pulled.reversed = places.iter().map(|place| place.is_reversed).collect();
+        if indices.iter().any(|index| index.is_reversed) {
+            pulled.reversed = indices.iter().map(|index| index.is_reversed).collect();
         }
         (pulled.symmetric, pulled.dim) = (block.lists_symmetric(), dim);
         pulled

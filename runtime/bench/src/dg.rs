@@ -10,17 +10,11 @@
 //! Rates count the degrees of freedom of all components.
 
 use super::product::{Machine, Product};
-use super::{BenchError, Case, gauss_1};
-use fem_dsl::problem::Argument;
+use super::{BenchError, Case, DEFORMATION, box_mesh, gauss_1};
 use kernels_gen::plan::Task;
 use runtime::kernels::representation::Representation;
 use runtime::mesh::Mesh;
-use runtime::mesh::generate::generate;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Deformation of a box.
-const DEFORMATION: f64 = 0.1;
 
 /// A problem of the suite.
 #[derive(Clone, Copy, Debug)]
@@ -111,12 +105,7 @@ impl Problem {
         let unknowns = |cells: usize| self.components as f64 * ((degree + 1) * cells).pow(3) as f64;
         let cells = (1..).find(|&cells| unknowns(cells) >= dofs as f64).unwrap_or(1);
         let deform = if self.affine { 0.0 } else { DEFORMATION };
-        let numbers = [("dim", 3.0), ("cells", cells as f64), ("deform", deform)];
-        let arguments: BTreeMap<_, _> = numbers
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), Argument::Number(value)))
-            .collect();
-        Ok(Arc::new(generate("box", &arguments)?))
+        box_mesh(3, cells, deform)
     }
 
     /// Measures the operator at a smooth state.

@@ -12,12 +12,9 @@
 //! ```
 
 use super::product::{Machine, Product};
-use super::{BenchError, Case, gauss_1};
-use fem_dsl::problem::Argument;
+use super::{BenchError, Case, DEFORMATION, box_mesh, gauss_1};
 use runtime::kernels::representation::{Assembly, Representation};
 use runtime::mesh::Mesh;
-use runtime::mesh::generate::generate;
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// A problem of the suite in a fixed dimension.
@@ -126,11 +123,7 @@ impl Problem {
             self.components as f64 * ((degree * cells + 1) as f64).powi(self.dim as i32)
         };
         let cells = (1..).find(|&cells| unknowns(cells) >= dofs as f64).unwrap_or(1);
-        let number = |name: &str, value: f64| (name.to_owned(), Argument::Number(value));
-        let numbers = [("dim", self.dim as f64), ("cells", cells as f64), ("deform", 0.1)];
-        let arguments: BTreeMap<_, _> =
-            numbers.into_iter().map(|(name, value)| number(name, value)).collect();
-        Ok(Arc::new(generate("box", &arguments)?))
+        box_mesh(self.dim, cells, DEFORMATION)
     }
 
     /// Measures the derivative at a smooth state.

@@ -40,7 +40,7 @@ use kernels_gen::strategy::lower;
 use runtime::algebra::vector::{Precision, Vector};
 use runtime::kernels::compile::{CompileError, CompiledKernels, Target, compile, facts};
 use runtime::kernels::rates::Rates;
-use runtime::mesh::generate::GenerateError;
+use runtime::mesh::generate::{GenerateError, generate};
 use runtime::mesh::initial::{PartError, begin};
 use runtime::mesh::refine::forest::{ForestError, RefineError};
 use runtime::mesh::{LoadError, Mesh, MeshError};
@@ -285,6 +285,24 @@ fn alone() -> Arc<dyn ProcessGroup> {
     Arc::new(SingleProcess)
 }
 
+/// The deformation of the boxes of all suites.
+const DEFORMATION: f64 = 0.1;
+
+/// Returns the arguments of a box with so many cells in each direction.
+fn box_arguments(dim: usize, cells: usize, deform: f64) -> BTreeMap<String, Argument> {
+    let numbers = [("dim", dim as f64), ("cells", cells as f64), ("deform", deform)];
+    numbers.map(|(name, value)| (name.to_owned(), Argument::Number(value))).into()
+}
+
+/// Builds such a box.
+///
+/// # Errors
+///
+/// More cells than indices can address.
+fn box_mesh(dim: usize, cells: usize, deform: f64) -> Result<Arc<Mesh>, BenchError> {
+    Ok(Arc::new(generate("box", &box_arguments(dim, cells, deform))?))
+}
+
 /// Builds this process's subdomain of a deformed box on which the fields have at least `dofs` degrees of freedom.
 fn mesh(
     elements: &Elements,
@@ -302,11 +320,7 @@ fn mesh(
         fields.iter().map(|&(element, components)| components * nodes(element, cells)).sum()
     };
     let cells = (1..).find(|&cells| unknowns(cells) >= dofs).unwrap_or(1);
-    let arguments = BTreeMap::from([
-        ("dim".to_owned(), Argument::Number(3.0)),
-        ("cells".to_owned(), Argument::Number(cells as f64)),
-        ("deform".to_owned(), Argument::Number(0.1)),
-    ]);
+    let arguments = box_arguments(3, cells, DEFORMATION);
     let source = MeshSource::Generator { name: "box".to_owned(), arguments };
     Ok(begin(&source, Path::new(""), group.size())?.part(0, &[], group)?)
 }

@@ -8,17 +8,11 @@
 //! Products are without conditions. A solve has zero tangential, or normal, components on the whole boundary.
 
 use super::product::{Machine, Product};
-use super::{BenchError, Case, gauss_1};
-use fem_dsl::problem::Argument;
+use super::{BenchError, Case, DEFORMATION, box_mesh, gauss_1};
 use kernels_gen::plan::{Strategy, Task};
 use runtime::kernels::representation::Representation;
 use runtime::mesh::Mesh;
-use runtime::mesh::generate::generate;
-use std::collections::BTreeMap;
 use std::sync::Arc;
-
-/// Deformation of a box.
-const DEFORMATION: f64 = 0.1;
 
 /// A problem of the suite.
 #[derive(Clone, Copy, Debug)]
@@ -102,13 +96,7 @@ impl Problem {
     ///
     /// More cells than indices can address.
     pub fn mesh(&self, degree: usize, dofs: usize) -> Result<Arc<Mesh>, BenchError> {
-        let cells = cells(degree, dofs);
-        let numbers = [("dim", 3.0), ("cells", cells as f64), ("deform", DEFORMATION)];
-        let arguments: BTreeMap<_, _> = numbers
-            .into_iter()
-            .map(|(name, value)| (name.to_owned(), Argument::Number(value)))
-            .collect();
-        Ok(Arc::new(generate("box", &arguments)?))
+        box_mesh(3, cells(degree, dofs), DEFORMATION)
     }
 
     /// Measures the operator.

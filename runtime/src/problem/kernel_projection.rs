@@ -14,7 +14,6 @@ use super::kernels::compile_for;
 use super::multigrid::HierarchyInput;
 use super::multigrid::auxiliary_space::derivative_between;
 use super::plan::HierarchySettings;
-use super::prescribed::FinerLevel;
 use super::vector_fields::has_kernel;
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::{Operator, TableCache};
@@ -24,7 +23,6 @@ use crate::solve::{
 };
 use fem_dsl::point::{IdentityOf, PointForm, Space, identity, potential};
 use kernels_gen::plan::Task;
-use std::sync::Arc;
 
 /// Relative tolerance of the solves for the potential. Less accurate projections let LOBPCG converge to the kernel.
 const TOLERANCE: f64 = 1e-10;
@@ -63,14 +61,9 @@ impl KernelProjection {
         let settings = HierarchySettings::default();
         let whole = context.hierarchy(&settings);
         let Some(form) = potential(mass) else { return Ok(None) };
-        let (mesh, parameters) = (Arc::clone(&context.on.mesh), &context.parameters);
-        let above = Some(FinerLevel { on: &context.on, coarser: None });
-        let k = context.elements.degree;
-        let Some((elements, on)) = context.prescribed.at(&form, mesh, k, parameters, above)? else {
-            return Ok(None);
-        };
-        let (on, platform) = (Arc::new(on), &context.platform);
-        let (tasks, params) = ([Task::Action, Task::Diagonal], &parameters.values);
+        let Some((elements, on)) = whole.potential_on(&form)? else { return Ok(None) };
+        let (tasks, platform) = ([Task::Action, Task::Diagonal], &context.platform);
+        let params = &context.parameters.values;
         let of_mass = whole.restricted(mass, context.on.fields.clone())?;
         let tables = operator.table_cache();
         let (mut mass, _) =

@@ -8,7 +8,7 @@ use crate::algebra::sparse::Csr;
 use crate::algebra::vector::Vector;
 
 /// A matrix in the memory of a device.
-type RemoteMatrix = Box<dyn LinearOperator + Send + Sync>;
+pub(super) type RemoteMatrix = Box<dyn LinearOperator + Send + Sync>;
 
 /// Copies a matrix to the device of a vector; `None` for vectors on the host, or without memory for it.
 pub type MatrixCopy = fn(&Csr, &Vector) -> Result<Option<RemoteMatrix>, OperatorError>;

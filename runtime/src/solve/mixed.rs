@@ -21,7 +21,7 @@ use crate::algebra::aggregation::{Aggregation, Settings, constants};
 use crate::algebra::sparse::Csr;
 use crate::algebra::sparse::products::product;
 use crate::algebra::vector::Vector;
-use crate::solve::block_jacobi::MatrixCopy;
+use crate::solve::block_jacobi::{MatrixCopy, RemoteMatrix};
 use crate::support::timers::in_step;
 use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
@@ -61,30 +61,27 @@ pub struct DiscreteDivergence {
 pub struct MixedPreconditioner {
     divergence: DiscreteDivergence,
     copies: DeviceCopies,
-    at: Option<AtState>,
+    at: Option<LinearisedBlocks>,
 }
 
 /// The approximation at a state.
-struct AtState {
+struct LinearisedBlocks {
     /// diag(A)⁻¹, and 0 for the pressure.
     inverse: Vector,
-    schur: Schur,
-    work: Mutex<Work>,
+    schur: SchurInverse,
+    work: Mutex<WorkVectors>,
 }
 
 /// Vectors of the pressure, by nodes and by boxes, and one of all fields.
-struct Work {
+struct WorkVectors {
     of_nodes: Vector,
     of_boxes: Vector,
     solution: Vector,
     all: Option<Vector>,
 }
 
-/// A matrix in the memory of a device.
-type RemoteMatrix = Box<dyn LinearOperator + Send + Sync>;
-
 /// The approximation of (C diag(A)⁻¹ Cᵀ)⁻¹.
-enum Schur {
+enum SchurInverse {
     /// On processors.
     Host(Box<Aggregation>),
     /// On a device, with G⁻¹ and G⁻ᵀ.
@@ -100,23 +97,23 @@ impl MixedPreconditioner {
     /// Computes a S⁻¹ r_p in the rows of the pressure; others are unchanged.
     fn pressure(
         &self,
-        at: &AtState,
+        at: &LinearisedBlocks,
         a: f64,
         r: &Vector,
         z: &mut Vector,
     ) -> Result<(), OperatorError> {
         let DiscreteDivergence { pressure, change, back, factor, .. } = &self.divergence;
         let mut work = at.work.lock().unwrap_or_else(PoisonError::into_inner);
-        let Work { of_nodes, of_boxes, solution, .. } = &mut *work;
+        let WorkVectors { of_nodes, of_boxes, solution, .. } = &mut *work;
         match &at.schur {
-            Schur::Host(levels) => {
+            SchurInverse::Host(levels) => {
                 let (mut boxes, mut nodes) = (vec![0.0; pressure.len()], r.part(pressure.clone()));
                 change.apply(&nodes, &mut boxes);
                 levels.apply(&boxes, &mut nodes)?;
                 back.apply(&nodes, &mut boxes);
                 of_nodes.set(&boxes);
             }
-            Schur::Device { levels, change, back } => {
+            SchurInverse::Device { levels, change, back } => {
                 of_nodes.take_part(1.0, r, pressure.clone());
                 change.apply(of_nodes, of_boxes)?;
                 levels.apply_part(of_boxes, solution, 0..pressure.len(), 1.0)?;
@@ -127,7 +124,7 @@ impl MixedPreconditioner {
         Ok(())
     }
 
-    fn at(&self) -> Result<&AtState, OperatorError> {
+    fn at(&self) -> Result<&LinearisedBlocks, OperatorError> {
         self.at.as_ref().ok_or_else(|| OperatorError::new("the preconditioner needs a state"))
     }
 
@@ -198,13 +195,13 @@ impl Approximation for MixedPreconditioner {
         let there = [(self.copies.matrix)(change, &like)?, (self.copies.matrix)(back, &like)?];
         let schur = match (there, (self.copies.levels)(&levels, &like)?) {
             ([Some(change), Some(back)], Some(levels)) => {
-                Schur::Device { levels: Box::new(levels), change, back }
+                SchurInverse::Device { levels: Box::new(levels), change, back }
             }
-            _ => Schur::Host(Box::new(levels)),
+            _ => SchurInverse::Host(Box::new(levels)),
         };
         let [of_nodes, of_boxes, solution] = [like.like(), like.like(), like];
-        let work = Mutex::new(Work { of_nodes, of_boxes, solution, all: None });
-        self.at = Some(AtState { inverse, schur, work });
+        let work = Mutex::new(WorkVectors { of_nodes, of_boxes, solution, all: None });
+        self.at = Some(LinearisedBlocks { inverse, schur, work });
         Ok(Ok(()))
     }
 

@@ -29,13 +29,13 @@ struct HangingLine {
 }
 
 /// The degrees of freedom of an element, or of a component of its functions: products over the axes.
-struct Product {
+struct TensorBasis {
     lines: [LineBasis; 3],
     /// The index and the lattice of each.
     dofs: Vec<(usize, [usize; 3])>,
 }
 
-impl Product {
+impl TensorBasis {
     /// Returns the end of an axis at which a function of a lattice is, if any.
     fn end(&self, axis: usize, at: usize) -> Option<usize> {
         let line = self.lines[axis];
@@ -88,7 +88,7 @@ impl Product {
 impl HangingInterpolation {
     /// Creates the interpolation for an element on quadrilaterals or hexahedra.
     pub(crate) fn new(element: Element) -> Option<Self> {
-        let (dim, products) = (element.cell().dim(), Product::of(element)?);
+        let (dim, products) = (element.cell().dim(), TensorBasis::of(element)?);
         let mut marks = vec![0; element.count()];
         for product in &products {
             for &(node, at) in &product.dofs {

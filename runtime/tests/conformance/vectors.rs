@@ -217,7 +217,7 @@ fn diagonals_of_vectors() {
 fn vectors_by_lines() {
     cells(Target::Threads, Cell::Quadrilateral, &[1, 2, 3, 4], &TASKS);
     cells(Target::Threads, Cell::Hexahedron, &[1, 2], &TASKS);
-    cells(Target::Threads, Cell::Hexahedron, &[3], &[Task::Action]);
+    cells(Target::Threads, Cell::Hexahedron, &[3, 4], &[Task::Action]);
 }
 
 /// Of curl and values, and of div and values, a point has two symmetric matrices, or one and a number.

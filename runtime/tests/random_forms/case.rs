@@ -135,7 +135,7 @@ impl Case {
         // do not hang.
         let continuous = form.fields.iter().any(|field| field.space.is_continuous());
         let is_costly = is_curved && dim == 3;
-        let hanging = !(is_costly || is_mapped || second && continuous);
+        let hanging = !(is_costly || second && continuous);
         let may_hang = mesh.cell().is_tensor() && hanging;
         let hangs = mix(seed, 20) % 4 < if is_between { 3 } else { 1 };
         if may_hang && hangs {

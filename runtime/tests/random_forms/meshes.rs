@@ -1,10 +1,11 @@
 //! Meshes of random forms: boxes and balls of few cells of every type, turned, periodic or with hanging nodes.
 
+use super::rotations::rotations;
 use fem_dsl::problem::Argument;
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::mesh::generate::generate;
 use runtime::mesh::pairs::cell_pairs;
-use runtime::mesh::{Cell, CellOrdering, Mesh, MeshData};
+use runtime::mesh::{CellOrdering, Mesh, MeshData};
 use std::collections::BTreeMap;
 
 /// Cell types with the numbers of cells along the axes: the smallest counts at which neighbours share unknowns.
@@ -78,7 +79,7 @@ pub(super) fn scrambled(mesh: &Mesh, seed: u64) -> Mesh {
     order.sort_by_key(|&old| mix(seed, 200 + old as u64));
     let mut numbers = vec![0; n];
     order.iter().enumerate().for_each(|(new, &old)| numbers[old] = new as u32);
-    let rotations = rotations(cell);
+    let rotations = rotations(cell.dim(), cell.is_tensor());
     let mut nodes = Vec::new();
     for number in 0..mesh.n_cells() {
         let chosen = mix(seed, 300 + number as u64) as usize % rotations.len();
@@ -109,37 +110,6 @@ pub(super) fn scrambled(mesh: &Mesh, seed: u64) -> Mesh {
     let points = order.into_iter().map(|old| mesh.points()[old]).collect();
     let data = MeshData { points, nodes, facets, ..MeshData::default() };
     Mesh::new(cell, 1, data, CellOrdering::Original).expect("a mesh")
-}
-
-/// Returns the orders of the vertices of a cell that are its rotations.
-fn rotations(cell: Cell) -> Vec<Vec<usize>> {
-    let dim = cell.dim();
-    if !cell.is_tensor() {
-        let all = if dim == 2 { 3 } else { 4 };
-        let cycle = |order: [usize; 3]| {
-            let mut vertices: Vec<usize> = (0..all).collect();
-            (0..3).for_each(|i| vertices[order[i]] = order[(i + 1) % 3]);
-            vertices
-        };
-        let orders: &[[usize; 3]] = &[[0, 1, 2], [0, 2, 1], [1, 2, 3], [1, 3, 2]];
-        return orders[..if dim == 2 { 2 } else { 4 }].iter().map(|&order| cycle(order)).collect();
-    }
-    let orders: &[([usize; 3], u32)] = &[
-        ([0, 1, 2], 0),
-        ([1, 0, 2], 1),
-        ([1, 2, 0], 0),
-        ([2, 0, 1], 0),
-        ([0, 2, 1], 1),
-        ([2, 1, 0], 1),
-    ];
-    let mut all = Vec::new();
-    for (axes, odd) in &orders[..if dim == 2 { 2 } else { 6 }] {
-        for flips in (0..1usize << dim).filter(|flips| flips.count_ones() % 2 == *odd) {
-            let image = |v: usize| (0..dim).fold(0, |w, a| w | (v >> a & 1) << axes[a]) ^ flips;
-            all.push((0..1 << dim).map(image).collect());
-        }
-    }
-    all
 }
 
 /// Returns meshes of all cells, periodic and curved ones, and with hanging nodes.

@@ -176,6 +176,14 @@ impl Arguments {
     fn sizes(&self) -> Sizes {
         self.dofs.unwrap_or(Sizes { first: 1e6, last: 1e6 })
     }
+
+    /// Returns each degree, from 1 to `last` if none is asked for, with each size.
+    fn degrees_and_sizes(&self, last: u32) -> impl Iterator<Item = (usize, usize)> {
+        let degrees = self.degree.unwrap_or(Degrees { first: 1, last });
+        let degrees = degrees.first as usize..=degrees.last as usize;
+        let sizes = self.sizes().each();
+        degrees.flat_map(move |degree| sizes.clone().into_iter().map(move |dofs| (degree, dofs)))
+    }
 }
 
 /// Returns the name of the device or CPU for a heading.

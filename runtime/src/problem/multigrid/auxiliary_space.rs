@@ -107,7 +107,7 @@ impl HierarchyInput<'_> {
     }
 
     /// Discretises the potential; `None` without a formula of the data for it.
-    fn potential_on(
+    pub(in super::super) fn potential_on(
         &self,
         form: &PointForm,
     ) -> Result<Option<(Elements, Arc<Discretisation>)>, RunError> {

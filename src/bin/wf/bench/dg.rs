@@ -9,7 +9,7 @@ use runtime::device::Device;
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
-use super::{Arguments, Degrees, machine, named, named_in, of_pools, plot};
+use super::{Arguments, machine, named, named_in, of_pools, plot};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -32,19 +32,16 @@ fn rows(
          unknowns are those of all components, B/DoF bytes of tables\n\
          problem           p  applies    cells  unknowns   seconds   MDoF/s   B/DoF\n"
     ));
-    let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 6 });
     for problem in problems {
-        for degree in degrees.first as usize..=degrees.last as usize {
-            for dofs in arguments.sizes().each() {
-                let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
-                console.progress().say(format!("{shown}: a mesh"));
-                let mesh = problem.mesh(degree, dofs)?;
-                console.progress().say(shown);
-                let cost = problem.cost(degree, &mesh, &machine(arguments, device))?;
-                let cells = mesh.n_cells();
-                report.row(&line(problem, degree, cells, &cost), console);
-                report.json.push(value(problem, degree, cells, &cost, device));
-            }
+        for (degree, dofs) in arguments.degrees_and_sizes(6) {
+            let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
+            console.progress().say(format!("{shown}: a mesh"));
+            let mesh = problem.mesh(degree, dofs)?;
+            console.progress().say(shown);
+            let cost = problem.cost(degree, &mesh, &machine(arguments, device))?;
+            let cells = mesh.n_cells();
+            report.row(&line(problem, degree, cells, &cost), console);
+            report.json.push(value(problem, degree, cells, &cost, device));
         }
     }
     Ok(())

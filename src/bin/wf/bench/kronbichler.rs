@@ -13,7 +13,7 @@ use runtime::mesh::Mesh;
 use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
-use super::{Arguments, CSR_ENTRIES, Degrees, machine, named, named_in, of_pools, plot};
+use super::{Arguments, CSR_ENTRIES, machine, named, named_in, of_pools, plot};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -50,21 +50,18 @@ fn rows(
          unknowns a second without over with it; pays: products of a step from which assembling takes less time than it saves\n\
          problem             p  unknowns |  MDoF/s GFLOP/s   B/DoF new state |  MDoF/s GFLOP/s   B/DoF new state | ratio    pays\n"
     ));
-    let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 6 });
     for &problem in problems {
         let mut ratios = Vec::new();
-        for degree in degrees.first as usize..=degrees.last as usize {
-            for dofs in arguments.sizes().each() {
-                let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
-                console.progress().say(format!("{shown}: a mesh"));
-                let mesh = problem.mesh(degree, dofs)?;
-                let subject = Subject { problem, degree, mesh };
-                let row = subject.row(arguments, device, &shown, console)?;
-                let text = subject.line(&row);
-                report.row(&text, console);
-                report.json.push(subject.value(&row, device));
-                ratios.extend(row.ratio().map(|ratio| (degree, ratio)));
-            }
+        for (degree, dofs) in arguments.degrees_and_sizes(6) {
+            let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
+            console.progress().say(format!("{shown}: a mesh"));
+            let mesh = problem.mesh(degree, dofs)?;
+            let subject = Subject { problem, degree, mesh };
+            let row = subject.row(arguments, device, &shown, console)?;
+            let text = subject.line(&row);
+            report.row(&text, console);
+            report.json.push(subject.value(&row, device));
+            ratios.extend(row.ratio().map(|ratio| (degree, ratio)));
         }
         if let Some(degree) = faster_from(&ratios) {
             let name = problem.case.name;

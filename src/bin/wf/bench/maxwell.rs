@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use weakform::picture::write_charts;
 
 use super::multigrid::solved;
-use super::{Arguments, Degrees, machine, named, named_in, of_pools, plot};
+use super::{Arguments, machine, named, named_in, of_pools, plot};
 use crate::console::Console;
 use crate::report::{Failure, Report};
 
@@ -45,26 +45,23 @@ fn rows(
          B/DoF: bytes of tables; levels: of multigrid, 0 with the diagonal; rate: million unknowns solved for a second\n\
          problem  p    cells  unknowns   seconds   MDoF/s  flop/DoF  B/DoF | levels iterations   solve    rate\n"
     ));
-    let degrees = arguments.degree.unwrap_or(Degrees { first: 1, last: 4 });
     for problem in problems {
-        for degree in degrees.first as usize..=degrees.last as usize {
-            for dofs in arguments.sizes().each() {
-                let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
-                console.progress().say(format!("{shown}: a mesh"));
-                let mesh = problem.mesh(degree, dofs)?;
-                console.progress().say(format!("{shown}: products"));
-                let cost = problem.cost(degree, &mesh, &machine(arguments, device))?;
-                let solve = match arguments.no_solve {
-                    true => None,
-                    false => {
-                        console.progress().say(format!("{shown}: a solve"));
-                        solve(&problem.text(degree, dofs, TOLERANCE), &mesh, device)
-                    }
-                };
-                let (cells, solve) = (mesh.n_cells(), solve.as_ref());
-                report.row(&line(problem, degree, cells, (&cost, solve)), console);
-                report.json.push(value(problem, degree, cells, (&cost, solve), device));
-            }
+        for (degree, dofs) in arguments.degrees_and_sizes(4) {
+            let shown = format!("{}, degree {degree}, {dofs} unknowns", problem.case.name);
+            console.progress().say(format!("{shown}: a mesh"));
+            let mesh = problem.mesh(degree, dofs)?;
+            console.progress().say(format!("{shown}: products"));
+            let cost = problem.cost(degree, &mesh, &machine(arguments, device))?;
+            let solve = match arguments.no_solve {
+                true => None,
+                false => {
+                    console.progress().say(format!("{shown}: a solve"));
+                    solve(&problem.text(degree, dofs, TOLERANCE), &mesh, device)
+                }
+            };
+            let (cells, solve) = (mesh.n_cells(), solve.as_ref());
+            report.row(&line(problem, degree, cells, (&cost, solve)), console);
+            report.json.push(value(problem, degree, cells, (&cost, solve), device));
         }
     }
     Ok(())

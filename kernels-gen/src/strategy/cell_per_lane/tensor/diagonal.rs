@@ -18,7 +18,7 @@ use crate::lower::factors::Factors;
 use crate::lower::hanging::HangingFlags;
 use crate::lower::hanging::zones::{Basis, zones};
 use crate::lower::lowering::{Lowering, repeat};
-use crate::lower::stored::{Block, Blocks, PartValues, Place};
+use crate::lower::stored::{Block, Blocks, CoefficientIndex, PartValues};
 use fem_dsl::point::{Part, Side};
 
 /// One coefficient: its index among the values of a point, its multiplicity, and the parts of the two factors.
@@ -28,10 +28,14 @@ struct Term {
     parts: (Part, Part),
 }
 
-fn terms(blocks: &Blocks, (block, places): &(Block, Vec<Place>), dim: usize) -> Vec<Term> {
+fn terms(
+    blocks: &Blocks,
+    (block, indices): &(Block, Vec<CoefficientIndex>),
+    dim: usize,
+) -> Vec<Term> {
     let mut terms = Vec::new();
     let mut push = |factor: f64, parts| {
-        let Place { number, is_reversed } = places[terms.len()];
+        let CoefficientIndex { number, is_reversed } = indices[terms.len()];
         let factor = if is_reversed { -factor } else { factor };
         terms.push(Term { number, factor, parts });
     };

@@ -34,7 +34,7 @@ impl Form {
     ///
     /// All mistakes of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Error> {
-        let source = Source::new(name, text);
+        let source = Source::new(name, text).in_folder(".");
         let (program, diagnostics) = compile(&source);
         let errors: Vec<_> = diagnostics.into_iter().filter(|found| found.is_error()).collect();
         let Some(program) = program.filter(|_| errors.is_empty()) else {

@@ -95,8 +95,9 @@ pub use runtime::mesh::Mesh;
 pub use runtime::operator::assemble::Csr;
 pub use runtime::operator::functional::QuadratureValues;
 pub use runtime::problem::{
-    AdaptivityError, AssembledSystem, ConvergenceError, DataError, IllPosedError, Kernels,
-    MatrixPencil, Mode, ReportValue, RunError, Seconds, SetupError, Step, StepKind, TimeError,
+    AdaptivityError, AssembledSystem, ConvergenceError, DataError, DerivedField, IllPosedError,
+    Kernels, MatrixPencil, Mode, ReportValue, RunError, Seconds, SetupError, Step, StepKind,
+    TimeError,
 };
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};

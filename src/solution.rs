@@ -5,8 +5,8 @@ use crate::{Error, Form, System, Vector, threads, write_vtu};
 use fem_dsl::problem::Problem;
 use runtime::kernels::compile::{Origin, Target};
 use runtime::problem::{
-    AssembledSystem, MatrixPencil, Mode, ReportValue, Seconds, Solution as Solved, Step, assembled,
-    assembled_pencil, side_by_side, solution_of,
+    AssembledSystem, DerivedField, MatrixPencil, Mode, ReportValue, Seconds, Solution as Solved,
+    Step, assembled, assembled_pencil, side_by_side, solution_of, with_derived,
 };
 use runtime::solve::Report;
 use runtime::space::discretisation::Discretisation;
@@ -195,6 +195,12 @@ impl Solution {
         self.solved.kernels.origin
     }
 
+    /// Returns an output of the problem, `output NAME = EXPR;`, by its name; of an eigenvalue problem, that of the first
+    /// mode.
+    pub fn output(&self, name: &str) -> Option<&DerivedField> {
+        self.solved.derived.iter().find(|field| field.name == name)
+    }
+
     /// Writes it for ParaView.
     ///
     /// # Errors
@@ -203,7 +209,8 @@ impl Solution {
     pub fn write_vtu(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let (form, on, path) = (&self.problem().form, self.on(), path.as_ref());
         if self.solved.modes.is_empty() {
-            return Ok(write_vtu(path, form, on, &self.solved.u)?);
+            let (form, on) = with_derived(form, on, &self.solved.derived);
+            return Ok(write_vtu(path, &form, &on, &self.solved.u)?);
         }
         let (form, on, u) = side_by_side(form, on, &self.solved.modes);
         Ok(write_vtu(path, &form, &on, &u)?)
@@ -267,9 +274,10 @@ impl Solution {
         path: impl AsRef<Path>,
         options: &crate::picture::PictureOptions,
     ) -> Result<(), Error> {
-        let (problem, on) = (self.problem(), self.on());
+        let problem = self.problem();
+        let (form, on) = with_derived(&problem.form, self.on(), &self.solved.derived);
         let (path, u) = (path.as_ref(), &self.solved.u);
-        crate::picture::write(path, &problem.name, &problem.form, on, u, options)?;
+        crate::picture::write(path, &problem.name, &form, &on, u, options)?;
         Ok(())
     }
 

@@ -408,3 +408,23 @@ fn heat_crosses_a_contact_by_its_resistance() {
     assert!(number(&solved[1], "error_l2") < SOLVED, "{solved:?}");
     assert!((number(&solved[1]["reports"], "jump") - 1.0 / 3.0).abs() < SOLVED, "{solved:?}");
 }
+
+/// Kirsch's stresses at the hole: 3 along the tension, −1 across it (Kirsch 1898).
+#[test]
+fn the_stress_at_a_hole_is_three_times_the_tension() {
+    let solved = run("kirsch.wf", &[]);
+    let reports = &solved[0]["reports"];
+    assert!((number(reports, "concentration") - 3.0).abs() < 5e-3, "{reports}");
+    assert!((number(reports, "side") + 1.0).abs() < 5e-3, "{reports}");
+    assert!((number(reports, "peak") - 3.0).abs() < 5e-3, "{reports}");
+}
+
+/// A table of Brauer's formula gives its flux: the limb between air and steel (Brauer 1975).
+#[test]
+fn a_table_of_steel_gives_the_flux_of_its_formula() {
+    let solved = run("steel.wf", &[]);
+    let [table, formula] = [0, 1].map(|at| number(&solved[at]["reports"], "flux"));
+    assert!((table / formula - 1.0).abs() < 1e-4, "{table} {formula}");
+    let [table, formula] = [0, 1].map(|at| number(&solved[at]["reports"], "largest"));
+    assert!((table / formula - 1.0).abs() < 1e-3, "{table} {formula}");
+}

@@ -559,6 +559,27 @@ pub enum ProblemItemKind {
         /// Value: arithmetic on functionals of a solution.
         value: ExprId,
     },
+    /// `output vonMises = EXPR;`, or `output sigma;` of an expression of the form
+    Output {
+        /// The name of the array.
+        name: Ident,
+        /// Value: an expression at a point; the name if it is that of an expression of the form.
+        value: ExprId,
+        /// The points of its values.
+        sampling: OutputSampling,
+    },
+}
+
+/// Points of the values of an output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum OutputSampling {
+    /// The nodes, with the mean of their cells.
+    #[default]
+    Nodes,
+    /// The nodes of each cell: `discontinuous`.
+    Discontinuous,
+    /// Means over the cells: `on cells`.
+    Cells,
 }
 
 /// A word with named arguments: `ball(dim: 3)`.

@@ -16,6 +16,7 @@ mod expression;
 mod functions;
 mod linear;
 mod names;
+pub(crate) mod outputs;
 pub mod problem;
 mod regions;
 mod shapes;

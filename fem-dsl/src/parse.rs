@@ -17,6 +17,7 @@ mod expect;
 mod expression;
 mod items;
 pub(crate) mod scan;
+mod tables;
 
 /// Number of errors after which parsing stops.
 const MAX_ERRORS: usize = 100;
@@ -27,7 +28,7 @@ pub fn parse(source: &Source) -> (File, Vec<Diagnostic>) {
         return (File::default(), vec![defect]);
     }
     let mut scan = scan::scan(source.text());
-    let (file, mut diagnostics) = build::build(&mut scan);
+    let (file, mut diagnostics) = build::build(&mut scan, source.folder());
     diagnostics.append(&mut scan.diagnostics);
     sort(&mut diagnostics);
     if diagnostics.len() > MAX_ERRORS {

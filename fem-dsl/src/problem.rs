@@ -9,6 +9,7 @@ mod preconditioner;
 pub mod solver;
 pub mod stepping;
 
+pub use crate::ast::OutputSampling;
 pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
@@ -241,6 +242,23 @@ pub struct Reports {
     pub integrals: Option<PointForm>,
     /// Likewise pointwise evaluations: f0 of the additional fields.
     pub pointwise: Option<PointForm>,
+    /// The outputs in order: `output NAME = EXPR;`.
+    pub outputs: Vec<DerivedQuantity>,
+    /// The pointwise evaluations of the outputs, likewise.
+    pub derivation: Option<PointForm>,
+}
+
+/// An output: an expression at the points of a solution.
+#[derive(Clone, Debug, PartialEq)]
+pub struct DerivedQuantity {
+    /// Its name.
+    pub name: String,
+    /// Shape of a value.
+    pub shape: Shape,
+    /// The first of its components in [`Reports::derivation`].
+    pub first: usize,
+    /// The points of its values.
+    pub sampling: OutputSampling,
 }
 
 /// A report.

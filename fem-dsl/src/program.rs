@@ -17,6 +17,7 @@ pub use solution::fluxes;
 use crate::ast;
 use crate::check::complex::{ComplexNames, expand, expand_statements};
 use crate::check::darcy::darcy;
+use crate::check::outputs::inlined;
 use crate::check::problem::{
     self as check_problem, Content, EigenRequest, Overrides, Piece, Solutions, Statement, content,
     field_piece,
@@ -95,7 +96,7 @@ pub fn compile_with(
     });
     unique(&file, &mut diagnostics);
     let written = file;
-    let (file, complex, found) = expand(&written);
+    let (file, complex, found) = expand(&inlined(&written));
     diagnostics.extend(found);
     let mut forms = Vec::new();
     for form in &file.forms {

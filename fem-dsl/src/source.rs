@@ -4,6 +4,7 @@
 //! `parse` reports it with all other diagnostics.
 
 use std::borrow::Cow;
+use std::path::{Path, PathBuf};
 
 /// Largest size of a file, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -100,6 +101,7 @@ pub struct Source {
     text: String,
     bare_returns: bool,
     defect: Option<Defect>,
+    folder: Option<PathBuf>,
 }
 
 impl Source {
@@ -134,11 +136,23 @@ impl Source {
             return Self::too_long(name);
         }
         let (text, bare_returns) = with_line_feeds(text);
-        Self { name, text, bare_returns, defect }
+        Self { name, text, bare_returns, defect, folder: None }
     }
 
     fn too_long(name: String) -> Self {
-        Self { name, text: String::new(), bare_returns: false, defect: Some(Defect::TooLong) }
+        let defect = Some(Defect::TooLong);
+        Self { name, text: String::new(), bare_returns: false, defect, folder: None }
+    }
+
+    /// Returns the source with the folder in which its files of tables are looked for.
+    #[must_use]
+    pub fn in_folder(self, folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), ..self }
+    }
+
+    /// Returns the folder of its files, if it has one.
+    pub fn folder(&self) -> Option<&Path> {
+        self.folder.as_deref()
     }
 
     /// Returns the name, usually a path.

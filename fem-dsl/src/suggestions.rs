@@ -118,8 +118,8 @@ pub(crate) fn problem_item(word: &str) -> Option<&'static str> {
         "timestep" | "steps" | "integrator" | "ode" => {
             "write `time = bdf(order: 2, from: 0, to: 1, step: 0.01);`, with `dt(u)` in the form"
         }
-        "report" | "output" => {
-            "write `report name = EXPR;` for a number of the solution; `wf run --output FILE.vtu` names the file of the solution"
+        "print" | "save" | "write" | "export" => {
+            "write `report name = EXPR;` for a number of the solution, `output name = EXPR;` for a field; `wf run --output FILE.vtu` names the file"
         }
         "neumann" | "robin" | "flux" | "traction" | "natural" => {
             "fluxes belong into the form: `on boundary \"tag\" { f0[u] = …; }`"

@@ -94,6 +94,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "mass",
     "solver",
     "report",
+    "output",
 ];
 
 /// Returns the meaning of a reserved word; `None` if it can be declared.

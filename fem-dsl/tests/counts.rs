@@ -82,6 +82,32 @@ fn energies_have_symmetric_jacobians() {
     assert!(!pipeline("navier_stokes", 3).integrals[0].symmetric);
 }
 
+/// A material that differs from region to region keeps the symmetry of its flux, and no flux gains one.
+#[test]
+fn symmetry_does_not_depend_on_where_a_condition_stands() {
+    let symmetric = |flux: &str| {
+        let text = format!(
+            "form f {{ field u: scalar; aux steel: scalar on cells; let s = dot(grad(u), grad(u)); f1[u] = {flux}; }}"
+        );
+        let source = fem_dsl::source::Source::new("f", text);
+        let (program, found) = fem_dsl::program::compile(&source);
+        let program = program.unwrap_or_else(|| panic!("{found:?}"));
+        program.point_form("f", 2).expect("a form").integrals[0].symmetric
+    };
+    for law in ["exp(s)", "table([0, 1, 2, 4], [1, 2, 4, 5], s, outside: extend)"] {
+        assert!(symmetric(&format!("(if steel > 0 {{ {law} }} else {{ 2 }}) * grad(u)")), "{law}");
+        assert!(
+            symmetric(&format!("if steel > 0 {{ {law} * grad(u) }} else {{ grad(u) }}")),
+            "{law}"
+        );
+        let turned = "[grad(u)[1], grad(u)[0]]";
+        assert!(
+            !symmetric(&format!("if steel > 0 {{ {law} * grad(u) }} else {{ s * {turned} }}")),
+            "{law}"
+        );
+    }
+}
+
 #[test]
 fn linear_forms_are_known() {
     for name in ["poisson", "elasticity", "stokes", "mass", "elasticity_energy"] {

@@ -10,6 +10,7 @@ mod checkpoint;
 mod clock;
 mod collective_errors;
 mod context;
+mod derived;
 mod difficulty;
 mod eigen;
 mod evaluation_state;
@@ -52,6 +53,7 @@ pub use checkpoint::Checkpoint;
 pub use clock::Seconds;
 pub(crate) use collective_errors::together;
 pub use context::{Context, check_parameters, with_periodic_sides};
+pub use derived::{DerivedField, form_with_outputs, with_derived};
 pub use difficulty::{DegenerateJacobian, NewtonDifficulty};
 pub use eigen::{Mode, side_by_side};
 pub use evaluation_state::EvaluationState;
@@ -453,7 +455,7 @@ pub struct Solution {
     pub multigrid: Vec<crate::solve::MultigridStatistics>,
     /// ‖R(u)‖ over the free degrees of freedom of the solution.
     pub residual: f64,
-    /// Modes of an eigenvalue problem; `u`, `reports` and `ranges` are then those of the first mode.
+    /// Modes of an eigenvalue problem; `u`, `reports`, `derived` and `ranges` are then those of the first mode.
     pub modes: Vec<Mode>,
     /// L2 and H1 error of each field with a known solution: (field, L2, H1).
     pub errors: Vec<(usize, f64, f64)>,
@@ -461,6 +463,8 @@ pub struct Solution {
     pub energy: Option<f64>,
     /// Results of the problem's reports, in the order of statement.
     pub reports: Vec<ReportResult>,
+    /// The problem's outputs, in the order of statement.
+    pub derived: Vec<DerivedField>,
     /// Smallest and largest nodal value of each component of each field.
     pub ranges: Vec<Vec<[f64; 2]>>,
     /// Notes about the solution, its mesh and the solve.

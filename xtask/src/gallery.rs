@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 39] = [
+const GALLERY: [ShownExample; 41] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -38,6 +38,7 @@ const GALLERY: [ShownExample; 39] = [
     shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
     shown("radiation", &["form radiation", "problem plate"], ""),
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
+    shown("steel", &["form magnet", "problem frame"], "--field flux_density"),
     shown("coil", &["form magnetostatics", "problem coil"], "--slice z=0"),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("darcy", &["form darcy", "problem lens"], ""),
@@ -46,6 +47,7 @@ const GALLERY: [ShownExample; 39] = [
     shown("continuous_penalty", &["form continuous_penalty", "problem layers"], ""),
     shown("contact", &["form contact", "problem spot"], ""),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
+    shown("kirsch", &["form plate", "problem hole"], "--field mises"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
     shown("locking", &["form body", "problem beam"], "--warp 5"),

@@ -222,6 +222,39 @@ pub(super) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
     seen.into_iter().collect()
 }
 
+/// Returns an expression with other operands.
+pub(super) fn with_operands(kind: &ExprKind, to: impl Fn(ast::ExprId) -> ast::ExprId) -> ExprKind {
+    let all = |ids: &[ast::ExprId]| ids.iter().map(|&id| to(id)).collect();
+    match kind {
+        ExprKind::Error
+        | ExprKind::Number(_)
+        | ExprKind::Name(_)
+        | ExprKind::Text(_)
+        | ExprKind::Interior(..) => kind.clone(),
+        ExprKind::Array(items) => ExprKind::Array(all(items)),
+        ExprKind::Call { function, arguments, named } => ExprKind::Call {
+            function: function.clone(),
+            arguments: all(arguments),
+            named: named
+                .iter()
+                .map(|given| ast::Argument { name: given.name.clone(), value: to(given.value) })
+                .collect(),
+        },
+        ExprKind::Index { base, indices } => {
+            ExprKind::Index { base: to(*base), indices: all(indices) }
+        }
+        &ExprKind::Unary { op, op_span, operand } => {
+            ExprKind::Unary { op, op_span, operand: to(operand) }
+        }
+        &ExprKind::Binary { op, op_span, left, right } => {
+            ExprKind::Binary { op, op_span, left: to(left), right: to(right) }
+        }
+        &ExprKind::If { condition, then, otherwise } => {
+            ExprKind::If { condition: to(condition), then: to(then), otherwise: to(otherwise) }
+        }
+    }
+}
+
 /// Returns the operands of an expression.
 pub(super) fn operands(kind: &ExprKind) -> Vec<ast::ExprId> {
     match kind {

@@ -10,6 +10,7 @@ mod conditions;
 mod effect;
 mod eigen;
 mod file;
+mod integrands;
 mod kink;
 mod manufactured;
 mod mesh;
@@ -95,6 +96,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Solver(_) => ("solver", ""),
         ProblemItemKind::Mean { field, .. } => ("mean", &field.name),
         ProblemItemKind::Report { name, .. } => ("report", &name.name),
+        ProblemItemKind::Output { name, .. } => ("output", &name.name),
         ProblemItemKind::Initial { field, rate: false, .. } => ("initial", &field.name),
         ProblemItemKind::Initial { field, rate: true, .. } => ("initial rate", &field.name),
         ProblemItemKind::Adapt { .. } => ("adapt", ""),

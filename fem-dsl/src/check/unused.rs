@@ -31,6 +31,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Aux { value, .. }
         | ProblemItemKind::Mean { value, .. }
         | ProblemItemKind::Report { value, .. }
+        | ProblemItemKind::Output { value, .. }
         | ProblemItemKind::Initial { value, .. }
         | ProblemItemKind::Exact { value, .. }
         | ProblemItemKind::Manufactured { value, .. } => Some(*value),

@@ -161,6 +161,11 @@ impl Structure<'_, '_> {
         }
     }
 
+    /// Returns whether the token before `i` ends an operand, so that a word is no operand.
+    fn ends_operand(&self, i: usize) -> bool {
+        !matches!(self.text(i - 1), "=" | "+" | "-" | "*" | "/" | "^" | "(" | "[" | "," | "!")
+    }
+
     fn is_at(&self, i: usize) -> bool {
         self.text(i) == "at" && self.begins_place(i)
     }
@@ -269,6 +274,10 @@ impl Structure<'_, '_> {
             }
             "else" => {}
             "on" | "at" if i > 0 && self.begins_place(i) => {
+                self.end_expression(i);
+                before = BREAK;
+            }
+            "discontinuous" if self.text(0) == "output" && i > 1 && self.ends_operand(i) => {
                 self.end_expression(i);
                 before = BREAK;
             }

@@ -6,6 +6,7 @@ use super::expect::{self, ParseContext};
 use super::expression::Expressions;
 use super::items::{form_item, problem_item};
 use super::scan::{Scan, Token, TokenKind};
+use super::tables::{self, TableSettings};
 use crate::ast::{
     BlockRegion, File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItem, ProblemItemKind,
     RowKind, SideWord, Span,
@@ -16,11 +17,17 @@ use crate::words;
 use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
 use pest::iterators::Pair;
+use std::path::Path;
 
 /// Builds the tree of a scanned text, and returns its syntax errors.
-pub(super) fn build(scan: &mut Scan) -> (File, Vec<Diagnostic>) {
+pub(super) fn build(scan: &mut Scan, folder: Option<&Path>) -> (File, Vec<Diagnostic>) {
     let text = std::mem::take(&mut scan.text);
+    let tables = TableSettings {
+        folder: folder.map(Path::to_owned),
+        is_declared: tables::is_declared(scan, &text),
+    };
     let mut builder = Builder { scan, text: &text, exprs: Expressions::default() };
+    builder.exprs.tables = tables;
     let mut file = File::default();
     match Grammar::parse(Rule::file, &text) {
         Ok(pairs) => {

@@ -56,6 +56,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "adapt" => Rule::adapt,
         "solver" => Rule::solver,
         "report" => Rule::report,
+        "output" => Rule::output,
         _ => return None,
     })
 }
@@ -429,6 +430,9 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
         (ParseContext::Problem, "report") => "write `report NAME = integral(u);`",
+        (ParseContext::Problem, "output") => {
+            "write `output NAME = EXPR;`, with `discontinuous` or `on cells` before the `;`"
+        }
         (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",
         (_, "aux") => "write `aux a: scalar on cells;`, or `on nodes`, or `on points`",
         (_, "param") => "write `param c = 1;` or `param c: vector = [0, 0, 1];`",

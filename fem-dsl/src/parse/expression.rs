@@ -7,6 +7,7 @@
 //! ^ (right)   unary -   * /   + -   < <= > >= == != (one)   !   &&   ||
 //! ```
 
+use super::tables::{self, TableSettings};
 use crate::arena::IndexVec;
 use crate::ast::{
     Argument, BinaryOp, BlockRegion, Expr, ExprId, ExprKind, Ident, Span, Text, UnaryOp,
@@ -31,6 +32,7 @@ pub(super) struct Expressions {
     events: Vec<Event>,
     pub(super) arena: IndexVec<ExprId, Expr>,
     pub(super) diagnostics: Vec<Diagnostic>,
+    pub(super) tables: TableSettings,
 }
 
 /// An operand with its location, including brackets around it.
@@ -231,7 +233,10 @@ impl Expressions {
                 let Some(function) = frame.name.take() else { return };
                 let span = function.span.to(span);
                 let (arguments, named) = self.arguments(list);
-                (self.push(ExprKind::Call { function, arguments, named }, span), span)
+                let own = tables::table(self, (&function, &arguments, &named), span);
+                let call =
+                    |own: &mut Self| own.push(ExprKind::Call { function, arguments, named }, span);
+                (own.unwrap_or_else(|| call(self)), span)
             }
             Rule::index => {
                 let Some((base, at)) = frame.operands.pop() else { return };

@@ -3,8 +3,8 @@
 use super::builder::{Builder, ident, span, text};
 use crate::ast::{
     Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
-    LocationSpec, NamedCall, NormalProduct, ProblemItemKind, RowKind, ShapeKind, ShapeSpec,
-    SideWord, SpaceSpec, Span, SupportSpec, Text,
+    LocationSpec, NamedCall, NormalProduct, OutputSampling, ProblemItemKind, RowKind, ShapeKind,
+    ShapeSpec, SideWord, SpaceSpec, Span, SupportSpec, Text,
 };
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -28,6 +28,7 @@ struct ItemParts {
     arguments: Vec<Argument>,
     word: Option<Ident>,
     side: Option<(SideWord, Span)>,
+    sampling: OutputSampling,
 }
 
 fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
@@ -68,6 +69,13 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
                 let name = part.into_inner().find(|inner| inner.as_rule() == Rule::name);
                 parts.names.extend(name.map(|name| ident(&name)));
                 parts.rate = true;
+            }
+            Rule::sampling => {
+                let word = part.into_inner().next().map(|word| word.as_rule());
+                parts.sampling = match word {
+                    Some(Rule::kw_discontinuous) => OutputSampling::Discontinuous,
+                    _ => OutputSampling::Cells,
+                };
             }
             Rule::where_ => parts.where_ = Some(where_(part)),
             Rule::vertex => {
@@ -198,6 +206,13 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
         }
         Rule::adapt => ProblemItemKind::Adapt { arguments: parts.arguments },
         Rule::report => ProblemItemKind::Report { name: next(&mut names), value: next(&mut exprs) },
+        Rule::output => {
+            let name: Ident = next(&mut names);
+            let value = exprs.next().unwrap_or_else(|| {
+                builder.exprs.push(ExprKind::Name(name.name.clone()), name.span)
+            });
+            ProblemItemKind::Output { name, value, sampling: parts.sampling }
+        }
         Rule::solver => ProblemItemKind::Solver(next(&mut parts.named.into_iter())),
         _ => ProblemItemKind::Broken,
     }

@@ -13,6 +13,7 @@ use crate::point::{PointForm, Shape, point};
 use crate::problem::{FunctionalKind, ReportFormula, Reports};
 use crate::simplify::simplify;
 use std::ops::Range;
+use std::path::Path;
 
 impl Program {
     /// Returns a report of a form in `dim` dimensions, for the text after the `=` of a `report`.
@@ -24,7 +25,9 @@ impl Program {
         let named = self.form(form).ok_or_else(|| vec![self.no_form(form, None)])?;
         let checked = named.dimensions.form(dim);
         let checked = checked.ok_or_else(|| vec![wrong_dimension(named, dim, None)])?;
-        let piece = report_piece(&checked.source, (form, &new_name(checked)), value)?;
+        let folder = self.source.folder().unwrap_or(Path::new("."));
+        let text = (checked.source.as_str(), folder);
+        let piece = report_piece(text, (form, &new_name(checked)), value)?;
         let (file, _, found) = expand(&piece.file);
         if !found.is_empty() {
             return Err(found.into_iter().map(|found| piece.place(found)).collect());
@@ -71,7 +74,7 @@ impl Program {
 /// Converts the reports of a form with `own` fields, whose forms become scalars.
 pub(super) fn reports(checked: CheckedReports, own: usize) -> Reports {
     let scalars = |form: Form| point(&simplify(&differentiate(&form)));
-    let CheckedReports { items, integrals, pointwise } = checked;
+    let CheckedReports { items, integrals, pointwise, outputs, derivation } = checked;
     let measures = items.iter().flat_map(|report| match &report.value {
         ReportFormula::Value { of, .. } => of.as_slice(),
         ReportFormula::Line { .. } => &[],
@@ -83,7 +86,8 @@ pub(super) fn reports(checked: CheckedReports, own: usize) -> Reports {
         })
         .collect();
     let integrals = integrals.map(|form| norms(scalars(form), own, &squared));
-    Reports { items, integrals, pointwise: pointwise.map(scalars) }
+    let [pointwise, derivation] = [pointwise, derivation].map(|form| form.map(scalars));
+    Reports { items, integrals, pointwise, outputs, derivation }
 }
 
 /// Returns a name that does not occur in the form's text.

@@ -12,7 +12,7 @@ mod pointwise;
 mod second;
 
 pub use pointwise::{
-    Extrema, QuadratureValues, extrema, field_at, values_at, values_at_quadrature,
+    Extrema, QuadratureValues, extrema, field_at, values_at, values_at_quadrature, values_in_cells,
 };
 
 use crate::algebra::vector::root_of_squares;

@@ -8,6 +8,7 @@ mod shifted;
 
 use super::clock::{Clock, Phase};
 use super::context::Context;
+use super::derived::{self, DerivedField, with_derived};
 use super::evaluation_state::EvaluationState;
 use super::kernel_projection::{KernelProjection, ProjectedPreconditioner};
 use super::kernels::compile_for;
@@ -67,12 +68,14 @@ pub struct Mode {
     pub u: Vec<f64>,
     /// Reports of the problem for this mode.
     pub reports: Vec<Reported>,
+    /// Outputs of the problem for this mode.
+    pub derived: Vec<DerivedField>,
     /// Smallest and largest nodal value of each component of each field.
     pub ranges: Vec<Vec<[f64; 2]>>,
 }
 
-/// Combines modes into one form on the same mesh, with fields `u_1`, `u_2`, … for each field `u`; returns form,
-/// discretisation and degrees of freedom.
+/// Combines modes into one form on the same mesh, with fields `u_1`, `u_2`, … for each field `u`, and outputs likewise;
+/// returns form, discretisation and degrees of freedom.
 pub fn side_by_side(
     form: &PointForm,
     on: &Discretisation,
@@ -90,7 +93,15 @@ pub fn side_by_side(
         })
         .collect();
     let fields = modes.iter().flat_map(|_| on.fields.iter().cloned()).collect();
-    (all, on.of_fields(fields), modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
+    let derived = modes.iter().zip(1..).flat_map(|(mode, number)| {
+        mode.derived
+            .iter()
+            .cloned()
+            .map(move |field| DerivedField { name: format!("{}_{number}", field.name), ..field })
+    });
+    let derived: Vec<DerivedField> = derived.collect();
+    let (all, on) = with_derived(&all, &on.of_fields(fields), &derived);
+    (all, on, modes.iter().flat_map(|mode| mode.u.iter().copied()).collect())
 }
 
 /// Result of an eigenvalue solve.
@@ -239,9 +250,9 @@ pub(super) fn solve_modes(
     let throughput = throughput(&operator, &u, &mut u.like())?;
     clock.end(Phase::Measure);
     notes.extend([&found.report.notes[..], &found.notes].concat());
-    let (u, reports, ranges) = match found.modes.first().cloned() {
-        Some(first) => (first.u, first.reports, first.ranges),
-        None => (u.to_vec(), Vec::new(), Vec::new()),
+    let (u, reports, derived, ranges) = match found.modes.first().cloned() {
+        Some(first) => (first.u, first.reports, first.derived, first.ranges),
+        None => (u.to_vec(), Vec::new(), Vec::new(), Vec::new()),
     };
     let on = &context.on;
     Ok(Solution {
@@ -257,6 +268,7 @@ pub(super) fn solve_modes(
         errors: Vec::new(),
         energy: None,
         reports,
+        derived,
         ranges,
         notes,
         seconds: clock.seconds(),
@@ -466,8 +478,9 @@ fn measured(
         let state = EvaluationState { vector: Some(&vector), ..EvaluationState::of(context, &u) };
         let (reports, said) = reports::report(reports, state, &context.platform, &mut cache)?;
         notes.extend(said);
+        let derived = derived::derived(&context.problem.reports, state)?;
         let ranges = (0..on.fields.len()).map(|field| ranges(on, field, &u)).collect();
-        all.push(Mode { value, residual, u, reports, ranges });
+        all.push(Mode { value, residual, u, reports, derived, ranges });
     }
     Ok(all)
 }

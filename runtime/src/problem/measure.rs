@@ -3,6 +3,7 @@
 use super::assess::{IntegrationBackend, assess};
 use super::clock::Seconds;
 use super::context::Context;
+use super::derived;
 use super::evaluation_state::EvaluationState;
 use super::reports::{self, ReportCache, ranges};
 use super::{Kernels, RunError, Solution};
@@ -65,6 +66,7 @@ pub(super) fn measure(
     let (reports, said) =
         in_step("reports", || reports::report(&problem.reports, of, &seen.platform, &mut cache))?;
     notes.extend(said);
+    let derived = in_step("outputs", || derived::derived(&problem.reports, of))?;
     let own_range = |field| ranges(on, field, &u);
     let ranges = in_step("ranges", || (0..on.fields.len()).map(own_range).collect());
     Ok(Solution {
@@ -80,6 +82,7 @@ pub(super) fn measure(
         errors,
         energy,
         reports,
+        derived,
         ranges,
         notes,
         seconds: Seconds::default(),

@@ -203,15 +203,15 @@ fn asks_for_extrema(report: &Report) -> bool {
 }
 
 /// Expressions evaluated at points: f0 of a form's additional fields.
-struct PointwiseExpressions<'a> {
+pub(super) struct PointwiseExpressions<'a> {
     form: &'a PointForm,
-    roots: Vec<NodeId>,
+    pub(super) roots: Vec<NodeId>,
     /// Index of each component among the roots; a missing one is 0.
     places: BTreeMap<usize, usize>,
 }
 
 impl<'a> PointwiseExpressions<'a> {
-    fn new(form: &'a PointForm, of: EvaluationState<'_>) -> Self {
+    pub(super) fn new(form: &'a PointForm, of: EvaluationState<'_>) -> Self {
         let own = of.form.fields.len();
         let (mut roots, mut places) = (Vec::new(), BTreeMap::new());
         for (slot, node) in form.integrals.iter().flat_map(|integral| &integral.residual) {
@@ -223,7 +223,13 @@ impl<'a> PointwiseExpressions<'a> {
     }
 
     /// Extracts components from root values.
-    fn pick<T>(&self, of: &[T], first: usize, count: usize, value: impl Fn(&T) -> f64) -> Vec<f64> {
+    pub(super) fn pick<T>(
+        &self,
+        of: &[T],
+        first: usize,
+        count: usize,
+        value: impl Fn(&T) -> f64,
+    ) -> Vec<f64> {
         let of_component = |at: usize| self.places.get(&at).map_or(0.0, |&at| value(&of[at]));
         (first..first + count).map(of_component).collect()
     }

@@ -188,7 +188,9 @@ where
         if level != Level::WARN && !progress {
             write!(out, "{}: ", level.as_str().to_ascii_lowercase())?;
         }
-        context.field_format().format_fields(out.by_ref(), event)
+        context.field_format().format_fields(out.by_ref(), event)?;
+        // An empty event, the end of an operation, is written too; writers trim the newline.
+        writeln!(out)
     }
 }
 

@@ -93,7 +93,7 @@ pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
                 "cannot read {STDIN}: {error}\nhelp: give it a text, as in `wf check - < a.wf`"
             ))
         })?;
-        return Ok(Source::from_bytes(called(file), &bytes));
+        return Ok(Source::from_bytes(called(file), &bytes).in_folder("."));
     }
     let bytes = File::open(file).and_then(bounded).map_err(|error| {
         let help = match error.kind() {
@@ -102,7 +102,8 @@ pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
         };
         Failure::input(format!("cannot read {}: {error}\nhelp: {help}", file.display()))
     })?;
-    Ok(Source::from_bytes(called(file), &bytes))
+    let folder = file.parent().unwrap_or(Path::new("."));
+    Ok(Source::from_bytes(called(file), &bytes).in_folder(folder))
 }
 
 /// Reads the whole input, or slightly more than the size limit: some files have no end.
@@ -133,7 +134,8 @@ pub(crate) fn compile(
 
 /// Returns a text with an appended line.
 pub(crate) fn appended(source: &Source, text: &str) -> Source {
-    Source::new(source.name(), format!("{}\n{text}\n", source.text()))
+    let made = Source::new(source.name(), format!("{}\n{text}\n", source.text()));
+    made.in_folder(source.folder().unwrap_or(Path::new(".")))
 }
 
 /// Returns the command line's overrides.

@@ -363,6 +363,12 @@ impl<'a> Expander<'a> {
                 let norms = Value { re, im, tests: a.tests };
                 Some(Value { re: Some(parts.modulus(norms)), im: None, tests: a.tests })
             }
+            ("at", &[a, place]) if place.is_real() => {
+                let place = place.re;
+                let mut at = |part: Option<ExprId>| Some(parts.call("at", vec![part?, place?]));
+                let [re, im] = [at(a.re), at(a.im)];
+                Some(Value { re, im, tests: a.tests })
+            }
             ("penalty", &[a]) => Some(parts.linear(name, Value { im: None, ..a }, named)),
             (
                 "grad" | "div" | "curl" | "dt" | "tr" | "sym" | "skew" | "dev" | "transpose"

@@ -351,6 +351,16 @@ impl<'a> Expander<'a> {
                 let report = |(name, value)| Kind::Report { name, value };
                 renamed(name, part_names(&name.name)).into_iter().zip(values).map(report).collect()
             }
+            Kind::Output { name, value: root, sampling } => {
+                let (sampling, value) = (*sampling, self.value(*root));
+                if value.is_real() {
+                    let value = self.parts(self.span(*root)).whole(value.re, None);
+                    return vec![Kind::Output { name: name.clone(), value, sampling }];
+                }
+                let values = self.both(*root);
+                let output = |(name, value)| Kind::Output { name, value, sampling };
+                renamed(name, part_names(&name.name)).into_iter().zip(values).map(output).collect()
+            }
             Kind::Setting { name, value } => {
                 let value = self.real(*value, &format!("`{}`", name.name));
                 vec![Kind::Setting { name: name.clone(), value }]

@@ -6,6 +6,7 @@ use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::parse::parse;
 use crate::source::{Source, Span};
+use std::path::Path;
 use std::sync::Arc;
 
 /// Replacements of a problem's items; each value is text of the language.
@@ -91,12 +92,18 @@ impl Piece {
 
     /// Parses the item `before` + `text` + `;`.
     fn parse(name: &str, before: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        Self::within(name, format!("problem command_line solves it {{ {before}"), text)
+        let before = format!("problem command_line solves it {{ {before}");
+        Self::within(name, Path::new("."), before, text)
     }
 
     /// Parses the item at the end of `before`, + `text` + `;`, with the preceding text.
-    fn within(name: &str, before: String, text: &str) -> Result<Self, Vec<Diagnostic>> {
-        let whole = Source::new(name, format!("{before}{text}\n; }}"));
+    fn within(
+        name: &str,
+        folder: &Path,
+        before: String,
+        text: &str,
+    ) -> Result<Self, Vec<Diagnostic>> {
+        let whole = Source::new(name, format!("{before}{text}\n; }}")).in_folder(folder);
         let (file, diagnostics) = parse(&whole);
         let origin = Origin {
             source: Arc::new(Source::new(name, text)),
@@ -194,14 +201,14 @@ pub(crate) fn field_piece(
     Piece::parse(option, "exact ", &format!("{field} = {value}"))
 }
 
-/// Parses a report on the solution of a form, given by its text and its name.
+/// Parses a report on the solution of a form, given by its text in a folder and its name.
 pub(crate) fn report_piece(
-    text: &str,
+    (text, folder): (&str, &Path),
     (form, name): (&str, &str),
     value: &str,
 ) -> Result<Piece, Vec<Diagnostic>> {
     let before = format!("{text}\nproblem command_line solves {form} {{ report {name} = ");
-    Piece::within("report", before, value)
+    Piece::within("report", folder, before, value)
 }
 
 /// Parses a solver in the notation of the language.

@@ -1,7 +1,8 @@
-//! `report NAME = EXPR;`: arithmetic on functionals of a solution → [`Reports`](crate::problem::Reports).
+//! `report NAME = EXPR;`, arithmetic on functionals of a solution, and `output NAME = EXPR;`, expressions at points →
+//! [`Reports`](crate::problem::Reports).
 //!
 //! A functional is a call: `integral(EXPR)`, `integral(EXPR, on: "tag")`, `minimum(EXPR)`, `maximum(EXPR)`, `l2(EXPR)`,
-//! `u([1, 0])`, `reaction(u, on: "tag")` and, not within arithmetic, `line(EXPR, from: […], to: […], points: n)`. Its
+//! `at(EXPR, [1, 0])`, `u([1, 0])`, `reaction(u, on: "tag")` and, not within arithmetic, `line(EXPR, from: […], to: […], points: n)`. Its
 //! argument may use all names of the form, including its `let`s and functions, and n on facets. The expression around
 //! functionals is arithmetic on numbers, in which a functional acts as an additional parameter; a report without a
 //! functional is a reference value.
@@ -9,7 +10,8 @@
 //! Integrands become the f0 of additional fields of `L2(0)`, one component per number, so that the kernels of a form
 //! integrate them cell by cell. Pointwise expressions become such a form, too.
 
-use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region, tested};
+use super::integrands::Integrands;
+use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
 use super::{Checker, MeshChoice, Piece, Statement};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
@@ -18,19 +20,21 @@ use crate::check::names::{self, Block, ExprContext, subtree};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{self, Expr, Form, Integral, Shape, Terminal, Type};
-use crate::point::{self, Degree, Field, Location, Param, Region, Space};
-use crate::problem::{Expression, Functional, FunctionalKind, Report, ReportFormula};
+use crate::form::{self, Expr, Form, Shape, Terminal, Type};
+use crate::point::{self, Location, Param, Region};
+use crate::problem::{
+    DerivedQuantity, Expression, Functional, FunctionalKind, OutputSampling, Report, ReportFormula,
+};
 use std::collections::{BTreeMap, BTreeSet};
-
-/// Largest number of components of a field.
-const MOST_COMPONENTS: usize = crate::check::declare::MOST_COMPONENTS;
 
 /// Largest number of points of a line plot.
 const MOST_POINTS: f64 = 1e6;
 
+/// A report in messages.
+const REPORT: &str = "a report";
+
 /// The names of the functionals.
-const MEASURES: [&str; 6] = ["integral", "minimum", "maximum", "l2", "line", "reaction"];
+const MEASURES: [&str; 7] = ["integral", "minimum", "maximum", "l2", "at", "line", "reaction"];
 
 /// The reports of a problem, before their forms are turned into scalars.
 #[derive(Clone, Debug, Default)]
@@ -38,6 +42,8 @@ pub(crate) struct CheckedReports {
     pub(crate) items: Vec<Report>,
     pub(crate) integrals: Option<Form>,
     pub(crate) pointwise: Option<Form>,
+    pub(crate) outputs: Vec<DerivedQuantity>,
+    pub(crate) derivation: Option<Form>,
 }
 
 /// The call of a functional as written.
@@ -55,6 +61,8 @@ enum RequestedCall {
     Minimum { root: ExprId },
     Maximum { root: ExprId },
     Value { field: usize, at: Vec<f64> },
+    At { root: ExprId, at: Vec<f64> },
+    Output { root: ExprId },
     Line { root: ExprId, from: Vec<f64>, to: Vec<f64>, points: usize },
     Reaction { field: usize, on: Option<Vec<String>> },
 }
@@ -67,13 +75,18 @@ impl RequestedCall {
             Self::Norm { root }
             | Self::Minimum { root }
             | Self::Maximum { root }
+            | Self::At { root, .. }
+            | Self::Output { root }
             | Self::Line { root, .. } => Some((*root, None)),
             Self::Value { .. } | Self::Reaction { .. } => None,
         }
     }
 }
 
-/// Checks all reports of a problem.
+/// An output as stated: its name, its value and the points of its values.
+type StatedOutput<'a> = (&'a Ident, ExprId, OutputSampling);
+
+/// Checks all reports and outputs of a problem.
 pub(super) fn check(
     checker: &mut Checker<'_>,
     statements: &[Statement<'_>],
@@ -84,17 +97,31 @@ pub(super) fn check(
         _ => None,
     });
     let stated: Vec<(&Piece, &Ident, ExprId)> = stated.collect();
-    let Some(&(piece, ..)) = stated.first() else { return };
+    let outputs = statements.iter().filter_map(|statement| match statement.kind {
+        ProblemItemKind::Output { name, value, sampling } => {
+            Some((statement.piece, (name, *value, *sampling)))
+        }
+        _ => None,
+    });
+    let outputs: Vec<(&Piece, StatedOutput<'_>)> = outputs.collect();
+    let of_report = stated.first().map(|&(piece, ..)| piece);
+    let Some(piece) = of_report.or(outputs.first().map(|&(piece, _)| piece)) else { return };
     let written = piece.file.forms.iter().find(|form| form.name.name == checker.form.name);
     let Some(written) = written else { return };
     let mut asked = BTreeMap::new();
     let before = checker.diagnostics.len();
     for &(_, name, value) in &stated {
-        new_name(checker, piece, name);
+        new_name(checker, piece, name, REPORT);
+        expressions_at_places(checker, piece, written, value);
         for call in calls(&piece.file, value, checker.form) {
             if let Some(what) = ask(checker, piece, &call, call.id == value, mesh) {
                 asked.insert(call.id, what);
             }
+        }
+    }
+    for &(_, output) in &outputs {
+        if let Some(what) = ask_output(checker, piece, written, output) {
+            asked.insert(output.1, what);
         }
     }
     let lines: Vec<ExprId> = asked
@@ -115,12 +142,80 @@ pub(super) fn check(
         };
         items.extend(report.map(|value| Report { name: name.name.clone(), value }));
     }
-    let Measures { integrals, pointwise, .. } = measured;
-    checker.content.reports = CheckedReports { items, integrals, pointwise };
+    let Measures { integrals, pointwise, derivation, mut derived, .. } = measured;
+    let of_output = |&(_, (name, value, sampling)): &(&Piece, StatedOutput<'_>)| {
+        let (shape, first) = derived.remove(&value)?;
+        Some(DerivedQuantity { name: name.name.clone(), shape, first, sampling })
+    };
+    let outputs = outputs.iter().filter_map(of_output).collect();
+    checker.content.reports = CheckedReports { items, integrals, pointwise, outputs, derivation };
 }
 
-/// Checks that a report's name does not occur elsewhere in the same table.
-fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
+/// Reports calls of a form's expressions: `s([0.5, 0.1])`.
+fn expressions_at_places(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    written: &ast::Form,
+    value: ExprId,
+) {
+    for id in subtree(&piece.file, value) {
+        let ExprKind::Call { function, .. } = &piece.file.exprs[id].kind else { continue };
+        let name = &function.name;
+        let is_expression = |item: &ast::FormItem| matches!(&item.kind, ast::FormItemKind::Let { name: own, .. } if own.name == *name);
+        if written.items.iter().any(is_expression) {
+            let example = vec!["0"; checker.form.dim].join(", ");
+            let diagnostic =
+                Diagnostic::new(Code::NotAFunction, format!("`{name}` is no function"))
+                    .label(function.span, "an expression of the form, called here")
+                    .help(format!("its value at a place is `at({name}, [{example}])`"));
+            checker.report(piece, diagnostic);
+        }
+    }
+}
+
+/// Checks the name of an output and that its value is an expression at a point.
+fn ask_output(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    written: &ast::Form,
+    (name, root, _): StatedOutput<'_>,
+) -> Option<RequestedCall> {
+    let is_itself =
+        matches!(&piece.file.exprs[root].kind, ExprKind::Name(own) if *own == name.name);
+    let of_form = written.items.iter().any(|item| match &item.kind {
+        ast::FormItemKind::Let { name: own, .. } | ast::FormItemKind::Fn { name: own, .. } => {
+            own.name == name.name
+        }
+        _ => false,
+    });
+    let before = checker.diagnostics.len();
+    if of_form && !is_itself {
+        let message = format!("`{}` is an expression of the form already", name.name);
+        let diagnostic = Diagnostic::new(Code::DuplicateName, message)
+            .label(name.span, "this name is taken")
+            .help(format!(
+                "write `output {};` for that expression, or choose another name",
+                name.name
+            ));
+        checker.report(piece, diagnostic);
+    } else {
+        new_name(checker, piece, name, "an output");
+    }
+    if let Some(inner) = calls(&piece.file, root, checker.form).first() {
+        let message = format!(
+            "`{}` is one number, and an output has a value at each point",
+            inner.function.name
+        );
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(inner.function.span, "known only after the solve")
+            .help(format!("write `report {} = …;`", name.name));
+        checker.report(piece, diagnostic);
+    }
+    (checker.diagnostics.len() == before).then_some(RequestedCall::Output { root })
+}
+
+/// Checks that a report's name does not occur elsewhere in the same table, or an output's in the same file.
+fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident, role: &str) {
     let form = checker.form;
     let fields = form.fields.iter().map(|field| (&field.name, "a field"));
     let params = form.own_params().iter().map(|param| (&param.name, "a parameter"));
@@ -128,9 +223,9 @@ fn new_name(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     let known = fields.chain(params).chain(aux).find(|(known, _)| **known == name.name);
     let message = match known {
         Some((known, what)) => {
-            format!("`{known}` is {what} of the form, and cannot be a report too")
+            format!("`{known}` is {what} of the form, and cannot be {role} too")
         }
-        None if has_column(checker, &name.name) => {
+        None if role == REPORT && has_column(checker, &name.name) => {
             format!("the table of reports has a column `{}` already", name.name)
         }
         None => return,
@@ -204,7 +299,8 @@ fn ask(
         (None, "line") => &["from", "to", "points"],
         _ => &[],
     };
-    arguments(checker, piece, call, takes)?;
+    let count = if field.is_none() && name == "at" { 2 } else { 1 };
+    arguments(checker, piece, call, (count, takes))?;
     let root = call.arguments[0];
     if let Some(inner) = calls(&piece.file, root, form).first() {
         let message = format!("`{}` stands inside of `{name}`", inner.function.name);
@@ -217,6 +313,10 @@ fn ask(
     }
     if let Some(field) = field {
         return Some(RequestedCall::Value { field, at: place(checker, piece, root)? });
+    }
+    if count == 2 {
+        let at = place(checker, piece, call.arguments[1])?;
+        return Some(RequestedCall::At { root, at });
     }
     let argument = |wanted: &str| call.named.iter().find(|given| given.name.name == wanted);
     let on = match argument("on") {
@@ -270,18 +370,19 @@ fn missing(checker: &mut Checker<'_>, piece: &Piece, call: &Call<'_>, name: &str
     checker.report(piece, diagnostic);
 }
 
-/// Reads one unnamed argument, and named ones from this list.
+/// Reads some unnamed arguments, and named ones from this list.
 fn arguments(
     checker: &mut Checker<'_>,
     piece: &Piece,
     call: &Call<'_>,
-    takes: &[&str],
+    (count, takes): (usize, &[&str]),
 ) -> Option<()> {
     let name = &call.function.name;
     let before = checker.diagnostics.len();
-    if call.arguments.len() != 1 {
-        let given = call.arguments.len();
-        let message = format!("`{name}` takes 1 argument without a name, but this has {given}");
+    if call.arguments.len() != count {
+        let (given, plural) = (call.arguments.len(), if count == 1 { "" } else { "s" });
+        let message =
+            format!("`{name}` takes {count} argument{plural} without a name, but this has {given}");
         let diagnostic = Diagnostic::new(Code::WrongArgumentCount, message)
             .label(call.function.span, "in this call");
         checker.report(piece, diagnostic);
@@ -354,6 +455,17 @@ struct Measures {
     lines: BTreeMap<ExprId, ReportFormula>,
     integrals: Option<Form>,
     pointwise: Option<Form>,
+    /// The shape and the first component of each output, by its value.
+    derived: BTreeMap<ExprId, (point::Shape, usize)>,
+    derivation: Option<Form>,
+}
+
+/// The expressions of all calls, by their form.
+#[derive(Default)]
+struct CallExpressions {
+    integrals: Integrands,
+    pointwise: Integrands,
+    outputs: Integrands,
 }
 
 /// Checks the expressions inside the functionals, and creates the forms that contain them.
@@ -386,7 +498,7 @@ fn measure(
     own.defaults = form.params.iter().map(|param| default(&mut own, param)).collect();
     let mut expressions = Expressions::new(&piece.file, &names, own, found);
     lets(&mut expressions);
-    let (mut integrals, mut pointwise) = (Sum::default(), Sum::default());
+    let mut sums = CallExpressions::default();
     let mut measured = Measures::default();
     for (&id, asked) in asked {
         let root = match asked.root() {
@@ -407,10 +519,13 @@ fn measure(
                 Some((root, value, on))
             }
         };
-        let measure = taken(&mut expressions, (&mut integrals, &mut pointwise), asked, root);
+        let measure = taken(&mut expressions, &mut sums, asked, root);
         match measure {
             Some(CallResult::Functional(measure)) => drop(measured.measures.insert(id, measure)),
             Some(CallResult::Line(line)) => drop(measured.lines.insert(id, line)),
+            Some(CallResult::Output(shape, first)) => {
+                measured.derived.insert(id, (shape, first));
+            }
             None => {}
         }
     }
@@ -419,8 +534,9 @@ fn measure(
         checker.diagnostics.extend(found.into_iter().map(|found| piece.place(found)));
         return None;
     }
-    measured.integrals = integrals.into_form(own.clone(), "integrals");
-    measured.pointwise = pointwise.into_form(own, "points");
+    measured.integrals = sums.integrals.into_form(own.clone(), "integrals");
+    measured.pointwise = sums.pointwise.into_form(own.clone(), "points");
+    measured.derivation = sums.outputs.into_form(own, "outputs");
     Some(measured)
 }
 
@@ -511,12 +627,13 @@ fn has_values_everywhere(
 enum CallResult {
     Functional(Functional),
     Line(ReportFormula),
+    Output(point::Shape, usize),
 }
 
 /// Adds the expression of a call to its form.
 fn taken(
     expressions: &mut Expressions<'_>,
-    (integrals, pointwise): (&mut Sum, &mut Sum),
+    CallExpressions { integrals, pointwise, outputs }: &mut CallExpressions,
     asked: &RequestedCall,
     root: Option<(ExprId, form::ExprId, Option<&ReportRegion>)>,
 ) -> Option<CallResult> {
@@ -566,6 +683,16 @@ fn taken(
             let ends = [from, to].map(|end| padded(end));
             CallResult::Line(ReportFormula::Line { shape, first, ends, points: *points })
         }
+        (RequestedCall::At { at, .. }, Some((_, value, _))) => {
+            let shape = shape_of(expressions, value);
+            let first = pointwise.add(&mut expressions.form, Region::Cells, value);
+            measure(shape, FunctionalKind::Value { first, at: padded(at) })
+        }
+        (RequestedCall::Output { .. }, Some((_, value, _))) => {
+            let shape = shape_of(expressions, value);
+            let first = outputs.add(&mut expressions.form, Region::Cells, value);
+            CallResult::Output(shape, first)
+        }
         (RequestedCall::Value { field, at }, _) => {
             let shape = expressions.form.fields[*field].shape;
             let terminal = Terminal::Field(*field, None);
@@ -585,65 +712,6 @@ fn padded(point: &[f64]) -> [f64; 3] {
     let mut x = [0.0; 3];
     x.iter_mut().zip(point).for_each(|(x, value)| *x = *value);
     x
-}
-
-/// Expressions that become the f0 of additional fields of `L2(0)`, one component per number.
-#[derive(Default)]
-struct Sum {
-    /// The components of each region, in order.
-    regions: Vec<(Region, BTreeMap<usize, form::ExprId>)>,
-    count: usize,
-}
-
-impl Sum {
-    /// Adds the components of a value; returns the index of the first.
-    fn add(&mut self, form: &mut Form, region: Region, value: form::ExprId) -> usize {
-        let first = self.count;
-        let components = form.exprs.components(value);
-        self.count += components.len();
-        let at = self.regions.iter().position(|(known, _)| *known == region);
-        let at = at.unwrap_or_else(|| {
-            self.regions.push((region, BTreeMap::new()));
-            self.regions.len() - 1
-        });
-        self.regions[at].1.extend((first..).zip(components));
-        first
-    }
-
-    /// Returns the form, if anything was added.
-    fn into_form(mut self, mut form: Form, name: &str) -> Option<Form> {
-        if self.count == 0 {
-            return None;
-        }
-        form.name = format!("{}_{name}", form.name);
-        form.source = format!("// {name} that are reported of a solution");
-        let first = form.fields.len();
-        let lengths = || (0..self.count).step_by(MOST_COMPONENTS);
-        for start in lengths() {
-            let shape = point::Shape::Vector((self.count - start).min(MOST_COMPONENTS));
-            let name = format!("report{}", start / MOST_COMPONENTS);
-            let space = Space::L2(Degree::Fixed(0));
-            form.fields.push(Field { name, shape, space });
-        }
-        // Cells come first.
-        self.regions.sort_by_key(|(region, _)| *region != Region::Cells);
-        for (region, values) in std::mem::take(&mut self.regions) {
-            let mut rows = Vec::new();
-            for (number, start) in lengths().enumerate() {
-                let end = (start + MOST_COMPONENTS).min(self.count);
-                let zero = form.exprs.constant(0.0);
-                let of = |at: usize| values.get(&at).copied().unwrap_or(zero);
-                let components: Vec<form::ExprId> = (start..end).map(of).collect();
-                if components.iter().all(|&value| form.exprs.is_zero(value)) {
-                    continue;
-                }
-                let value = form.exprs.literal(Shape::vector(end - start), components).ok()?;
-                rows.extend(tested(&mut form, &region, first + number, value)?);
-            }
-            form.integrals.push(Integral { region, rows, action: Vec::new(), energy: None });
-        }
-        Some(form)
-    }
 }
 
 /// Returns the diagnostic for a name that depends on the point, outside of a functional.

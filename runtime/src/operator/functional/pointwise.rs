@@ -130,6 +130,31 @@ pub fn values_at_quadrature(
     Ok(all)
 }
 
+/// Evaluates expressions of an integral at points of the reference cell in all cells: `[cell][point][component]`.
+/// `select` turns the roots of a point into its components.
+///
+/// # Errors
+///
+/// An element that does not exist.
+pub fn values_in_cells(
+    on: &Discretisation,
+    points: &[[f64; 3]],
+    (integral, roots): (&Integral, &[NodeId]),
+    u: &[f64],
+    parameters: &Parameters,
+    select: impl Fn(&[f64]) -> Vec<f64> + Sync,
+) -> Result<Vec<f64>, ElementError> {
+    let (nodal, place) = read_by((integral, roots), on, u);
+    let weights = vec![1.0; points.len()];
+    let tables = PointTables::new(on, points, &nodal, reads_second((integral, roots)))?;
+    let found = block_by_block(on, &tables, &weights, &nodal, |block| {
+        let rows = evaluated(on, block, &place, parameters, (integral, roots));
+        let at = |point: usize| select(&rows.iter().map(|row| row[point]).collect::<Vec<f64>>());
+        (0..block.weight.len()).flat_map(at).collect::<Vec<f64>>()
+    });
+    Ok(found.concat())
+}
+
 /// Evaluates expressions of an integral at some points, `[point][root]`.
 ///
 /// # Errors

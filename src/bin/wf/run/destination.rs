@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use fem_dsl::problem::Problem;
 use runtime::files::output::{OutputError, extensions, format_of, index_of, writable};
-use runtime::problem::{LastState, Solution, side_by_side};
+use runtime::problem::{LastState, Solution, side_by_side, with_derived};
 use runtime::space::discretisation::Discretisation;
 use serde_json::json;
 
@@ -70,8 +70,9 @@ impl Destination {
             [] => None,
             modes => Some(side_by_side(&problem.form, &solution.context.on, modes)),
         };
+        let own = with_derived(&problem.form, &solution.context.on, &solution.derived);
         let (form, on, u) = match &modes {
-            None => (&problem.form, &*solution.context.on, &solution.u),
+            None => (&own.0, &own.1, &solution.u),
             Some((form, on, u)) => (form, on, u),
         };
         match self {

@@ -4,9 +4,10 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use clap::Args;
+use fem_dsl::point::PointForm;
 use fem_dsl::problem::Problem;
 use runtime::mesh::Mesh;
-use runtime::problem::Solution;
+use runtime::problem::{Solution, form_with_outputs, with_derived};
 use runtime::space::discretisation::Discretisation;
 use runtime::support::memory::{InsufficientMemory, MemoryBudget};
 use weakform::picture::{PictureError, PictureOptions, SIZES, Slice, check, write};
@@ -78,7 +79,7 @@ impl PictureArguments {
             Some(cut) => cut.whole().map_err(|error| Failure::input(error.to_string()))?,
             None => mesh,
         };
-        check(&problem.form, whole, &self.options()).map_err(failure)
+        check(&form_with_outputs(problem), whole, &self.options()).map_err(failure)
     }
 
     /// Draws it, and returns a remark if there is one. With several processes the first draws the gathered solution.
@@ -90,13 +91,14 @@ impl PictureArguments {
     ) -> Result<Option<String>, Failure> {
         let Some(path) = &self.picture else { return Ok(None) };
         console.progress().say(format!("{}: drawing", problem.name));
-        let (on, u) = (&*solution.context.on, &solution.u);
-        let Some(cut) = on.mesh.cut() else { return self.draw_whole(path, problem, on, u) };
+        let (form, on) = with_derived(&problem.form, &solution.context.on, &solution.derived);
+        let (named, u) = ((&*problem.name, &form), &solution.u);
+        let Some(cut) = on.mesh.cut() else { return self.draw_whole(path, named, &on, u) };
         let group = &**cut.group();
         together(group, room(solution))?;
         let joined = on.joined(u).map_err(|error| Failure::input(error.to_string()));
         let drawn = joined.and_then(|joined| match joined.filter(|_| group.rank() == 0) {
-            Some((on, u)) => self.draw_whole(path, problem, &on, &u),
+            Some((on, u)) => self.draw_whole(path, named, &on, &u),
             None => Ok(None),
         });
         together(group, drawn)
@@ -106,11 +108,10 @@ impl PictureArguments {
     fn draw_whole(
         &self,
         path: &Path,
-        problem: &Problem,
+        (name, form): (&str, &PointForm),
         on: &Discretisation,
         u: &[f64],
     ) -> Result<Option<String>, Failure> {
-        let (name, form) = (&problem.name, &problem.form);
         let drawn = write(path, name, form, on, u, &self.options()).map_err(failure)?;
         let inside = on.mesh.dim() == 3 && self.slice.is_none();
         let one = drawn.range.filter(|(least, most)| inside && least == most);

@@ -94,7 +94,7 @@ fn newton_converges_as_fast_as_with_a_formula() {
     let text = "form f { field u: scalar; let s = dot(grad(u), grad(u));\n\
                 f1[u] = table([0, 0.5, 1, 2, 4, 9], [1, 1.1, 1.5, 3, 8, 20], s, outside: extend) * grad(u); f0[u] = -x[0]; }\n\
                 problem p solves f { mesh = box(dim: 2, cells: [6, 1]); degree = 2;\n\
-                dirichlet u = 0 on \"x0\"; dirichlet u = 1 on \"x1\"; solver = newton(rtol: 1e-12); }";
+                dirichlet u = 0 on \"x0\"; dirichlet u = 1 on \"x1\"; initial u = x[0]; solver = newton(rtol: 1e-12); }";
     let solution = solution(text);
     assert!(solution.iterations() <= 8, "{}", solution.iterations());
 }

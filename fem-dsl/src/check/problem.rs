@@ -17,6 +17,7 @@ mod mesh;
 mod overrides;
 mod periodic;
 mod report_regions;
+mod report_values;
 mod reports;
 mod solver;
 mod time;

@@ -233,10 +233,16 @@ impl Expressions {
                 let Some(function) = frame.name.take() else { return };
                 let span = function.span.to(span);
                 let (arguments, named) = self.arguments(list);
-                let own = tables::table(self, (&function, &arguments, &named), span);
-                let call =
-                    |own: &mut Self| own.push(ExprKind::Call { function, arguments, named }, span);
-                (own.unwrap_or_else(|| call(self)), span)
+                let call = (&function, &arguments[..], &named[..]);
+                let id = match tables::table(&mut self.arena, &self.tables, call, span) {
+                    Some(Ok(table)) => table,
+                    Some(Err(mistake)) => {
+                        self.diagnostics.push(*mistake);
+                        self.push(ExprKind::Error, span)
+                    }
+                    None => self.push(ExprKind::Call { function, arguments, named }, span),
+                };
+                (id, span)
             }
             Rule::index => {
                 let Some((base, at)) = frame.operands.pop() else { return };

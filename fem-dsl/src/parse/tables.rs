@@ -11,12 +11,15 @@
 //! monotone where the values are. A polynomial's coefficients are nested conditions, log₂ n deep, which share their
 //! comparisons. Derivatives of such an expression are exact, and it stands wherever an expression can.
 
-use super::expression::Expressions;
 use super::scan::{Scan, Token};
-use crate::ast::{Argument, BinaryOp, ExprId, ExprKind, Ident, Span, UnaryOp};
+use crate::arena::IndexVec;
+use crate::ast::{Argument, BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use std::path::{Path, PathBuf};
+
+/// The expressions of a file.
+type Arena = IndexVec<ExprId, Expr>;
 
 /// The function's name.
 const TABLE: &str = "table";
@@ -24,7 +27,7 @@ const TABLE: &str = "table";
 /// Largest number of rows: conditions of more would make kernels slow to compile.
 const MOST_ROWS: usize = 1000;
 
-/// Where files of tables are looked for, and whether `table` has this meaning.
+/// Folder of the files of tables, and the meaning of `table`.
 #[derive(Clone, Debug, Default)]
 pub(super) struct TableSettings {
     /// The folder of the text, if it has one.
@@ -39,22 +42,18 @@ pub(super) fn is_declared(scan: &Scan, text: &str) -> bool {
     scan.tokens.windows(2).any(|pair| word(&pair[0]) == "fn" && word(&pair[1]) == TABLE)
 }
 
-/// Returns the expression of a call of `table`; `None` for other calls.
+/// Returns the expression of a call of `table`, or its mistake; `None` for other calls.
 pub(super) fn table(
-    exprs: &mut Expressions,
+    arena: &mut Arena,
+    settings: &TableSettings,
     (function, arguments, named): (&Ident, &[ExprId], &[Argument]),
     span: Span,
-) -> Option<ExprId> {
-    if function.name != TABLE || exprs.tables.is_declared {
+) -> Option<Result<ExprId, Box<Diagnostic>>> {
+    if function.name != TABLE || settings.is_declared {
         return None;
     }
-    Some(match read(exprs, function, arguments, named) {
-        Ok(table) => table.expression(&mut Tree { span, exprs }),
-        Err(diagnostic) => {
-            exprs.diagnostics.push(*diagnostic);
-            exprs.push(ExprKind::Error, span)
-        }
-    })
+    let table = read(arena, settings.folder.as_deref(), (function, arguments, named));
+    Some(table.map(|table| table.expression(&mut Tree { span, arena })))
 }
 
 /// Values outside of a table.
@@ -80,30 +79,27 @@ struct Table {
 
 /// Reads the arguments of a call.
 fn read(
-    exprs: &Expressions,
-    function: &Ident,
-    arguments: &[ExprId],
-    named: &[Argument],
+    arena: &Arena,
+    folder: Option<&Path>,
+    (function, arguments, named): (&Ident, &[ExprId], &[Argument]),
 ) -> Result<Table, Box<Diagnostic>> {
     let wrong = |span: Span, message: String, label: &str| {
         Box::new(Diagnostic::new(Code::BadArgument, message).label(span, label.to_owned()))
     };
     let usage = "write `table([0, 1, 2], [0, 3, 4], u)` or `table(\"data.csv\", u)`";
     let (places, values, of) = match arguments[..] {
-        [places, values, of] => (column(exprs, places)?, column(exprs, values)?, of),
-        [path, of] => match &exprs.arena[path].kind {
+        [places, values, of] => (column(arena, places)?, column(arena, values)?, of),
+        [path, of] => match &arena[path].kind {
             ExprKind::Text(name) => {
-                let (places, values) =
-                    rows(exprs.tables.folder.as_deref(), name).map_err(|reason| {
-                        let message = format!("cannot read the table \"{name}\": {reason}");
-                        let help =
-                            "a row has two numbers, separated by a comma, a semicolon or blanks";
-                        Box::new(
-                            Diagnostic::new(Code::BadValue, message)
-                                .label(exprs.arena[path].span, "this file")
-                                .help(help),
-                        )
-                    })?;
+                let (places, values) = rows(folder, name).map_err(|reason| {
+                    let message = format!("cannot read the table \"{name}\": {reason}");
+                    let help = "a row has two numbers, separated by a comma, a semicolon or blanks";
+                    Box::new(
+                        Diagnostic::new(Code::BadValue, message)
+                            .label(arena[path].span, "this file")
+                            .help(help),
+                    )
+                })?;
                 (places, values, of)
             }
             _ => {
@@ -116,7 +112,7 @@ fn read(
             return Err(Box::new(wrong(function.span, message, "in this call").help(usage)));
         }
     };
-    let at = exprs.arena[arguments[0]].span;
+    let at = arena[arguments[0]].span;
     if places.len() != values.len() {
         let message = format!("{} places have {} values", places.len(), values.len());
         return Err(wrong(function.span, message, "in this table"));
@@ -131,7 +127,7 @@ fn read(
     }
     let mut table = Table { of, places, values, is_linear: false, outside: Outside::Error };
     for Argument { name, value } in named {
-        let word = match &exprs.arena[*value].kind {
+        let word = match &arena[*value].kind {
             ExprKind::Name(word) => word.as_str(),
             _ => "",
         };
@@ -143,11 +139,11 @@ fn read(
             ("outside", "extend") => table.outside = Outside::Extend,
             ("interpolation", _) => {
                 let message = "`interpolation` is `cubic` or `linear`".to_owned();
-                return Err(wrong(exprs.arena[*value].span, message, "neither"));
+                return Err(wrong(arena[*value].span, message, "neither"));
             }
             ("outside", _) => {
                 let message = "`outside` is `error`, `hold` or `extend`".to_owned();
-                return Err(wrong(exprs.arena[*value].span, message, "none of these"));
+                return Err(wrong(arena[*value].span, message, "none of these"));
             }
             _ => {
                 let message = format!("`{TABLE}` has no argument `{}`", name.name);
@@ -161,10 +157,10 @@ fn read(
 }
 
 /// Reads an array of numbers.
-fn column(exprs: &Expressions, id: ExprId) -> Result<Vec<f64>, Box<Diagnostic>> {
-    let number = |id: ExprId| match exprs.arena[id].kind {
+fn column(arena: &Arena, id: ExprId) -> Result<Vec<f64>, Box<Diagnostic>> {
+    let number = |id: ExprId| match arena[id].kind {
         ExprKind::Number(value) => Some(value),
-        ExprKind::Unary { op: UnaryOp::Neg, operand, .. } => match exprs.arena[operand].kind {
+        ExprKind::Unary { op: UnaryOp::Neg, operand, .. } => match arena[operand].kind {
             ExprKind::Number(value) => Some(-value),
             _ => None,
         },
@@ -173,11 +169,11 @@ fn column(exprs: &Expressions, id: ExprId) -> Result<Vec<f64>, Box<Diagnostic>> 
     let wrong = |id: ExprId| {
         Box::new(
             Diagnostic::new(Code::BadArgument, "places and values of a table are numbers")
-                .label(exprs.arena[id].span, "no number")
+                .label(arena[id].span, "no number")
                 .help("multiply the table by a parameter, or its argument: `c * table([0, 1], [0, 2], u / d)`"),
         )
     };
-    match &exprs.arena[id].kind {
+    match &arena[id].kind {
         ExprKind::Array(items) => {
             items.iter().map(|&item| number(item).ok_or_else(|| wrong(item))).collect()
         }
@@ -324,12 +320,12 @@ fn slopes(steps: &[f64], rises: &[f64]) -> Vec<f64> {
 /// Expressions with the location of one call.
 struct Tree<'a> {
     span: Span,
-    exprs: &'a mut Expressions,
+    arena: &'a mut Arena,
 }
 
 impl Tree<'_> {
     fn push(&mut self, kind: ExprKind) -> ExprId {
-        self.exprs.push(kind, self.span)
+        self.arena.push(Expr { kind, span: self.span })
     }
 
     fn number(&mut self, value: f64) -> ExprId {

@@ -27,6 +27,8 @@ pub(super) struct Sizes {
     collocated: bool,
     /// True if all integrals are linear.
     linear: bool,
+    /// True if functions of some field are vectors.
+    vector_valued: bool,
 }
 
 impl Sizes {
@@ -40,6 +42,7 @@ impl Sizes {
             flat: is_flat(form),
             collocated: elements.fields.iter().any(|&element| elements.collocated(element)),
             linear: form.integrals.iter().all(|integral| integral.linear),
+            vector_valued: elements.are_vector_valued(),
         }
     }
 
@@ -62,6 +65,7 @@ struct SizeRule {
     flat: Option<bool>,
     collocated: Option<bool>,
     linear: Option<bool>,
+    vector_valued: Option<bool>,
 }
 
 /// A range, both ends included.
@@ -90,6 +94,7 @@ const ANY: SizeRule = SizeRule {
     flat: None,
     collocated: None,
     linear: None,
+    vector_valued: None,
 };
 
 const HEX: SizeRule = SizeRule { cells: HEXAHEDRA, ..ANY };
@@ -97,6 +102,8 @@ const QUAD: SizeRule = SizeRule { cells: QUADRILATERALS, ..ANY };
 const TETRAHEDRON: SizeRule = SizeRule { cells: TETRAHEDRA, ..ANY };
 /// Three components and more on hexahedra.
 const HEX_3: SizeRule = SizeRule { components: from(3), ..HEX };
+/// Functions of H(curl) on hexahedra: those of H(div) have one derivative and count as values.
+const HEX_CURL: SizeRule = SizeRule { vector_valued: Some(true), ..HEX_3 };
 const HEX_DEGREE_1: SizeRule = SizeRule { degree: (1, 1), ..HEX };
 /// Three components of gradients on eight points.
 const BUSY: SizeRule =
@@ -115,6 +122,7 @@ impl SizeRule {
             && is(self.flat, sizes.flat)
             && is(self.collocated, sizes.collocated)
             && is(self.linear, sizes.linear)
+            && is(self.vector_valued, sizes.vector_valued)
     }
 }
 
@@ -349,9 +357,11 @@ pub(super) const HOPPER: Gpu = Gpu {
             ],
             false,
         ),
-        // Groups of 64 to 130 threads, or 245; roughly as many as fill their warps.
+        // Groups of 64 to 130 threads, or 245; roughly as many as fill their warps. Curl·curl and mass of degrees 6 and 7
+        // with one cell 34.8 and 38.9, with more 33.1 and 35.3.
         cells: RuleTable(
             &[
+                (SizeRule { line: (7, 8), ..HEX_CURL }, 1),
                 (SizeRule { line: (0, 3), collocated: Some(true), ..ANY }, 8),
                 (SizeRule { line: (0, 3), ..ANY }, 14),
                 (SizeRule { line: (4, 4), flat: Some(true), ..ANY }, 6),
@@ -381,22 +391,26 @@ pub(super) const HOPPER: Gpu = Gpu {
         // Laplacians on 4 points 45.0 with 128 registers and 37.2 with 96, on 7 points 50.8 with 168 and 45.0 with 128.
         // Elasticity on 7 points 41.0 and 36.9; on 8 points, where a cell is two whole warps, 45.4 with 255, 37.0 with
         // 168 and 38.5 with 128.
+        // Curl·curl and mass of degrees 5 to 7 with 168 registers 35.5, 34.8 and 38.8, with 128 and 146, or 255, 34.3, 33.0
+        // and 35.3.
         further: RuleTable(
             &[
+                (SizeRule { line: (6, 8), ..HEX_CURL }, ExtraRegisters::All),
                 (SizeRule { line: (8, 8), ..HEX_3 }, ExtraRegisters::All),
                 (SizeRule { line: (0, 3), collocated: Some(true), ..HEX_3 }, ExtraRegisters::Two),
                 (HEX_3, ExtraRegisters::Four),
             ],
             ExtraRegisters::Two,
         ),
-        most: RuleTable(&[(SizeRule { line: (8, 8), ..ANY }, ALL_REGISTERS)], 168),
+        most: RuleTable(&[(HEX_CURL, 168), (SizeRule { line: (8, 8), ..ANY }, ALL_REGISTERS)], 168),
         diagonal: 168,
         // For kernels with so many live values that another order only spills them. In order and otherwise: BP3 on 7
         // points 27.8 and 26.4; three Laplacians on 9 points 31.1 and 29.3, on 10 32.1 and 30.7, elasticity on 9 37.8
         // and 35.7. On up to 6 points, and on 8, where threads have 255 registers, order costs three components 4 to 9
-        // %.
+        // %. Curl·curl and mass of degrees 6 and 8 28.2 and 28.6 in order, 33.0 and 32.9 otherwise.
         in_order: RuleTable(
             &[
+                (HEX_CURL, false),
                 (SizeRule { collocated: Some(true), ..ANY }, false),
                 (SizeRule { line: (7, 7), components: from(1), ..HEX }, true),
                 (SizeRule { line: from(9), ..HEX_3 }, true),
@@ -406,9 +420,11 @@ pub(super) const HOPPER: Gpu = Gpu {
         // A third less shared memory allows more groups of threads per multiprocessor. With and without: three
         // Laplacians of degrees 3 and 4 23.6 and 24.8 against 20.6 and 23.5, BP6 of degrees 5 and 8 53.0 and 56.2
         // against 50.9 and 43.0, elasticity of degrees 4, 5, 6 and 8 42.9, 42.4, 41.4 and 42.1 against 38.8, 39.7, 39.9
-        // and 38.8. On 4 and 8 points it loses 12 to 43 %; with one component it gains nothing.
+        // and 38.8. On 4 and 8 points it loses 12 to 43 %; with one component it gains nothing. Curl·curl and mass of
+        // degrees 5, 6 and 8 27.6, 30.4 and 27.7 against 34.1, 33.0 and 32.9 without, of degree 4 33.3 against 32.1.
         in_place: RuleTable(
             &[
+                (SizeRule { line: from(6), ..HEX_CURL }, false),
                 (SizeRule { line: (5, 7), ..HEX_3 }, true),
                 (SizeRule { line: (9, 9), ..HEX_3 }, true),
             ],

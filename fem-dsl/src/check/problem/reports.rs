@@ -12,6 +12,7 @@
 
 use super::integrands::Integrands;
 use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
+use super::report_values::{has_values_everywhere, tensor};
 use super::{Checker, MeshChoice, Piece, Statement};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
@@ -20,8 +21,8 @@ use crate::check::names::{self, Block, ExprContext, subtree};
 use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{self, Expr, Form, Shape, Terminal, Type};
-use crate::point::{self, Location, Param, Region};
+use crate::form::{self, Form, Shape, Terminal};
+use crate::point::{self, Param, Region};
 use crate::problem::{
     DerivedQuantity, Expression, Functional, FunctionalKind, OutputSampling, Report, ReportFormula,
 };
@@ -545,82 +546,6 @@ fn default(form: &mut Form, param: &Param) -> form::ExprId {
     let values = param.value.iter().map(|&value| form.exprs.constant(value)).collect();
     let built = form.exprs.literal(param.shape.into(), values);
     built.unwrap_or_else(|_| form.exprs.constant(0.0))
-}
-
-/// Returns a value with a shape that a field may have, without test functions.
-fn tensor(
-    expressions: &mut Expressions<'_>,
-    root: ExprId,
-    value: form::ExprId,
-) -> Option<form::ExprId> {
-    let span = expressions.span(root);
-    let exprs = &expressions.form.exprs;
-    let Type::Tensor(shape) = exprs.ty(value) else {
-        let message = "this is a condition, but a value is expected";
-        expressions.report(
-            Diagnostic::new(Code::NotACondition, message)
-                .label(span, "a condition")
-                .help("`if c { 1 } else { 0 }` makes a number of a condition"),
-        );
-        return None;
-    };
-    if shape.to_point().is_none() {
-        let message = format!("{shape} cannot be reported");
-        expressions.report(Diagnostic::new(Code::WrongShape, message).label(span, "this"));
-        return None;
-    }
-    let form = &expressions.form;
-    let unknown = form.terminals(&[value]).find(|terminal| match *terminal {
-        Terminal::Rate(field, order, _) | Terminal::RateGradient(field, order, _) => {
-            form.rate(field, order).is_none()
-        }
-        _ => false,
-    });
-    if let Some(terminal) = unknown {
-        let message =
-            format!("`{}` is no part of the form, and not known", form.terminal_name(terminal));
-        expressions.report(Diagnostic::new(Code::NotAvailableHere, message).label(span, "here"));
-        return None;
-    }
-    let of_test = exprs.reachable_in_order(&[value]).into_iter().any(|id| {
-        matches!(
-            exprs.expr(id),
-            Expr::Terminal(
-                Terminal::Test(..) | Terminal::TestGradient(..) | Terminal::TestHessian(..)
-            )
-        )
-    });
-    if of_test {
-        let message = "a test function has no value after a solve";
-        expressions.report(Diagnostic::new(Code::NotAvailableHere, message).label(span, "here"));
-        return None;
-    }
-    Some(value)
-}
-
-/// Returns whether an expression has a value at any point: data at quadrature points has none elsewhere.
-fn has_values_everywhere(
-    expressions: &mut Expressions<'_>,
-    root: ExprId,
-    value: form::ExprId,
-) -> bool {
-    let form = &expressions.form;
-    let parts = form.exprs.reachable_in_order(&[value]);
-    let data = parts.into_iter().find_map(|part| match form.exprs.expr(part) {
-        Expr::Terminal(Terminal::Aux(i, _)) if form.aux[*i].location == Location::Points => {
-            Some(form.aux[*i].name.clone())
-        }
-        _ => None,
-    });
-    let Some(name) = data else { return true };
-    let span = expressions.span(root);
-    let message = format!("`{name}` lies at the quadrature points, and has no value elsewhere");
-    expressions.report(
-        Diagnostic::new(Code::NotAvailableHere, message)
-            .label(span, format!("this needs `{name}` at other points"))
-            .help(format!("integrate it, or declare it at nodes: `aux {name}: …;`")),
-    );
-    false
 }
 
 /// The result of a call.

@@ -4,6 +4,8 @@
 mod between;
 #[path = "estimate/exact.rs"]
 mod exact;
+#[path = "estimate/vectors.rs"]
+mod vectors;
 #[path = "estimate/smooth.rs"]
 mod smooth;
 

@@ -1,10 +1,17 @@
-//! Transfer of solutions between meshes of a bisection: nodal interpolation on the new mesh.
+//! Transfer of solutions between meshes of a bisection: nodal interpolation on the new mesh, or the functionals of fields
+//! in H(curl) and H(div).
+//!
+//! With ξ = o + T η the place of a cell in an old one, functions of the reference cells are related by
+//!
+//! ```text
+//! H(curl)   û(η) = Tᵀ û(ξ)          H(div)   û(η) = det T · T⁻¹ û(ξ)
+//! ```
 
 use crate::mesh::refine::bisect::{AffineMap, BisectionTransfer, CellSource};
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
-use kernels_gen::element::tabulate;
+use kernels_gen::element::{Whitney, WhitneyFamily, tabulate, tabulate_components};
 
 /// Tolerance of points on the boundary of a cell.
 const NOTHING: f64 = 1e-12;
@@ -22,7 +29,11 @@ pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) ->
         if (old.element(), old.components()) != (new.element(), new.components()) {
             return None;
         }
-        all.extend(field(&cells, (old, &u[from.dofs_of(number)]), new));
+        let values = &u[from.dofs_of(number)];
+        all.extend(match new.element().whitney() {
+            None => field(&cells, (old, values), new),
+            Some(element) => vectors(&cells, element, (old, values), new),
+        });
     }
     Some(all)
 }
@@ -62,6 +73,109 @@ fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space
     all
 }
 
+/// Interpolates a field in H(curl) or H(div).
+fn vectors(
+    cells: &BisectionTransfer,
+    element: Whitney,
+    (old, values): (&Space, &[f64]),
+    new: &Space,
+) -> Vec<f64> {
+    let dim = element.cell().dim();
+    // The functionals of all degrees of freedom, with the first point of each. Old cells may meet within an entity.
+    let (mut points, mut weights, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+    for dof in element.dofs() {
+        let (own, factors): (Vec<_>, Vec<_>) =
+            element.functional(&dof, element.degree() + 2).into_iter().unzip();
+        points.extend(own);
+        weights.extend(factors);
+        starts.push(points.len());
+    }
+    let of_cell = |cell: usize| {
+        let mut own = vec![[0.0; 3]; points.len()];
+        match cells.source(cell) {
+            CellSource::Contained { cell: within, place } => {
+                let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
+                let all: Vec<usize> = (0..points.len()).collect();
+                let map = pull_back(element.family(), tangents(&place, dim));
+                evaluate_vectors((old, values), within, (&all, &places), &map, &mut own);
+            }
+            CellSource::Union { cells: parts } => {
+                for part in parts {
+                    let map = cells.part(cell, part);
+                    let places = points.iter().map(|point| back(&map, point, dim));
+                    let inside = places.enumerate().filter(|(_, at)| is_inside(at));
+                    let (all, places): (Vec<usize>, Vec<[f64; 3]>) = inside.unzip();
+                    let map = pull_back(element.family(), inverse(&tangents(&map, dim)));
+                    evaluate_vectors((old, values), part, (&all, &places), &map, &mut own);
+                }
+            }
+        }
+        let dof = |range: &[usize]| -> f64 {
+            let terms = weights[range[0]..range[1]].iter().zip(&own[range[0]..range[1]]);
+            terms.map(|(weight, value)| dot(*weight, *value)).sum()
+        };
+        starts.windows(2).map(dof).collect()
+    };
+    let n_cells = cells.n_cells();
+    let own: Vec<Vec<f64>> = (0..n_cells).into_par_iter().with_min_len(64).map(of_cell).listed();
+    let mut all = vec![0.0; new.n_dofs()];
+    for (cell, own) in own.iter().enumerate() {
+        let signs = new.cell_signs(cell);
+        for (local, (value, &node)) in own.iter().zip(new.cell_nodes(cell)).enumerate() {
+            all[node as usize] = if signs.get(local) == Some(&true) { -value } else { *value };
+        }
+    }
+    all
+}
+
+/// Evaluates a cell's reference function at some points, mapped to another cell that has them.
+fn evaluate_vectors(
+    (space, values): (&Space, &[f64]),
+    cell: usize,
+    (all, places): (&[usize], &[[f64; 3]]),
+    map: &[[f64; 3]; 3],
+    into: &mut [[f64; 3]],
+) {
+    let Some(element) = space.element().whitney() else { return };
+    let (tables, signs) = (tabulate_components(element, places), space.cell_signs(cell));
+    let own = |(local, &node): (usize, &u32)| {
+        let value = values[node as usize];
+        if signs.get(local) == Some(&true) { -value } else { value }
+    };
+    let own: Vec<f64> = space.cell_nodes(cell).iter().enumerate().map(own).collect();
+    for (row, &point) in all.iter().enumerate() {
+        let component = |a: usize| {
+            let Some(table) = tables.get(a) else { return 0.0 };
+            own.iter().enumerate().map(|(i, value)| value * table.value(row, i)).sum()
+        };
+        let value = [component(0), component(1), component(2)];
+        into[point] = [0, 1, 2].map(|a| dot(map[a], value));
+    }
+}
+
+/// Returns the rows of Tᵀ, or of det T · T⁻¹, from the columns of T = ∂ξ/∂η.
+fn pull_back(family: WhitneyFamily, tangents: [[f64; 3]; 3]) -> [[f64; 3]; 3] {
+    match family {
+        WhitneyFamily::Curl => tangents,
+        WhitneyFamily::Div => {
+            [0, 1, 2].map(|a| cross(tangents[(a + 1) % 3], tangents[(a + 2) % 3]))
+        }
+    }
+}
+
+/// Returns the columns of a map's matrix; in the plane the third one is the unit vector across it.
+fn tangents(map: &AffineMap, dim: usize) -> [[f64; 3]; 3] {
+    let [s, t, across] = map.axes();
+    [s, t, if dim == 2 { [0.0, 0.0, 1.0] } else { across }]
+}
+
+/// Returns the columns of the inverse of a matrix from its columns.
+fn inverse(columns: &[[f64; 3]; 3]) -> [[f64; 3]; 3] {
+    let rows = [0, 1, 2].map(|a| cross(columns[(a + 1) % 3], columns[(a + 2) % 3]));
+    let det = dot(columns[0], rows[0]);
+    [0, 1, 2].map(|c| [0, 1, 2].map(|a| rows[a][c] / det))
+}
+
 /// Evaluates a cell's function at some points, which are nodes of another cell.
 fn evaluate(
     space: &Space,
@@ -84,17 +198,18 @@ fn evaluate(
 
 /// Returns ξ with o + A ξ = x.
 fn back(map: &AffineMap, x: &[f64; 3], dim: usize) -> [f64; 3] {
-    let (origin, mut axes) = (map.origin(), map.axes());
-    if dim == 2 {
-        axes[2] = [0.0, 0.0, 1.0];
-    }
-    let cross = |a: [f64; 3], b: [f64; 3]| {
-        [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
-    };
-    let dot = |a: [f64; 3], b: [f64; 3]| a[0] * b[0] + a[1] * b[1] + a[2] * b[2];
+    let (origin, axes) = (map.origin(), tangents(map, dim));
     let rest = [0, 1, 2].map(|c| x[c] - origin[c]);
     let det = dot(axes[0], cross(axes[1], axes[2]));
     [0, 1, 2].map(|a| dot(rest, cross(axes[(a + 1) % 3], axes[(a + 2) % 3])) / det)
+}
+
+fn cross(a: [f64; 3], b: [f64; 3]) -> [f64; 3] {
+    [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], a[0] * b[1] - a[1] * b[0]]
+}
+
+fn dot(a: [f64; 3], b: [f64; 3]) -> f64 {
+    a[0] * b[0] + a[1] * b[1] + a[2] * b[2]
 }
 
 fn is_inside(xi: &[f64; 3]) -> bool {

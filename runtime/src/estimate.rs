@@ -218,8 +218,7 @@ impl Estimator {
         let mut faces = FacetConnectivity::new(&on.mesh, &views);
         faces.rotate_boundary(views);
         let trace = wanted.traced * points.on_facet;
-        let sizes =
-            SideSizes { scales: wanted.scales, points: points.on_facet, trace, has_pairs };
+        let sizes = SideSizes { scales: wanted.scales, points: points.on_facet, trace, has_pairs };
         let across = InterfaceFacets::new(&on.mesh, &faces, sizes);
         let on = Arc::clone(on);
         Ok(Self { on, elements, wanted, operator, views, faces, across, points })

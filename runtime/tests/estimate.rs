@@ -4,10 +4,10 @@
 mod between;
 #[path = "estimate/exact.rs"]
 mod exact;
-#[path = "estimate/vectors.rs"]
-mod vectors;
 #[path = "estimate/smooth.rs"]
 mod smooth;
+#[path = "estimate/vectors.rs"]
+mod vectors;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;

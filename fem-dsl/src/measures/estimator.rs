@@ -14,13 +14,15 @@
 //!
 //! In Hcurl and Hdiv the exterior derivative takes the place of the gradient. A field that has a flux there has G u and its
 //! mean coefficient, too: they belong to the residual of gradients or curls, of which the exterior derivative is 0. Norms
-//! of residuals in the reference cell need its metric Σ_i J_ia J_ib.
+//! of residuals in the reference cell need its metric Σ_i J_ia J_ib. Where the values of two such fields are coupled, as
+//! real and imaginary parts are, sizes of their coefficients add up.
 //!
 //! Boundary integrals with a penalty (`hn`) have no share of the energy.
 
 use super::{further, unused};
 use crate::point::{
-    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Side, Slot, is_affine,
+    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Side, Slot, Unary,
+    is_affine,
 };
 use std::ops::Range;
 
@@ -97,10 +99,8 @@ pub fn estimator_form(form: &PointForm) -> EstimatorForm {
             (false, true) if !is_piola => take(0),
             (false, _) => take(components),
         };
-        let mass = (has_flux && is_piola).then(|| MassComponents {
-            coefficient: take(1).start,
-            tangent: take(components),
-        });
+        let mass = (has_flux && is_piola)
+            .then(|| MassComponents { coefficient: take(1).start, tangent: take(components) });
         let energy = [first, first + 1, first + 2];
         let (coefficient, slope) = (first + 3, first + 4);
         EstimatorComponents { has_flux, energy, coefficient, slope, tangent, mass }
@@ -139,16 +139,20 @@ fn extend(
     for (field, shares) in fields.iter().enumerate() {
         let (first, mass) = (shares.coefficient, shares.mass.as_ref());
         let mut flux = MeanCoefficient::new(first, shares.tangent.clone());
-        let mut values = mass.map(|mass| MeanCoefficient::new(mass.coefficient, mass.tangent.clone()));
-        for entry in own.jacobian.iter() {
-            let (test, trial) = (entry.test, entry.trial);
-            if (test.field, trial.field) != (field, field) || !counts {
+        let mut values =
+            mass.map(|mass| MeanCoefficient::new(mass.coefficient, mass.tangent.clone()));
+        for entry in own.jacobian.iter().filter(|entry| entry.test.field == field && counts) {
+            let (test, mut trial, mut value) = (entry.test, entry.trial, entry.value);
+            if of_cells && mass.is_some() && is_size(form, test, trial) {
+                (trial, value) = (test, tested.size(value));
+            }
+            if trial.field != field {
                 continue;
             }
             let derived = [test, trial].into_iter().filter(|slot| slot.part != Part::Value);
             let derived = derived.count();
             let (u, v) = (tested.state(trial), tested.state(test));
-            let product = tested.product(entry.value, u);
+            let product = tested.product(value, u);
             let energy = tested.product(product, v);
             tested.add(shares.energy[2 - derived], energy);
             let wanted = if shares.has_flux { 2 } else { 0 };
@@ -166,7 +170,7 @@ fn extend(
                 Part::Exterior(i) => i,
             };
             if let Some(mean) = mean {
-                mean.add(&mut tested, place, product, (test == trial).then_some(entry.value));
+                mean.add(&mut tested, place, product, (test == trial).then_some(value));
             }
         }
         [Some(flux), values].into_iter().flatten().for_each(|mean| mean.end(&mut tested));
@@ -199,6 +203,29 @@ fn extend(
     (own.action, own.jacobian, own.energy) = (Vec::new(), Vec::new(), None);
     own.symmetric = true;
     own.linear = is_affine(&own.graph, &own.residual, &own.jacobian);
+}
+
+/// Returns whether the size of an entry counts as one of the test's field alone: of two fields of one space whose values
+/// are coupled, as the real and the imaginary part of −ω²ε + iωσ.
+fn is_size(form: &PointForm, test: Slot, trial: Slot) -> bool {
+    let of_values = |a: Slot, b: Slot| {
+        (a.part, b.part) == (Part::Value, Part::Value) && a.component == b.component
+    };
+    let is_partner = |other: usize| {
+        other != test.field && form.fields[other].space == form.fields[test.field].space
+    };
+    let couples = |integral: &Integral| {
+        let mut entries = integral.jacobian.iter();
+        let of_cells = integral.region.is_of_cells();
+        of_cells
+            && entries.any(|entry| {
+                let (a, b) = (entry.test, entry.trial);
+                a.field == test.field && is_partner(b.field) && of_values(a, b)
+            })
+    };
+    of_values(test, trial)
+        && (trial.field == test.field || is_partner(trial.field))
+        && form.integrals.iter().any(couples)
 }
 
 /// A mean coefficient and its flux under construction.
@@ -249,6 +276,10 @@ impl SumBuilder {
 
     fn product(&mut self, a: NodeId, b: NodeId) -> NodeId {
         self.graph.intern(Node::Binary(Binary::Mul, a, b))
+    }
+
+    fn size(&mut self, value: NodeId) -> NodeId {
+        self.graph.intern(Node::Unary(Unary::Abs, value))
     }
 
     fn add(&mut self, row: usize, term: NodeId) {

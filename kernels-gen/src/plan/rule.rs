@@ -22,8 +22,8 @@
 
 use super::{Elements, is_derivative, largest_degree};
 use crate::element::{
-    Cell, Element, Rule, Tabulation, Whitney, WhitneyFamily, default_rule, tabulate, tabulate_components,
-    tabulate_seconds,
+    Cell, Element, Rule, Tabulation, Whitney, WhitneyFamily, default_rule, tabulate,
+    tabulate_components, tabulate_seconds,
 };
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Integral, Part, PointForm, Region, Slot};

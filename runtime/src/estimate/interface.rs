@@ -135,7 +135,9 @@ impl InterfaceFacets {
             let mut all = Vec::with_capacity(each);
             all.extend((0..sizes.scales).map(|weight| scales.of(cell, weight)));
             all.push(surface.diameter(cell, local));
-            all.extend((0..sizes.points).flat_map(|q| surface.metric(cell, local, view, q).values()));
+            all.extend(
+                (0..sizes.points).flat_map(|q| surface.metric(cell, local, view, q).values()),
+            );
             all.extend_from_slice(cells.trace(cell, local));
             if let Some([own, opposite]) = pairs.of(side) {
                 all.push(1.0);

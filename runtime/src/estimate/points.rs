@@ -99,8 +99,7 @@ impl PointOperations {
                 CellTables::Simplex(SimplexTables::new(rule, element.degree().min(LARGEST), views))
             }
         };
-        let frame =
-            |local: usize, view: usize| FacetFrame::new(*views, cell, local, view as u8);
+        let frame = |local: usize, view: usize| FacetFrame::new(*views, cell, local, view as u8);
         let of_facet = |local: usize| (0..views.count()).map(|view| frame(local, view)).collect();
         let frames = (0..cell.facets().len()).map(of_facet).collect();
         Self { dim: cell.dim(), count: weights.len(), on_facet, weights, shape, frames }
@@ -143,9 +142,7 @@ impl PointOperations {
     pub(super) fn along_facet(&self, axis: usize, numbers: &[f64]) -> Vec<f64> {
         match &self.shape {
             CellTables::Tensor(own) => applied(&own.derive, own.q, axis, numbers),
-            CellTables::Simplex(own) => {
-                applied(&own.along_facet[axis], self.on_facet, 0, numbers)
-            }
+            CellTables::Simplex(own) => applied(&own.along_facet[axis], self.on_facet, 0, numbers),
         }
     }
 

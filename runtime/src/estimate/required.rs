@@ -206,43 +206,52 @@ impl RequiredValues {
         let asked = FluxSelection { numbers: all.len(), places: places.collect(), once };
         let (mut traced, mut scales) = (0, form.fields.len());
         let fields = form.fields.iter().zip(&of.fields).enumerate();
-        let fields = fields.map(|(number, (field, shares))| {
-            let EstimatorComponents { has_flux, energy, coefficient, slope, ref tangent, ref mass } =
-                *shares;
-            let (element, count) = (elements.fields[number], field.shape.components());
-            let part = |component: usize, part: Part| place(&(form.row(number, component), part));
-            let components = (0..count).map(|component| {
-                let axes = (0..form.dim).map(|axis| part(component, Part::Derivative(axis)));
-                let gradient = if has_flux { axes.collect() } else { None };
-                ComponentIntegrands { value: part(component, Part::Value), gradient }
+        let fields =
+            fields.map(|(number, (field, shares))| {
+                let EstimatorComponents {
+                    has_flux,
+                    energy,
+                    coefficient,
+                    slope,
+                    ref tangent,
+                    ref mass,
+                } = *shares;
+                let (element, count) = (elements.fields[number], field.shape.components());
+                let part =
+                    |component: usize, part: Part| place(&(form.row(number, component), part));
+                let components = (0..count).map(|component| {
+                    let axes = (0..form.dim).map(|axis| part(component, Part::Derivative(axis)));
+                    let gradient = if has_flux { axes.collect() } else { None };
+                    ComponentIntegrands { value: part(component, Part::Value), gradient }
+                });
+                let listed = |rows: &Range<usize>| rows.clone().filter_map(value).collect();
+                let mass = mass.as_ref().map(|mass| MassValues {
+                    coefficient: value(mass.coefficient),
+                    tangent: listed(&mass.tangent),
+                    scale: scales,
+                });
+                scales += usize::from(mass.is_some());
+                let vector =
+                    element.whitney().map(|element| VectorValues::new(element, part, mass));
+                let traces = match has_flux {
+                    true => FieldValues::traces((number, count), vector.as_ref(), &mut traced),
+                    false => Vec::new(),
+                };
+                FieldValues {
+                    name: field.name.clone(),
+                    degree: element.degree(),
+                    continuous: element.is_continuous(),
+                    has_flux,
+                    components: components.collect(),
+                    traces,
+                    energy: energy.map(value),
+                    coefficient: value(coefficient),
+                    slope: value(slope),
+                    tangent: listed(tangent),
+                    vector,
+                    is_divergence: false,
+                }
             });
-            let listed = |rows: &Range<usize>| rows.clone().filter_map(value).collect();
-            let mass = mass.as_ref().map(|mass| MassValues {
-                coefficient: value(mass.coefficient),
-                tangent: listed(&mass.tangent),
-                scale: scales,
-            });
-            scales += usize::from(mass.is_some());
-            let vector = element.whitney().map(|element| VectorValues::new(element, part, mass));
-            let traces = match has_flux {
-                true => FieldValues::traces((number, count), vector.as_ref(), &mut traced),
-                false => Vec::new(),
-            };
-            FieldValues {
-                name: field.name.clone(),
-                degree: element.degree(),
-                continuous: element.is_continuous(),
-                has_flux,
-                components: components.collect(),
-                traces,
-                energy: energy.map(value),
-                coefficient: value(coefficient),
-                slope: value(slope),
-                tangent: listed(tangent),
-                vector,
-                is_divergence: false,
-            }
-        });
         let mut fields: Vec<FieldValues> = fields.collect();
         let is_mixed = |of: &FieldValues| {
             let mass = of.vector.as_ref().and_then(|vector| vector.mass.as_ref());

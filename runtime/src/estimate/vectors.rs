@@ -129,8 +129,8 @@ impl PointReduction<'_> {
         };
         let values: PointValues = (0..dim).map(value).collect();
         let exterior = vector.exterior.as_ref().filter(|_| field.has_flux);
-        let exterior: Option<PointValues> = exterior
-            .map(|own| own.iter().map(|&(place, factor)| density(place, factor)).collect());
+        let exterior: Option<PointValues> =
+            exterior.map(|own| own.iter().map(|&(place, factor)| density(place, factor)).collect());
         let metric = CellMetric {
             measures: of(self.wanted.one),
             products: self.wanted.metric.iter().map(|&place| of(place)).collect(),

@@ -116,7 +116,9 @@ impl LeafValues {
             for (cell, row) in rows.chunks_exact_mut(each.max(1)).enumerate() {
                 let into = row[start..].chunks_exact_mut(components).take(space.nodes_per_cell());
                 for (node, into) in into.enumerate() {
-                    (0..).zip(into).for_each(|(c, into)| *into = space.seen(cell, node, c, &values));
+                    (0..)
+                        .zip(into)
+                        .for_each(|(c, into)| *into = space.seen(cell, node, c, &values));
                 }
             }
         }
@@ -407,9 +409,11 @@ impl TensorProduct {
         read: &dyn Fn(usize, usize) -> f64,
         into: &mut [f64],
     ) {
-        let extents: Vec<usize> = self.lines[..axes.len()].iter().map(|line| line.count()).collect();
+        let extents: Vec<usize> =
+            self.lines[..axes.len()].iter().map(|line| line.count()).collect();
         for c in 0..components {
-            let mut all: Vec<f64> = (0..extents.iter().product()).map(|node| read(node, c)).collect();
+            let mut all: Vec<f64> =
+                (0..extents.iter().product()).map(|node| read(node, c)).collect();
             // Layout: [remaining axes …][processed axes], initially with the first axis fastest.
             for (axis, &n) in axes.iter().zip(&extents) {
                 let mut next = Vec::with_capacity(all.len() / n * axis.len());

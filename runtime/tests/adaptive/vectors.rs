@@ -48,10 +48,6 @@ fn around_a_corner_errors_fall_as_for_smooth_solutions() {
         let errors = rate(tail, error);
         let estimates = rate(tail, |step| step.estimate.expect("an estimate"));
         let wanted = degree as f64 / 2.0;
-        println!("{errors:.3} {estimates:.3} of {wanted}, {} steps: {text}", steps.len());
-        for step in &steps {
-            println!("  {} {:.3e} {:.3e}", step.dofs, error(step), step.estimate.expect("one"));
-        }
         assert!((errors - wanted).abs() < 0.1, "errors fall with {errors}: {text}");
         assert!((estimates - wanted).abs() < 0.1, "estimates fall with {estimates}: {text}");
         // With as many unknowns, the error of the next uniform mesh is 2^(−2/3) times that of the last one.
@@ -87,7 +83,10 @@ fn fields_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
         let compare = |from: &Discretisation, to: &Discretisation, name: &str| {
             let found = AdaptiveMesh::transfer(from, &values(from), to).expect("one forest");
             for (found, wanted) in found.iter().zip(values(to)) {
-                assert!((found - wanted).abs() < 1e-13, "{name} {cell} {family}: {found}, {wanted}");
+                assert!(
+                    (found - wanted).abs() < 1e-13,
+                    "{name} {cell} {family}: {found}, {wanted}"
+                );
             }
         };
         let before = on(adaptive.mesh().expect("a mesh"));

@@ -1,7 +1,8 @@
 //! Error estimates on mesh parts: the indicator of a cell does not depend on the distribution.
 
 use super::{
-    FORM, VECTORS, context, numbers, pairs, places, problem, random_forest, scattered, target, text, text_of, turned,
+    FORM, VECTORS, context, numbers, pairs, places, problem, random_forest, scattered, target,
+    text, text_of, turned,
 };
 use fem_dsl::problem::Problem;
 use runtime::estimate::{ErrorEstimate, EstimateError, Estimator};

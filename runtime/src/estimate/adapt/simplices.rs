@@ -12,6 +12,8 @@ use crate::space::Space;
 use crate::space::discretisation::Discretisation;
 use crate::support::parallel::*;
 use kernels_gen::element::{Whitney, WhitneyFamily, tabulate, tabulate_components};
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Tolerance of points on the boundary of a cell.
 const NOTHING: f64 = 1e-12;
@@ -80,41 +82,27 @@ fn vectors(
     (old, values): (&Space, &[f64]),
     new: &Space,
 ) -> Vec<f64> {
-    let dim = element.cell().dim();
-    // The functionals of all degrees of freedom, with the first point of each. Old cells may meet within an entity.
-    let (mut points, mut weights, mut starts) = (Vec::new(), Vec::new(), vec![0]);
-    for dof in element.dofs() {
-        let (own, factors): (Vec<_>, Vec<_>) =
-            element.functional(&dof, element.degree() + 2).into_iter().unzip();
-        points.extend(own);
-        weights.extend(factors);
-        starts.push(points.len());
-    }
+    let weights = VectorWeights::new(element);
     let of_cell = |cell: usize| {
-        let mut own = vec![[0.0; 3]; points.len()];
-        match cells.source(cell) {
-            CellSource::Contained { cell: within, place } => {
-                let places: Vec<[f64; 3]> = points.iter().map(|point| place.at(point)).collect();
-                let all: Vec<usize> = (0..points.len()).collect();
-                let map = pull_back(element.family(), tangents(&place, dim));
-                evaluate_vectors((old, values), within, (&all, &places), &map, &mut own);
-            }
+        let (parts, maps): (Vec<usize>, Vec<AffineMap>) = match cells.source(cell) {
+            CellSource::Contained { cell: within, place } => (vec![within], vec![place]),
             CellSource::Union { cells: parts } => {
-                for part in parts {
-                    let map = cells.part(cell, part);
-                    let places = points.iter().map(|point| back(&map, point, dim));
-                    let inside = places.enumerate().filter(|(_, at)| is_inside(at));
-                    let (all, places): (Vec<usize>, Vec<[f64; 3]>) = inside.unzip();
-                    let map = pull_back(element.family(), inverse(&tangents(&map, dim)));
-                    evaluate_vectors((old, values), part, (&all, &places), &map, &mut own);
-                }
+                parts.map(|part| (part, cells.part(cell, part))).unzip()
+            }
+        };
+        let (is_part, mut own) = (parts.len() > 1, vec![0.0; element.count()]);
+        for (&part, matrix) in parts.iter().zip(weights.of(&maps, is_part).iter()) {
+            let signs = old.cell_signs(part);
+            let read = |(local, &node): (usize, &u32)| {
+                let value = values[node as usize];
+                if signs.get(local) == Some(&true) { -value } else { value }
+            };
+            let read: Vec<f64> = old.cell_nodes(part).iter().enumerate().map(read).collect();
+            for (value, row) in own.iter_mut().zip(matrix.chunks_exact(read.len())) {
+                *value += row.iter().zip(&read).map(|(weight, u)| weight * u).sum::<f64>();
             }
         }
-        let dof = |range: &[usize]| -> f64 {
-            let terms = weights[range[0]..range[1]].iter().zip(&own[range[0]..range[1]]);
-            terms.map(|(weight, value)| dot(*weight, *value)).sum()
-        };
-        starts.windows(2).map(dof).collect()
+        own
     };
     let n_cells = cells.n_cells();
     let own: Vec<Vec<f64>> = (0..n_cells).into_par_iter().with_min_len(64).map(of_cell).listed();
@@ -128,28 +116,73 @@ fn vectors(
     all
 }
 
-/// Evaluates a cell's reference function at some points, mapped to another cell that has them.
-fn evaluate_vectors(
-    (space, values): (&Space, &[f64]),
-    cell: usize,
-    (all, places): (&[usize], &[[f64; 3]]),
-    map: &[[f64; 3]; 3],
-    into: &mut [[f64; 3]],
-) {
-    let Some(element) = space.element().whitney() else { return };
-    let (tables, signs) = (tabulate_components(element, places), space.cell_signs(cell));
-    let own = |(local, &node): (usize, &u32)| {
-        let value = values[node as usize];
-        if signs.get(local) == Some(&true) { -value } else { value }
-    };
-    let own: Vec<f64> = space.cell_nodes(cell).iter().enumerate().map(own).collect();
-    for (row, &point) in all.iter().enumerate() {
-        let component = |a: usize| {
-            let Some(table) = tables.get(a) else { return 0.0 };
-            own.iter().enumerate().map(|(i, value)| value * table.value(row, i)).sum()
-        };
-        let value = [component(0), component(1), component(2)];
-        into[point] = [0, 1, 2].map(|a| dot(map[a], value));
+/// Weights of the degrees of freedom of old cells in those of a new one. Cells of a bisection have few different places in
+/// each other.
+struct VectorWeights {
+    element: Whitney,
+    /// The points of the functionals of all degrees of freedom, their weights, and the first point of each.
+    points: Vec<[f64; 3]>,
+    weights: Vec<[f64; 3]>,
+    starts: Vec<usize>,
+    known: Mutex<BTreeMap<Vec<u64>, Arc<Vec<Vec<f64>>>>>,
+}
+
+impl VectorWeights {
+    fn new(element: Whitney) -> Self {
+        let (mut points, mut weights, mut starts) = (Vec::new(), Vec::new(), vec![0]);
+        for dof in element.dofs() {
+            // Old cells may meet within an entity, where the function is piecewise polynomial.
+            let rule = element.functional(&dof, element.degree() + 2);
+            points.extend(rule.iter().map(|(point, _)| *point));
+            weights.extend(rule.iter().map(|(_, weight)| *weight));
+            starts.push(points.len());
+        }
+        Self { element, points, weights, starts, known: Mutex::default() }
+    }
+
+    /// Returns the weights of each old cell, `[new][old]`, from the map of the new cell into the old one, or from the maps
+    /// of old parts into the new cell.
+    fn of(&self, maps: &[AffineMap], is_part: bool) -> Arc<Vec<Vec<f64>>> {
+        let numbers =
+            maps.iter().flat_map(|map| [vec![map.origin()], map.axes().to_vec()].concat());
+        let mut key: Vec<u64> = numbers.flatten().map(f64::to_bits).collect();
+        key.push(u64::from(is_part));
+        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(found) = known().get(&key) {
+            return Arc::clone(found);
+        }
+        let mut is_free = vec![true; self.points.len()];
+        let matrices = maps.iter().map(|map| self.matrix(map, is_part, &mut is_free)).collect();
+        Arc::clone(known().entry(key).or_insert(Arc::new(matrices)))
+    }
+
+    /// Computes the weights of an old cell, at the points that no other has taken.
+    fn matrix(&self, map: &AffineMap, is_part: bool, is_free: &mut [bool]) -> Vec<f64> {
+        let (dim, count) = (self.element.cell().dim(), self.element.count());
+        let place = |point: &[f64; 3]| if is_part { back(map, point, dim) } else { map.at(point) };
+        let columns = tangents(map, dim);
+        let pulled =
+            pull_back(self.element.family(), if is_part { inverse(&columns) } else { columns });
+        let mut matrix = vec![0.0; count * count];
+        let mut own: Vec<(usize, usize, [f64; 3])> = Vec::new();
+        for (row, range) in self.starts.windows(2).enumerate() {
+            for at in range[0]..range[1] {
+                let at_old = place(&self.points[at]);
+                if is_free[at] && (!is_part || is_inside(&at_old)) {
+                    is_free[at] = false;
+                    own.push((row, at, at_old));
+                }
+            }
+        }
+        let places: Vec<[f64; 3]> = own.iter().map(|(.., place)| *place).collect();
+        let tables = tabulate_components(self.element, &places);
+        for (q, &(row, at, _)) in own.iter().enumerate() {
+            for (i, entry) in matrix[row * count..][..count].iter_mut().enumerate() {
+                let value = [0, 1, 2].map(|a| tables.get(a).map_or(0.0, |table| table.value(q, i)));
+                *entry += (0..3).map(|a| self.weights[at][a] * dot(pulled[a], value)).sum::<f64>();
+            }
+        }
+        matrix
     }
 }
 

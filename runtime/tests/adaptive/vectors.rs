@@ -58,6 +58,19 @@ fn around_a_corner_errors_fall_as_for_smooth_solutions() {
     });
 }
 
+/// E = grad(r^(1/2)), whose trace on the re-entrant edges is singular: conditions where edges hang have no curl.
+#[test]
+fn around_a_corner_of_space_errors_fall_as_for_smooth_solutions() {
+    let text = "form maxwell { field E: vector in Hcurl(k); f1[E] = curl(E); \
+         f0[E] = E - 1 / 2 * dot(x, x)^(-3 / 4) * x; } \
+         problem p solves maxwell { mesh = lshape(dim: 3, refine: 1); degree = 2; dirichlet E; \
+         exact E = 1 / 2 * dot(x, x)^(-3 / 4) * x; solver = cg(rtol: 1e-7); \
+         adapt(steps: 20, fraction: 0.6, max_dofs: 9000); }";
+    let (_, steps) = run(text).expect("a solution");
+    let found = rate(&steps, |step| step.errors[0].2);
+    assert!(found > 0.6, "{found}: {steps:?}");
+}
+
 #[test]
 fn fields_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
     let families = [WhitneyFamily::Curl, WhitneyFamily::Div];

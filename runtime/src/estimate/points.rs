@@ -263,7 +263,8 @@ impl TensorTables {
     fn through(&self, local: usize, view: u8, flux: &[f64], into: &mut [f64]) {
         let count = into.len() * self.q;
         let own = &flux[local / 2 * count..][..count];
-        let (sign, grid) = (if local % 2 == 0 { -1.0 } else { 1.0 }, self.at_end(local, own));
+        let (sign, grid) =
+            (if local.is_multiple_of(2) { -1.0 } else { 1.0 }, self.at_end(local, own));
         for (to, &from) in into.iter_mut().zip(&self.grids[usize::from(view)]) {
             *to = sign * grid[from];
         }

@@ -302,7 +302,7 @@ type AxisWeights = Vec<(usize, Vec<f64>)>;
 struct AxisPlace {
     scale: f64,
     shift: f64,
-    /// Whether the upper end of the other cell belongs to it: common ends of old leaves belong to one of them.
+    /// True if the upper end of the other cell belongs to it: common ends of old leaves belong to one of them.
     is_closed: bool,
 }
 
@@ -341,7 +341,7 @@ struct TensorProduct {
     /// Its first node, and the functions of each axis.
     first: usize,
     lines: [LineBasis; 3],
-    /// Whether several old leaves add up.
+    /// True if several old leaves add up.
     adds: bool,
     /// Weights of the lower and the upper child in the parent, of each axis.
     children: [[AxisWeights; 2]; 3],

@@ -15,7 +15,7 @@
 mod estimator;
 mod norms;
 
-pub use estimator::{EstimatorComponents, EstimatorForm, estimator_form};
+pub use estimator::{EstimatorComponents, EstimatorForm, MassComponents, estimator_form};
 pub(crate) use norms::norms;
 
 use crate::arena::IdMap;

@@ -631,8 +631,9 @@ pub fn tested(form: &PointForm, elements: &Elements, integral: usize) -> Vec<(us
     (0..form.rows()).flat_map(of_row).collect()
 }
 
-/// Returns the same for an integral over pairs of cells, whose rows are those of the inside, then those of the outside.
-pub fn tested_on_pairs(
+/// Returns the tested values of a kernel. Those of vector-valued functions are tested against components of the reference
+/// functions. An integral over pairs of cells has the rows of the inside, then those of the outside.
+pub fn tested_in_kernel(
     form: &PointForm,
     elements: &Elements,
     integral: usize,

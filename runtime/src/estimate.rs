@@ -22,7 +22,13 @@
 //!
 //! so that η is scaled by κ⁻¹ for diffusion with constant κ, in any units. A field with an equation without flux, such
 //! as the Stokes pressure, uses the dual of L2: ‖f0‖², scaled by the ratio of the fluxes' energy to ∫ |∇u|². See
-//! docs/design/estimate.md.
+//! docs/design/estimate.md. Fields in H(curl) and H(div) have two residuals and two weights ([`vectors`]):
+//!
+//! ```text
+//! η_K² = s_K (a h_K² ‖ρ‖²_K + Σ_F b h_F ‖[ρ]‖²_F) + s'_K (a h_K² ‖δ‖²_K + Σ_F b h_F ‖[δ]‖²_F)
+//! ```
+//!
+//! with s from the coefficients of curl or div, and s' from those of values.
 //!
 //! With several processes, each estimates on its subdomain; facets between subdomains exchange data ([`interface`]).
 
@@ -37,6 +43,7 @@ mod scale;
 mod surface;
 #[cfg(test)]
 mod tests;
+mod vectors;
 
 use crate::algebra::vector::{Precision, powers};
 use crate::device::{Device, DeviceError};
@@ -60,10 +67,10 @@ use interface::{InterfaceFacet, InterfaceFacets, RemoteSide, RemoteSides, SideSi
 use kernels_gen::element::ElementError;
 use kernels_gen::plan::{Elements, PlanError, Task};
 use points::PointOperations;
-use required::RequiredValues;
+use required::{RequiredValues, Trace, TraceKind};
 use scale::ResidualWeights;
 use std::sync::Arc;
-use surface::{FacetGeometry, length};
+use surface::{FacetGeometry, FacetMetric};
 
 /// Number of quadrature points up to which kernels are interpreted: compiling takes longer.
 const FEW: usize = 100_000;
@@ -211,8 +218,7 @@ impl Estimator {
         let mut faces = FacetConnectivity::new(&on.mesh, &views);
         faces.rotate_boundary(views);
         let trace = wanted.traced * points.on_facet;
-        let sizes =
-            SideSizes { fields: wanted.fields.len(), points: points.on_facet, trace, has_pairs };
+        let sizes = SideSizes { scales: wanted.scales, points: points.on_facet, trace, has_pairs };
         let across = InterfaceFacets::new(&on.mesh, &faces, sizes);
         let on = Arc::clone(on);
         Ok(Self { on, elements, wanted, operator, views, faces, across, points })
@@ -307,8 +313,10 @@ impl Estimator {
         for (field, of) in self.wanted.fields.iter().enumerate() {
             let inside = |cell: usize| {
                 let weight = scale::residual(of, self.on.mesh.diameter(cell), self.on.mesh.dim());
-                let size = weight * cells.share(cell, field).residual;
-                scales.of(cell, field) * size
+                let share = cells.share(cell, field);
+                let own = scales.of(cell, field) * (weight * share.residual);
+                let mass = of.vector.as_ref().and_then(|vector| vector.mass.as_ref());
+                own + mass.map_or(0.0, |mass| scales.of(cell, mass.scale) * weight * share.derived)
             };
             let inside: Vec<f64> = (0..n).into_par_iter().with_min_len(1024).map(inside).listed();
             let jumps = self.jumps(field, (cells, pairs, &beyond), surface, sources, scales)?;
@@ -347,24 +355,60 @@ impl Estimator {
     fn jumps(
         &self,
         field: usize,
-        (cells, pairs, beyond): (&CellContributions, &PairSources, &RemoteSides<'_>),
+        values: (&CellContributions, &PairSources, &RemoteSides<'_>),
         surface: &FacetGeometry<'_>,
         sources: &FacetSources<'_>,
         scales: &ResidualWeights,
     ) -> Result<Vec<f64>, EstimateError> {
-        let of = &self.wanted.fields[field];
         let mut all = vec![0.0; self.on.mesh.n_cells()];
-        if !of.has_flux {
+        let traces = &self.wanted.fields[field].traces;
+        if traces.is_empty() {
             return Ok(all);
         }
+        let conditions = EssentialConditions::new(&self.on, &self.on.fields[field])?;
+        for trace in traces {
+            let (cells, pairs, beyond) = values;
+            self.jumps_inside((field, trace), (cells, pairs), surface, scales, &mut all);
+            let on_met = |met: &InterfaceFacet| {
+                let data = (cells, pairs);
+                self.across((field, trace), met, data, surface, scales, beyond.of(met))
+            };
+            let met: Vec<f64> = self.across.met.par_iter().with_min_len(256).map(on_met).listed();
+            for (met, value) in self.across.met.iter().zip(&met) {
+                all[met.own.cell as usize] += value;
+            }
+            let on_boundary = |&facet: &Facet| {
+                let of = (surface, sources);
+                let square = self.beyond((field, trace), facet, cells, of, &conditions);
+                scales.of(facet.cell as usize, trace.scale) * square
+            };
+            let boundary = self.faces.boundary.par_iter().with_min_len(256);
+            let boundary: Vec<f64> = boundary.map(on_boundary).listed();
+            for (facet, value) in self.faces.boundary.iter().zip(&boundary) {
+                all[facet.cell as usize] += value;
+            }
+        }
+        Ok(all)
+    }
+
+    /// Adds the contributions of a trace on facets between two cells of this process.
+    fn jumps_inside(
+        &self,
+        (field, trace): (usize, &Trace),
+        (cells, pairs): (&CellContributions, &PairSources),
+        surface: &FacetGeometry<'_>,
+        scales: &ResidualWeights,
+        all: &mut [f64],
+    ) {
         let on_pair = |pair: &FacetPair| {
             let [first, second] =
                 pair.sides.map(|side| (side.cell as usize, usize::from(side.local)));
             let traces = [first, second].map(|(cell, local)| cells.trace(cell, local));
-            let residuals = self.residuals(field, traces, pair.child, pairs.of(pair.sides[0]));
-            let square =
-                |residual: &[f64]| self.square(field, first, self.view(first), surface, residual);
-            let both = [first, second].map(|(cell, _)| scales.of(cell, field));
+            let residuals = self.residuals(trace, traces, pair.child, pairs.of(pair.sides[0]));
+            let square = |residual: &[f64]| {
+                self.square((field, trace), first, self.view(first), surface, residual)
+            };
+            let both = [first, second].map(|(cell, _)| scales.of(cell, trace.scale));
             self.shares(field, both, &residuals, square)
         };
         let pairs_of = self.faces.pairs.par_iter().with_min_len(256);
@@ -374,47 +418,32 @@ impl Estimator {
                 all[side.cell as usize] += value;
             }
         }
-        let on_met = |met: &InterfaceFacet| {
-            self.across(field, met, (cells, pairs), surface, scales, beyond.of(met))
-        };
-        let met: Vec<f64> = self.across.met.par_iter().with_min_len(256).map(on_met).listed();
-        for (met, value) in self.across.met.iter().zip(&met) {
-            all[met.own.cell as usize] += value;
-        }
-        let conditions = EssentialConditions::new(&self.on, &self.on.fields[field])?;
-        let on_boundary = |&facet: &Facet| {
-            let cell = facet.cell as usize;
-            let square = self.beyond(field, facet, cells, (surface, sources), &conditions);
-            scales.of(cell, field) * square
-        };
-        let boundary = self.faces.boundary.par_iter().with_min_len(256);
-        let boundary: Vec<f64> = boundary.map(on_boundary).listed();
-        for (facet, value) in self.faces.boundary.iter().zip(&boundary) {
-            all[facet.cell as usize] += value;
-        }
-        Ok(all)
     }
 
-    /// Returns a field's components in the traces of a facet.
-    fn own<'n>(&self, field: usize, numbers: &'n [f64]) -> &'n [f64] {
-        let (of, points) = (&self.wanted.fields[field], self.points.on_facet);
-        &numbers[of.first_trace * points..][..of.components.len() * points]
+    /// Returns the components of a trace in those of a facet.
+    fn own<'n>(&self, trace: &Trace, numbers: &'n [f64]) -> &'n [f64] {
+        let points = self.points.on_facet;
+        &numbers[trace.first * points..][..trace.count * points]
     }
 
     /// Returns the residuals of two cells on the facet of the first, which may be a child of the second one's, from their
     /// outward fluxes and the rows of interior blocks.
     fn residuals(
         &self,
-        field: usize,
+        trace: &Trace,
         [first, second]: [&[f64]; 2],
         child: Option<u8>,
         rows: Option<[&[f64]; 2]>,
     ) -> [Vec<f64>; 2] {
         let (points, dim) = (self.points.on_facet, self.points.dim());
-        let mut residuals = [first, second].map(|trace| self.own(field, trace).to_vec());
+        let mut residuals = [first, second].map(|numbers| self.own(trace, numbers).to_vec());
         if let Some(child) = child {
             // A parameter of the child's facet is half of the parent's.
-            let share = 0.5f64.powi(dim as i32 - 1);
+            let share = match trace.kind {
+                TraceKind::Value => 0.5f64.powi(dim as i32 - 1),
+                TraceKind::Tangential => 0.5f64.powi(dim as i32 - 2),
+                TraceKind::Flux => 1.0,
+            };
             for own in residuals[1].chunks_exact_mut(points) {
                 let mut part = own.to_vec();
                 self.points.of_child(child, &mut part);
@@ -422,7 +451,7 @@ impl Estimator {
             }
         }
         for (residual, rows) in residuals.iter_mut().zip(rows.into_iter().flatten()) {
-            let rows = self.own(field, rows);
+            let rows = self.own(trace, rows);
             residual.iter_mut().zip(rows).for_each(|(residual, row)| *residual += row);
         }
         residuals
@@ -449,7 +478,7 @@ impl Estimator {
     /// child, if there is one.
     fn across(
         &self,
-        field: usize,
+        (field, trace): (usize, &Trace),
         met: &InterfaceFacet,
         (cells, pairs): (&CellContributions, &PairSources),
         surface: &FacetGeometry<'_>,
@@ -458,28 +487,30 @@ impl Estimator {
     ) -> f64 {
         let place = (met.own.cell as usize, usize::from(met.own.local));
         let own = cells.trace(place.0, place.1);
-        let both = [scales.of(place.0, field), other.scales[field]];
+        let both = [scales.of(place.0, trace.scale), other.scales[trace.scale]];
         // One of the processes has the rows.
         let of_pair = pairs.of(met.own);
         let rows = of_pair.or_else(|| other.rows.map(|[own, opposite]| [opposite, own]));
         if met.is_parent {
             let rows = rows.map(|[own, opposite]| [opposite, own]);
-            let residuals = self.residuals(field, [other.trace, own], met.child, rows);
+            let residuals = self.residuals(trace, [other.trace, own], met.child, rows);
             let square = |residual: &[f64]| {
-                self.square_of(field, surface, other.diameter, residual, |q| other.areas[q])
+                let metric = |q| other.metric(q);
+                self.square_of((field, trace), surface, other.diameter, residual, metric)
             };
             return self.shares(field, [both[1], both[0]], &residuals, square)[1];
         }
-        let residuals = self.residuals(field, [own, other.trace], met.child, rows);
-        let square =
-            |residual: &[f64]| self.square(field, place, self.view(place), surface, residual);
+        let residuals = self.residuals(trace, [own, other.trace], met.child, rows);
+        let square = |residual: &[f64]| {
+            self.square((field, trace), place, self.view(place), surface, residual)
+        };
         self.shares(field, both, &residuals, square)[0]
     }
 
     /// Computes the facet term on the boundary, with essential conditions and facet integrals.
     fn beyond(
         &self,
-        field: usize,
+        (field, trace): (usize, &Trace),
         facet: Facet,
         cells: &CellContributions,
         (surface, sources): (&FacetGeometry<'_>, &FacetSources<'_>),
@@ -490,49 +521,57 @@ impl Estimator {
             return 0.0;
         }
         let place = (facet.cell as usize, usize::from(facet.local));
-        let mut residual = self.own(field, cells.trace(place.0, place.1)).to_vec();
+        let mut residual = self.own(trace, cells.trace(place.0, place.1)).to_vec();
+        let (of, view) = (&self.wanted.fields[field], self.view(place));
+        if let Some(vector) = &of.vector {
+            let from = (sources, &self.points);
+            vectors::add_sources((of, vector), trace, facet, from, &mut residual);
+            let square = self.square((field, trace), place, view, surface, &residual);
+            return scale::ALONE * square;
+        }
         let own = residual.chunks_exact_mut(self.points.on_facet);
-        for (component, tested) in own.zip(&self.wanted.fields[field].components) {
+        for (component, tested) in own.zip(&of.components) {
             tested.value.iter().for_each(|&number| sources.add(facet, number, component));
         }
-        let view = self.view(place);
         let area = |q: usize| surface.area(place.0, place.1, view, q);
         leave_free(&held, &self.points, &mut residual, area);
-        scale::ALONE * self.square(field, place, view, surface, &residual)
+        scale::ALONE * self.square((field, trace), place, view, surface, &residual)
     }
 
     fn view(&self, (cell, local): (usize, usize)) -> u8 {
         self.faces.view(cell, local)
     }
 
-    /// Computes b h_F ∫ r² ds of a residual r ds per parameter, `[component][point]`, in the view of a cell's facet.
+    /// Computes b h_F ∫ r² ds of a residual, `[component][point]`, in the view of a cell's facet.
     fn square(
         &self,
-        field: usize,
+        of: (usize, &Trace),
         (cell, local): (usize, usize),
         view: u8,
         surface: &FacetGeometry<'_>,
         residual: &[f64],
     ) -> f64 {
-        let area = |q: usize| length(&surface.area(cell, local, view, q));
-        self.square_of(field, surface, surface.diameter(cell, local), residual, area)
+        let metric = |q: usize| surface.metric(cell, local, view, q);
+        self.square_of(of, surface, surface.diameter(cell, local), residual, metric)
     }
 
-    /// Computes b h_F ∫ r² ds on a facet of a diameter, with |n ds| per parameter at a point.
+    /// Computes b h_F ∫ r² ds on a facet of a diameter, with the metric at a point.
     fn square_of(
         &self,
-        field: usize,
+        (field, trace): (usize, &Trace),
         surface: &FacetGeometry<'_>,
         diameter: f64,
         residual: &[f64],
-        area: impl Fn(usize) -> f64,
+        metric: impl Fn(usize) -> FacetMetric,
     ) -> f64 {
         let points = self.points.on_facet;
         let sum: f64 = (0..points)
             .map(|q| {
-                let squares = residual.iter().skip(q).step_by(points).map(|r| r * r);
-                let square: f64 = squares.sum();
-                if square == 0.0 { 0.0 } else { surface.weights[q] * square / area(q) }
+                let values = || residual.iter().skip(q).step_by(points).copied();
+                if values().all(|r| r == 0.0) {
+                    return 0.0;
+                }
+                surface.weights[q] * metric(q).square(trace.kind, values())
             })
             .sum();
         scale::jump(&self.wanted.fields[field], diameter, self.on.mesh.dim()) * sum

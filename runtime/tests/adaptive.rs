@@ -1,5 +1,8 @@
 //! Adaptive runs: convergence rates against known solutions, nonlinear forms, several fields, and stopping criteria.
 
+#[path = "adaptive/vectors.rs"]
+mod vectors;
+
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;

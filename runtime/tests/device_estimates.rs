@@ -23,6 +23,9 @@ const FORM: &str = "form f { field u: vector in H1(k); field p: scalar in H1(k -
     form d { field u: scalar in L2(k); aux a: scalar on cells; f1[u] = (1 + a) * grad(u); f0[u] = u - 1;
         on interior { energy = (1 + avg(a)) * avg(penalty(u)) * jump(u)^2 - dot(avg((1 + a) * grad(u)), n) * jump(u); }
         on boundary \"x1\" { f0[u] = penalty(u) * u; } }
+    form v { field E: vector in Hcurl(k); field u: vector in Hdiv(k); aux a: scalar on cells;
+        f0[E] = (1 + a) * E + u; f1[E] = (1 + dot(E, E)) * curl(E); f0[u] = u; f1[u] = div(u);
+        on boundary \"x1\" { f0[E] = tangential(E); f0[u] = x[1] * n; } }
     form s { field u: scalar; param c = 2; f1[u] = c * (1 + u^2) * grad(u); f0[u] = -x[0] * h; }";
 
 #[test]
@@ -43,6 +46,8 @@ fn devices_and_the_host_estimate_alike() {
             "aux a = x[0]; dirichlet u = [0, 0] on \"x0\";",
         ),
         ("d", "box(dim: 2, cells: 4, deform: 0.1)", 3, "aux a = x[0];"),
+        ("v", "box(dim: 3, cells: 2, deform: 0.1)", 2, "aux a = x[0];"),
+        ("v", "box(dim: 2, cells: 3, cell: tri)", 2, "aux a = x[0];"),
         ("d", "box(dim: 3, cells: 2, cell: tet)", 2, "aux a = x[0];"),
     ];
     for device in devices() {
@@ -54,7 +59,7 @@ fn devices_and_the_host_estimate_alike() {
             let program = program.unwrap_or_else(|| panic!("{found:?}"));
             let (source, _) = program.mesh("p", &Overrides::default()).expect("a mesh");
             let mut mesh = load(&source, Path::new("")).expect("a mesh");
-            if form == "d" && mesh.cell().is_tensor() {
+            if matches!(form, "d" | "v") && mesh.cell().is_tensor() {
                 mesh = adapted(mesh);
             }
             let problem = program.problem("p", mesh.dim(), &Overrides::default()).expect("one");

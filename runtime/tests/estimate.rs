@@ -6,6 +6,8 @@ mod between;
 mod exact;
 #[path = "estimate/smooth.rs"]
 mod smooth;
+#[path = "estimate/vectors.rs"]
+mod vectors;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;

@@ -174,7 +174,7 @@ impl Case {
         let place = |part| parts.binary_search(&part).expect("a part");
         let places: Vec<Vec<usize>> =
             integrals.map(|integral| tested(integral).into_iter().map(place).collect()).collect();
-        let asked = FluxSelection { numbers: parts.len(), places, once: None };
+        let asked = FluxSelection { numbers: parts.len(), places, once: Vec::new() };
         let (rule, all) = (self.elements.rule, &asked.places);
         let wanted = |integral: usize| {
             self.reference_with(&state.to_vec(), |reference, inputs| {

@@ -44,6 +44,24 @@ const FORM: &str = "form flow {
         MORE
     }";
 
+/// Fields of vector-valued functions, with a nonlinear term and integrals over the boundary.
+const VECTORS: &str = "form flow {
+        field E: vector in Hcurl(k);
+        field u: vector in Hdiv(k);
+        f0[E] = (if x[0] < 0.5 { h } else { 1 }) * E + u;
+        f1[E] = (1 + dot(E, E)) * curl(E);
+        f0[u] = 2 * u + x[1] * E;
+        f1[u] = (1 + x[0]) * div(u);
+        on boundary \"TAG\" { f0[E] = x[1] * tangential(E); f0[u] = x[0] * n; }
+    }
+    problem p solves flow {
+        mesh = MESH;
+        degree = DEGREE;
+        dirichlet E = [x[1], VALUE] on \"HELD\";
+        dirichlet dot(u, n) = x[0] on \"HELD\";
+        MORE
+    }";
+
 fn problem(text: &str) -> (Problem, Mesh) {
     let (program, found) = fem_dsl::program::compile(&Source::new("test", text));
     let program = program.unwrap_or_else(|| panic!("{found:?}"));
@@ -252,9 +270,13 @@ fn compare_parts(
 }
 
 /// Returns the text of a problem.
-fn text(mesh: &str, degree: usize, [tag, held]: [&str; 2], more: &str) -> String {
+fn text(mesh: &str, degree: usize, tags: [&str; 2], more: &str) -> String {
+    text_of(FORM, mesh, degree, tags, more)
+}
+
+fn text_of(form: &str, mesh: &str, degree: usize, [tag, held]: [&str; 2], more: &str) -> String {
     let flat = mesh.contains("dim: 2") || mesh.contains("_quad");
-    let text = FORM.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
+    let text = form.replace("MESH", mesh).replace("DEGREE", &degree.to_string());
     let text = text.replace("TAG", tag).replace("HELD", held).replace("MORE", more);
     text.replace("VALUE", if flat { "1" } else { "1, x[0]" })
 }

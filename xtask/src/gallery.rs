@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 41] = [
+const GALLERY: [ShownExample; 42] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -71,6 +71,7 @@ const GALLERY: [ShownExample; 41] = [
     shown("gray_scott", &["form gray_scott", "problem spots"], "--field v"),
     shown("adaptive_lshape", &["form laplace", "problem lshape"], "--degree 3"),
     shown("adaptive_fichera", &["form poisson", "problem fichera"], "--slice z=-0.01"),
+    shown("adaptive_corner", &["form maxwell", "problem edge"], ""),
     shown("adaptive_shells", &["form poisson", "problem shells"], "--slice z=0"),
 ];
 
@@ -78,7 +79,7 @@ const GALLERY: [ShownExample; 41] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 18] = [
+const FINE: [&str; 19] = [
     "coil",
     "resonator",
     "shallow_water",
@@ -96,6 +97,7 @@ const FINE: [&str; 18] = [
     "neo_hookean",
     "adaptive_lshape",
     "adaptive_fichera",
+    "adaptive_corner",
     "adaptive_shells",
 ];
 

@@ -12,13 +12,17 @@
 //! |∇u|²
 //! ```
 //!
-//! In Hcurl and Hdiv the exterior derivative takes the place of the gradient.
+//! In Hcurl and Hdiv the exterior derivative takes the place of the gradient. A field that has a flux there has G u and its
+//! mean coefficient, too: they belong to the residual of gradients or curls, of which the exterior derivative is 0. Norms
+//! of residuals in the reference cell need its metric Σ_i J_ia J_ib. Where the values of two such fields are coupled, as
+//! real and imaginary parts are, sizes of their coefficients add up.
 //!
 //! Boundary integrals with a penalty (`hn`) have no share of the energy.
 
 use super::{further, unused};
 use crate::point::{
-    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Side, Slot, is_affine,
+    Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Side, Slot, Unary,
+    is_affine,
 };
 use std::ops::Range;
 
@@ -29,6 +33,8 @@ pub struct EstimatorForm {
     pub form: PointForm,
     /// The component of 1.
     pub one: usize,
+    /// The components of the metric Σ_i J_ia J_ib, a ≤ b; none without fields in Hcurl and Hdiv.
+    pub metric: Range<usize>,
     /// The components of each of its own fields.
     pub fields: Vec<EstimatorComponents>,
 }
@@ -45,7 +51,18 @@ pub struct EstimatorComponents {
     pub coefficient: usize,
     /// |∇u|².
     pub slope: usize,
-    /// G ∇u, component by component, or G u if no field has a flux.
+    /// G ∇u, component by component; G u if no field has a flux, or of a field in Hcurl and Hdiv without a flux.
+    pub tangent: Range<usize>,
+    /// The values of a field in Hcurl or Hdiv with a flux.
+    pub mass: Option<MassComponents>,
+}
+
+/// The components for the values of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MassComponents {
+    /// The mean coefficient.
+    pub coefficient: usize,
+    /// G u.
     pub tangent: Range<usize>,
 }
 
@@ -75,30 +92,35 @@ pub fn estimator_form(form: &PointForm) -> EstimatorForm {
     };
     let shares = form.fields.iter().zip(&flows).map(|(field, &has_flux)| {
         let first = take(5).start;
-        let components = field.shape.components();
+        let (components, is_piola) = (field.shape.components(), field.space.is_piola());
         let tangent = match (has_flux, has_any) {
-            (true, _) if field.space.is_piola() => take(field.space.exterior_components(form.dim)),
+            (true, _) if is_piola => take(field.space.exterior_components(form.dim)),
             (true, _) => take(components * form.dim),
-            (false, true) => take(0),
-            (false, false) => take(components),
+            (false, true) if !is_piola => take(0),
+            (false, _) => take(components),
         };
+        let mass = (has_flux && is_piola)
+            .then(|| MassComponents { coefficient: take(1).start, tangent: take(components) });
         let energy = [first, first + 1, first + 2];
-        EstimatorComponents { has_flux, energy, coefficient: first + 3, slope: first + 4, tangent }
+        let (coefficient, slope) = (first + 3, first + 4);
+        EstimatorComponents { has_flux, energy, coefficient, slope, tangent, mass }
     });
     let fields: Vec<EstimatorComponents> = shares.collect();
+    let has_piola = form.fields.iter().any(|field| field.space.is_piola());
+    let metric = take(if has_piola { form.dim * (form.dim + 1) / 2 } else { 0 });
     let name = unused(&made, "estimated");
     made.fields.push(further(name, next - one));
     let slope = flows.contains(&false) && has_any;
     for integral in &mut made.integrals {
-        extend(form, (one, &fields, slope), integral);
+        extend(form, (one, &metric, &fields, slope), integral);
     }
-    EstimatorForm { form: made, one, fields }
+    EstimatorForm { form: made, one, metric, fields }
 }
 
 /// Adds the factors of the additional field in an integral.
 fn extend(
     form: &PointForm,
-    (one, fields, slope): (usize, &[EstimatorComponents], bool),
+    (one, metric, fields, slope): (usize, &Range<usize>, &[EstimatorComponents], bool),
     own: &mut Integral,
 ) {
     let mut tested =
@@ -107,6 +129,7 @@ fn extend(
     if of_cells {
         let unit = tested.graph.intern(Node::Constant(Number::new(1.0)));
         tested.add(one, unit);
+        tested.add_metric(metric, form.dim);
     }
     // Penalties on the boundary grow with refinement: they are no part of the energy of a solution.
     let penalises =
@@ -114,22 +137,31 @@ fn extend(
     let on_boundary = !of_cells && !own.region.is_interior();
     let counts = !(on_boundary && tested.graph.nodes().iter().any(penalises));
     for (field, shares) in fields.iter().enumerate() {
-        let mut traced = 0;
-        for entry in own.jacobian.iter() {
-            let (test, trial) = (entry.test, entry.trial);
-            if (test.field, trial.field) != (field, field) || !counts {
+        let (first, mass) = (shares.coefficient, shares.mass.as_ref());
+        let mut flux = MeanCoefficient::new(first, shares.tangent.clone());
+        let mut values =
+            mass.map(|mass| MeanCoefficient::new(mass.coefficient, mass.tangent.clone()));
+        for entry in own.jacobian.iter().filter(|entry| entry.test.field == field && counts) {
+            let (test, mut trial, mut value) = (entry.test, entry.trial, entry.value);
+            if of_cells && mass.is_some() && is_size(form, test, trial) {
+                (trial, value) = (test, tested.size(value));
+            }
+            if trial.field != field {
                 continue;
             }
             let derived = [test, trial].into_iter().filter(|slot| slot.part != Part::Value);
             let derived = derived.count();
             let (u, v) = (tested.state(trial), tested.state(test));
-            let flux = tested.product(entry.value, u);
-            let energy = tested.product(flux, v);
+            let product = tested.product(value, u);
+            let energy = tested.product(product, v);
             tested.add(shares.energy[2 - derived], energy);
             let wanted = if shares.has_flux { 2 } else { 0 };
-            if derived != wanted || !of_cells || shares.tangent.is_empty() {
-                continue;
-            }
+            let mean = match derived {
+                _ if !of_cells => None,
+                own if own == wanted => Some(&mut flux),
+                0 => values.as_mut(),
+                _ => None,
+            };
             let place = match test.part {
                 Part::Value => test.component,
                 Part::Derivative(axis) => test.component * form.dim + axis,
@@ -137,16 +169,11 @@ fn extend(
                 Part::Second(..) => continue,
                 Part::Exterior(i) => i,
             };
-            tested.add(shares.tangent.start + place, flux);
-            if test == trial {
-                traced += 1;
-                tested.add(shares.coefficient, entry.value);
+            if let Some(mean) = mean {
+                mean.add(&mut tested, place, product, (test == trial).then_some(value));
             }
         }
-        if traced > 0 {
-            let n = tested.graph.intern(Node::Constant(Number::new(shares.tangent.len() as f64)));
-            tested.divide(shares.coefficient, n);
-        }
+        [Some(flux), values].into_iter().flatten().for_each(|mean| mean.end(&mut tested));
         let own = &form.fields[field];
         let components = if slope && of_cells { own.shape.components() } else { 0 };
         let parts = (0..components).flat_map(|component| {
@@ -178,6 +205,62 @@ fn extend(
     own.linear = is_affine(&own.graph, &own.residual, &own.jacobian);
 }
 
+/// Returns whether the size of an entry counts as one of the test's field alone: of two fields of one space whose values
+/// are coupled, as the real and the imaginary part of −ω²ε + iωσ.
+fn is_size(form: &PointForm, test: Slot, trial: Slot) -> bool {
+    let of_values = |a: Slot, b: Slot| {
+        (a.part, b.part) == (Part::Value, Part::Value) && a.component == b.component
+    };
+    let is_partner = |other: usize| {
+        other != test.field && form.fields[other].space == form.fields[test.field].space
+    };
+    let couples = |integral: &Integral| {
+        let mut entries = integral.jacobian.iter();
+        let of_cells = integral.region.is_of_cells();
+        of_cells
+            && entries.any(|entry| {
+                let (a, b) = (entry.test, entry.trial);
+                a.field == test.field && is_partner(b.field) && of_values(a, b)
+            })
+    };
+    of_values(test, trial)
+        && (trial.field == test.field || is_partner(trial.field))
+        && form.integrals.iter().any(couples)
+}
+
+/// A mean coefficient and its flux under construction.
+struct MeanCoefficient {
+    coefficient: usize,
+    tangent: Range<usize>,
+    is_known: bool,
+}
+
+impl MeanCoefficient {
+    fn new(coefficient: usize, tangent: Range<usize>) -> Self {
+        Self { coefficient, tangent, is_known: false }
+    }
+
+    /// Adds a term of the flux, and the entry of G if it is on the diagonal.
+    fn add(&mut self, to: &mut SumBuilder, place: usize, flux: NodeId, entry: Option<NodeId>) {
+        if self.tangent.is_empty() {
+            return;
+        }
+        to.add(self.tangent.start + place, flux);
+        if let Some(entry) = entry {
+            self.is_known = true;
+            to.add(self.coefficient, entry);
+        }
+    }
+
+    /// Divides the trace by its number of entries.
+    fn end(self, to: &mut SumBuilder) {
+        if self.is_known {
+            let n = to.graph.intern(Node::Constant(Number::new(self.tangent.len() as f64)));
+            to.divide(self.coefficient, n);
+        }
+    }
+}
+
 /// Sums under construction.
 struct SumBuilder {
     graph: Graph,
@@ -195,10 +278,28 @@ impl SumBuilder {
         self.graph.intern(Node::Binary(Binary::Mul, a, b))
     }
 
+    fn size(&mut self, value: NodeId) -> NodeId {
+        self.graph.intern(Node::Unary(Unary::Abs, value))
+    }
+
     fn add(&mut self, row: usize, term: NodeId) {
         match self.rows.iter_mut().find(|(known, _)| *known == row) {
             Some((_, sum)) => *sum = self.graph.intern(Node::Binary(Binary::Add, *sum, term)),
             None => self.rows.push((row, term)),
+        }
+    }
+
+    /// Adds the components of Σ_i J_ia J_ib, a ≤ b.
+    fn add_metric(&mut self, rows: &Range<usize>, dim: usize) {
+        let pairs = (0..dim).flat_map(|a| (a..dim).map(move |b| (a, b)));
+        for (row, (a, b)) in rows.clone().zip(pairs) {
+            for i in 0..dim {
+                let [a, b] = [a, b].map(|axis| {
+                    self.graph.intern(Node::Input(Input::Tangent(Side::Inside, axis, i)))
+                });
+                let term = self.product(a, b);
+                self.add(row, term);
+            }
         }
     }
 

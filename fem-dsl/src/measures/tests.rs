@@ -44,8 +44,8 @@ fn tested(of: &EstimatorForm, integral: usize, state: &[[f64; 3]]) -> Vec<f64> {
         Input::State(slot) => {
             let part = match slot.part {
                 Part::Value => 0,
-                Part::Derivative(axis) => 1 + axis,
-                Part::Second(..) | Part::Exterior(_) => unreachable!("a form of gradients"),
+                Part::Derivative(axis) | Part::Exterior(axis) => 1 + axis,
+                Part::Second(..) => unreachable!("a form of first derivatives"),
             };
             state[of.form.row(slot.field, slot.component)][part]
         }
@@ -119,4 +119,43 @@ fn a_projection_has_the_tangent_of_values() {
         (8.0, 4.0, 16.0)
     );
     assert_eq!(own.tangent.len(), 1);
+}
+
+#[test]
+fn vector_fields_have_the_tangents_of_values_and_of_the_exterior_derivative() {
+    let made = estimated_form(
+        "field E: vector in Hcurl(k); f1[E] = 3 * curl(E); f0[E] = 2 * E; on boundary \"x0\" { f0[E] = 5 * E; }",
+    );
+    let rows = tested(&made, 0, &[[4.0, 2.0, 9.0], [1.0, 9.0, 9.0]]);
+    let own = &made.fields[0];
+    let mass = own.mass.as_ref().expect("values");
+    assert_eq!(own.energy.map(|row| rows[row]), [12.0, 0.0, 34.0]);
+    assert_eq!((rows[own.coefficient], &rows[own.tangent.clone()]), (3.0, &[6.0][..]));
+    assert_eq!((rows[mass.coefficient], &rows[mass.tangent.clone()]), (2.0, &[8.0, 2.0][..]));
+    // Tangents of the map are one half.
+    assert_eq!(rows[made.metric.clone()], [0.5, 0.5, 0.5]);
+    let rows = tested(&made, 1, &[[4.0, 2.0, 9.0], [1.0, 9.0, 9.0]]);
+    assert_eq!(own.energy.map(|row| rows[row]), [0.0, 0.0, 85.0]);
+    assert_eq!((rows[mass.coefficient], &rows[made.metric.clone()]), (0.0, &[0.0, 0.0, 0.0][..]));
+    // Eddy currents: the size of −ω² + iωσ is 4 + 6.
+    let made = estimated_form(
+        "field E: complex vector in Hcurl(k); test v for E;
+            residual = inner(curl(E), curl(v)) + (6 * i - 4) * inner(E, v);",
+    );
+    let rows = tested(&made, 0, &[[1.0, 2.0, 9.0], [2.0, 9.0, 9.0], [3.0, 4.0, 9.0], [0.0; 3]]);
+    for (own, curl, square) in [(&made.fields[0], 4.0, 5.0), (&made.fields[1], 16.0, 9.0)] {
+        assert_eq!(own.energy.map(|row| rows[row]), [curl, 0.0, 10.0 * square]);
+        assert_eq!(rows[own.mass.as_ref().expect("values").coefficient], 10.0);
+    }
+    // A flux without an energy of its own, and values alone.
+    let made = estimated_form(
+        "field u: vector in Hdiv(k); field p: scalar in L2(k - 1); f0[u] = u; f1[u] = -p; f0[p] = div(u);",
+    );
+    let rows = tested(&made, 0, &[[4.0, 2.0, 9.0], [1.0, 9.0, 9.0], [7.0, 9.0, 9.0]]);
+    let [u, p] = &made.fields[..] else { panic!("two fields") };
+    assert!(u.has_flux && !p.has_flux && p.mass.is_none());
+    assert_eq!((rows[u.coefficient], rows[u.slope]), (0.0, 4.0));
+    assert_eq!(rows[u.mass.as_ref().expect("values").coefficient], 1.0);
+    let made = estimated_form("field u: vector in Hdiv(k); f0[u] = 4 * u;");
+    assert!(made.fields[0].mass.is_none() && made.fields[0].tangent.len() == 2);
 }

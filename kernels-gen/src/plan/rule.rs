@@ -21,7 +21,10 @@
 //! derivatives, on facets ξ₀ = const of hexahedra, too. From n = k + 1 on the rule is exact for constant G.
 
 use super::{Elements, is_derivative, largest_degree};
-use crate::element::{Cell, Rule, default_rule, tabulate, tabulate_seconds};
+use crate::element::{
+    Cell, Element, Rule, Tabulation, Whitney, WhitneyFamily, default_rule, tabulate,
+    tabulate_components, tabulate_seconds,
+};
 use fem_dsl::eval::eval;
 use fem_dsl::point::{Input, Integral, Part, PointForm, Region, Slot};
 
@@ -178,9 +181,9 @@ fn on_lines(form: &PointForm, elements: &Elements, given: usize) -> Option<(usiz
 
 /// Returns a field with undetected functions and the least D, on simplices.
 fn on_simplices(form: &PointForm, elements: &Elements, given: usize) -> Option<(usize, usize)> {
-    // Exact for constant coefficients. Ranks are those of scalar functions.
+    // Exact for constant coefficients.
     let exact = 2 * elements.largest();
-    if given >= exact || elements.are_vector_valued() {
+    if given >= exact {
         return None;
     }
     let operators = operators(form, elements, exact);
@@ -332,6 +335,24 @@ fn columns(elements: &Elements, field: usize) -> std::ops::Range<usize> {
     begin..begin + unknowns(field)
 }
 
+/// Returns the table of an element, or those of the components of its functions.
+fn tables_of(element: Element, points: &[[f64; 3]]) -> Vec<Tabulation> {
+    match element.whitney() {
+        Some(vectors) => tabulate_components(vectors, points),
+        None => vec![tabulate(element, points)],
+    }
+}
+
+/// Returns the derivatives in a component of the exterior derivative: component, axis and sign of each.
+fn exterior(element: Element, component: usize) -> Vec<(usize, usize, f64)> {
+    let dim = element.cell().dim();
+    let (a, b) = if dim == 2 { (0, 1) } else { ((component + 1) % 3, (component + 2) % 3) };
+    match element.whitney().map(Whitney::family) {
+        Some(WhitneyFamily::Div) => (0..dim).map(|a| (a, a, 1.0)).collect(),
+        _ => vec![(b, a, 1.0), (a, b, -1.0)],
+    }
+}
+
 /// A square matrix, row by row.
 struct Matrix {
     size: usize,
@@ -349,7 +370,7 @@ impl Matrix {
             let rule = if sample.on_facet { rule.on_facet() } else { rule.points_and_weights() };
             let points: Vec<[f64; 3]> = rule.iter().map(|(point, _)| *point).collect();
             let tables: Vec<_> =
-                elements.fields.iter().map(|&element| tabulate(element, &points)).collect();
+                elements.fields.iter().map(|&element| tables_of(element, &points)).collect();
             let twice = |&(test, trial, _): &(Slot, Slot, f64)| {
                 test.part.order() == 2 || trial.part.order() == 2
             };
@@ -358,8 +379,11 @@ impl Matrix {
                 false => Vec::new(),
             };
             let at = |slot: Slot, q: usize| -> (usize, Vec<f64>) {
-                let table = &tables[slot.field];
-                let first = columns(elements, slot.field).start + slot.component * table.nodes;
+                let (all, start) = (&tables[slot.field], columns(elements, slot.field).start);
+                let table = all.get(slot.component).unwrap_or(&all[0]);
+                // Of vector-valued functions all components have the same unknowns.
+                let is_vector = elements.fields[slot.field].whitney().is_some();
+                let first = start + if is_vector { 0 } else { slot.component * table.nodes };
                 let of_node = |i: usize| match slot.part {
                     Part::Value => table.value(q, i),
                     Part::Derivative(j) => table.gradient(q, i)[j],
@@ -369,9 +393,10 @@ impl Matrix {
                         let at = at.expect("a part of the cell's dimension");
                         seconds[slot.field][at][q * table.nodes + i]
                     }
-                    Part::Exterior(_) => {
-                        unreachable!("the pull-back replaces exterior derivatives")
-                    }
+                    Part::Exterior(c) => exterior(elements.fields[slot.field], c)
+                        .into_iter()
+                        .map(|(a, axis, sign)| sign * all[a].gradient(q, i)[axis])
+                        .sum(),
                 };
                 (first, (0..table.nodes).map(of_node).collect())
             };

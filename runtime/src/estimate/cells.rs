@@ -18,12 +18,16 @@ use std::ops::Range;
 /// Contribution of a cell to one field.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct CellContribution {
-    /// ‖f0 − div f1‖².
+    /// ‖f0 − div f1‖², or ‖ρ‖² of a field in H(curl) or H(div).
     pub(super) residual: f64,
+    /// ‖δ‖² of such a field.
+    pub(super) derived: f64,
     /// Mean coefficient of the linearised problem.
     pub(super) coefficient: f64,
     /// ∫ |G ∇u|², or ∫ |G u|².
     pub(super) tangent: f64,
+    /// The same of the values of such a field.
+    pub(super) mass: [f64; 2],
     /// Shares of the energy.
     pub(super) energy: [f64; 3],
     /// ∫ |∇u|².
@@ -34,7 +38,7 @@ pub(super) struct CellContribution {
 pub(super) struct CellContributions {
     /// `[cell][field]`.
     pub(super) shares: Vec<CellContribution>,
-    /// Outward fluxes at the points of facets: `[cell][facet][component][point]`, for components of fields with a flux.
+    /// Traces at the points of facets, such as outward fluxes: `[cell][facet][component][point]`.
     pub(super) traces: Vec<f64>,
     fields: usize,
     /// Number of trace values per cell, and per facet.
@@ -128,7 +132,16 @@ impl<'a> PointReduction<'a> {
                     .sum()
             };
             share.tangent = field.tangent.iter().map(squares).sum();
-            share.residual = self.residual(cell, (field, part.as_ref()), &of, measures, traces);
+            let Some(vector) = &field.vector else {
+                share.residual = self.residual(cell, (field, part.as_ref()), &of, measures, traces);
+                continue;
+            };
+            if let Some(mass) = &vector.mass {
+                let tangent = mass.tangent.iter().map(squares).sum();
+                share.mass = [sum(mass.coefficient) / volume, tangent];
+            }
+            let into = (&mut *share, &mut *traces);
+            self.vector_residual(cell, (field, vector), part.as_ref(), &of, into);
         }
     }
 
@@ -155,7 +168,7 @@ impl<'a> PointReduction<'a> {
                     flux.extend(of(place).iter().zip(weights).map(|(f, w)| f / w));
                 }
                 self.points.less_divergence(&flux, &mut density);
-                self.trace(cell, field.first_trace + component, &flux, traces);
+                self.trace(cell, field.traces[0].first + component, &flux, traces);
             }
             if let Some(part) = part {
                 part.take(dim, &mut density);
@@ -170,7 +183,7 @@ impl<'a> PointReduction<'a> {
     fn trace(&self, cell: usize, number: usize, flux: &[f64], traces: &mut [f64]) {
         let on_facet = self.on_facet();
         for (local, traces) in traces.chunks_exact_mut(on_facet).enumerate() {
-            let view = self.faces.views[cell * self.facets + local];
+            let view = self.faces.view(cell, local);
             let own = &mut traces[number * self.points.on_facet..][..self.points.on_facet];
             self.points.through(local, view, flux, own);
         }
@@ -178,7 +191,7 @@ impl<'a> PointReduction<'a> {
 }
 
 impl CellContributions {
-    /// Returns the outward flux of a cell through a facet, `[component][point]`.
+    /// Returns the traces of a cell on a facet, `[component][point]`.
     pub(super) fn trace(&self, cell: usize, local: usize) -> &[f64] {
         &self.traces[cell * self.each + local * self.on_facet..][..self.on_facet]
     }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! once            view of each side: whole facet, or index of the child        2^(d − 1) numbers per facet
-//! per estimate    s_K of each field, h_F, n ds at the points, the traces       for each side
+//! per estimate    all s_K, h_F, the metric at the points, the traces          for each side
 //! ```
 //!
 //! All processes use a common frame for a facet, so that traces of both sides are at the same points. Each process
@@ -11,7 +11,7 @@
 use super::between::PairSources;
 use super::cells::CellContributions;
 use super::scale::ResidualWeights;
-use super::surface::{FacetGeometry, length};
+use super::surface::{FacetGeometry, FacetMetric};
 use crate::mesh::Mesh;
 use crate::mesh::pairs::{FacetConnectivity, FacetSide, OpenFacet};
 use crate::processes::{Parcel, ProcessGroup};
@@ -47,8 +47,8 @@ pub(super) struct InterfaceFacets {
 /// Sizes of the data of a side.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct SideSizes {
-    /// Number of fields.
-    pub(super) fields: usize,
+    /// Number of weights.
+    pub(super) scales: usize,
     /// Points per facet.
     pub(super) points: usize,
     /// Values per trace.
@@ -114,9 +114,9 @@ impl InterfaceFacets {
 
     /// Returns the number of values per side.
     fn each(&self) -> usize {
-        let SideSizes { fields, points, trace, has_pairs } = self.sizes;
+        let SideSizes { scales, points, trace, has_pairs } = self.sizes;
         // The rows come with a flag.
-        fields + 1 + points + trace + if has_pairs { 1 + 2 * trace } else { 0 }
+        scales + 1 + FacetMetric::COUNT * points + trace + if has_pairs { 1 + 2 * trace } else { 0 }
     }
 
     /// Exchanges the data of all sides. Collective.
@@ -127,15 +127,17 @@ impl InterfaceFacets {
         surface: &FacetGeometry<'_>,
         scales: &ResidualWeights,
     ) -> RemoteSides<'_> {
-        let (each, SideSizes { fields, points, .. }) = (self.each(), self.sizes);
+        let (each, sizes) = (self.each(), self.sizes);
         let entries = |&side: &FacetSide| {
             let FacetSide { cell, local } = side;
             let (cell, local) = (cell as usize, usize::from(local));
             let view = faces.view(cell, local);
             let mut all = Vec::with_capacity(each);
-            all.extend((0..fields).map(|field| scales.of(cell, field)));
+            all.extend((0..sizes.scales).map(|weight| scales.of(cell, weight)));
             all.push(surface.diameter(cell, local));
-            all.extend((0..points).map(|q| length(&surface.area(cell, local, view, q))));
+            all.extend(
+                (0..sizes.points).flat_map(|q| surface.metric(cell, local, view, q).values()),
+            );
             all.extend_from_slice(cells.trace(cell, local));
             if let Some([own, opposite]) = pairs.of(side) {
                 all.push(1.0);
@@ -182,12 +184,12 @@ pub(super) struct RemoteSides<'a> {
 /// A side of another process.
 #[derive(Clone, Copy)]
 pub(super) struct RemoteSide<'a> {
-    /// s_K, field by field.
+    /// s_K, weight by weight.
     pub(super) scales: &'a [f64],
     /// h_F.
     pub(super) diameter: f64,
-    /// |n ds| per parameter, at the points.
-    pub(super) areas: &'a [f64],
+    /// The metric, `[point][value]`.
+    metrics: &'a [f64],
     /// `[component][point]`
     pub(super) trace: &'a [f64],
     /// Rows of interior blocks on this side and on the one opposite, if its process has them.
@@ -198,12 +200,19 @@ impl RemoteSides<'_> {
     /// Returns the other side.
     pub(super) fn of(&self, met: &InterfaceFacet) -> RemoteSide<'_> {
         let each = self.across.each();
-        let SideSizes { fields, points, trace, .. } = self.across.sizes;
+        let SideSizes { scales, points, trace, .. } = self.across.sizes;
         let own = &self.numbers[met.neighbour][met.number * each..][..each];
-        let (scales, rest) = own.split_at(fields);
-        let (areas, all) = rest[1..].split_at(points);
+        let (scales, rest) = own.split_at(scales);
+        let (metrics, all) = rest[1..].split_at(FacetMetric::COUNT * points);
         let rows = all.get(trace).filter(|flag| **flag > 0.0);
         let rows = rows.map(|_| [&all[trace + 1..][..trace], &all[2 * trace + 1..][..trace]]);
-        RemoteSide { scales, diameter: rest[0], areas, trace: &all[..trace], rows }
+        RemoteSide { scales, diameter: rest[0], metrics, trace: &all[..trace], rows }
+    }
+}
+
+impl RemoteSide<'_> {
+    /// Returns the metric at a point.
+    pub(super) fn metric(&self, q: usize) -> FacetMetric {
+        FacetMetric::of_values(&self.metrics[FacetMetric::COUNT * q..][..FacetMetric::COUNT])
     }
 }

@@ -25,6 +25,33 @@ pub(super) struct PointOperations {
     pub(super) on_facet: usize,
     pub(super) weights: Vec<f64>,
     shape: CellTables,
+    /// Frames of the facets, `[facet][view]`.
+    frames: Vec<Vec<FacetFrame>>,
+}
+
+/// Frame of a facet in the reference cell.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct FacetFrame {
+    /// ∂ξ/∂s and ∂ξ/∂t.
+    pub(super) tangents: [[f64; 3]; 2],
+    /// 1 if ∂ξ/∂s × ∂ξ/∂t points out of the cell, else −1; in the plane 1 if ∂ξ/∂s is N rotated by a right angle.
+    pub(super) orientation: f64,
+}
+
+impl FacetFrame {
+    fn new(views: FacetViews, cell: Cell, local: usize, view: u8) -> Self {
+        let places = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]].map(|[s, t]| ([0.0, s, t], 1.0));
+        let frame = views.points(local, view, &places);
+        let normal = cell.facet_normal(local);
+        let along = |tip: usize| [0, 1, 2].map(|c| frame[tip][c] - frame[0][c]);
+        let across = if cell.dim() == 3 { along(2) } else { [0.0, 0.0, 1.0] };
+        let [s, t] = [along(1), across];
+        let product = [0, 1, 2].map(|a| {
+            let (b, c) = ((a + 1) % 3, (a + 2) % 3);
+            normal[a] * (s[b] * t[c] - s[c] * t[b])
+        });
+        Self { tangents: [s, t], orientation: product.iter().sum::<f64>().signum() }
+    }
 }
 
 enum CellTables {
@@ -54,6 +81,8 @@ struct SimplexTables {
     traces: Vec<Vec<Vec<f64>>>,
     /// N of each facet.
     normals: Vec<[f64; 3]>,
+    /// Derivatives of the projection on a facet along each axis of its frame, `[point][from]`.
+    along_facet: Vec<Vec<f64>>,
 }
 
 impl PointOperations {
@@ -70,7 +99,51 @@ impl PointOperations {
                 CellTables::Simplex(SimplexTables::new(rule, element.degree().min(LARGEST), views))
             }
         };
-        Self { dim: cell.dim(), count: weights.len(), on_facet, weights, shape }
+        let frame = |local: usize, view: usize| FacetFrame::new(*views, cell, local, view as u8);
+        let of_facet = |local: usize| (0..views.count()).map(|view| frame(local, view)).collect();
+        let frames = (0..cell.facets().len()).map(of_facet).collect();
+        Self { dim: cell.dim(), count: weights.len(), on_facet, weights, shape, frames }
+    }
+
+    /// Returns the frame of a facet in a view.
+    pub(super) fn frame(&self, local: usize, view: u8) -> &FacetFrame {
+        &self.frames[local][usize::from(view)]
+    }
+
+    /// Adds a multiple of the derivative of values along an axis.
+    pub(super) fn add_derivative(
+        &self,
+        axis: usize,
+        factor: f64,
+        numbers: &[f64],
+        into: &mut [f64],
+    ) {
+        let derivative = match &self.shape {
+            CellTables::Simplex(own) => applied(&own.derive[axis], self.count, 0, numbers),
+            CellTables::Tensor(own) => applied(&own.derive, own.q, axis, numbers),
+        };
+        into.iter_mut().zip(derivative).for_each(|(to, slope)| *to += factor * slope);
+    }
+
+    /// Evaluates values at the points of a facet in a view.
+    pub(super) fn at_facet(&self, local: usize, view: u8, numbers: &[f64]) -> Vec<f64> {
+        match &self.shape {
+            CellTables::Tensor(own) => {
+                let grid = own.at_end(local, numbers);
+                own.grids[usize::from(view)].iter().map(|&from| grid[from]).collect()
+            }
+            CellTables::Simplex(own) => {
+                applied(&own.traces[local][usize::from(view)], self.count, 0, numbers)
+            }
+        }
+    }
+
+    /// Returns the derivative of values at the points of a facet along an axis of its frame.
+    pub(super) fn along_facet(&self, axis: usize, numbers: &[f64]) -> Vec<f64> {
+        match &self.shape {
+            CellTables::Tensor(own) => applied(&own.derive, own.q, axis, numbers),
+            CellTables::Simplex(own) => applied(&own.along_facet[axis], self.on_facet, 0, numbers),
+        }
     }
 
     /// Subtracts the divergence of a flux, `[axis][point]`.
@@ -154,9 +227,10 @@ impl Projection {
     }
 }
 
-/// Applies a matrix along an axis of a grid with q points per direction.
+/// Applies a matrix along an axis of a grid with q points per direction. With q numbers and axis 0 the matrix may have any
+/// number of rows.
 fn applied(matrix: &[f64], q: usize, axis: usize, numbers: &[f64]) -> Vec<f64> {
-    let mut all = vec![0.0; numbers.len()];
+    let mut all = vec![0.0; numbers.len() / q * (matrix.len() / q)];
     each_line(q, axis, numbers.len(), |first, stride| {
         for (at, row) in matrix.chunks_exact(q).enumerate() {
             all[first + at * stride] = along(row, numbers, first, stride);
@@ -187,17 +261,23 @@ impl TensorTables {
     }
 
     fn through(&self, local: usize, view: u8, flux: &[f64], into: &mut [f64]) {
-        let (axis, far) = (local / 2, local % 2);
         let count = into.len() * self.q;
-        let own = &flux[axis * count..][..count];
-        let (sign, end) = (if far == 0 { -1.0 } else { 1.0 }, &self.ends[far]);
-        let mut grid = Vec::with_capacity(into.len());
-        each_line(self.q, axis, count, |first, stride| {
-            grid.push(sign * along(end, own, first, stride));
-        });
+        let own = &flux[local / 2 * count..][..count];
+        let (sign, grid) =
+            (if local.is_multiple_of(2) { -1.0 } else { 1.0 }, self.at_end(local, own));
         for (to, &from) in into.iter_mut().zip(&self.grids[usize::from(view)]) {
-            *to = grid[from];
+            *to = sign * grid[from];
         }
+    }
+
+    /// Evaluates values on a facet, on the cell's own grid.
+    fn at_end(&self, local: usize, numbers: &[f64]) -> Vec<f64> {
+        let (axis, end) = (local / 2, &self.ends[local % 2]);
+        let mut grid = Vec::with_capacity(numbers.len() / self.q);
+        each_line(self.q, axis, numbers.len(), |first, stride| {
+            grid.push(along(end, numbers, first, stride));
+        });
+        grid
     }
 }
 
@@ -233,8 +313,19 @@ impl SimplexTables {
             (0..views.count()).map(of_view).collect()
         });
         let normals = locals.clone().map(|local| reference_normal(cell, local)).collect();
-        Self { derive, traces: traces.collect(), normals }
+        let along_facet = along_facet(cell, degree, &facet);
+        Self { derive, traces: traces.collect(), normals, along_facet }
     }
+}
+
+/// Returns the derivatives along the axes of a facet's frame of the projection of values at the points of its rule.
+fn along_facet(cell: Cell, degree: usize, rule: &[([f64; 3], f64)]) -> Vec<Vec<f64>> {
+    let facet = if cell.dim() == 3 { Cell::Triangle } else { Cell::Interval };
+    let points: Vec<[f64; 3]> = rule.iter().map(|([_, s, t], _)| [*s, *t, 0.0]).collect();
+    let weights: Vec<f64> = rule.iter().map(|(_, weight)| *weight).collect();
+    let (values, gradients) = basis(facet, degree, &points);
+    let fit = fitted(&values, &weights);
+    gradients.iter().map(|derivatives| product(derivatives, &fit, weights.len())).collect()
 }
 
 /// Returns the values of a polynomial basis of a degree at some points, and its derivatives along each axis,

@@ -12,7 +12,7 @@ const LEAST: f64 = 1e-8;
 
 /// Weights of residuals.
 pub(super) struct ResidualWeights {
-    /// s_K, `[field][cell]`.
+    /// s_K, `[weight][cell]`.
     of: Vec<Vec<f64>>,
     /// ‖u‖² of each field.
     pub(super) energies: Vec<f64>,
@@ -44,19 +44,42 @@ impl ResidualWeights {
         let any = flows().next().is_some();
         let flow: f64 = flows().map(|(field, _)| energies[field]).sum();
         let slope: f64 = flows().map(|(field, _)| total(field, &|share| share.slope)).sum();
-        let of = wanted.fields.iter().enumerate().map(|(field, of)| {
-            if any && !of.has_flux {
-                return vec![quotient(flow, slope).unwrap_or(1.0); n];
+        let mut all = vec![Vec::new(); wanted.scales];
+        for (field, of) in wanted.fields.iter().enumerate() {
+            let own = |cell: usize| {
+                let share = cells.share(cell, field);
+                [share.coefficient, share.tangent, share.energy[if of.has_flux { 0 } else { 2 }]]
+            };
+            let mass = of.vector.as_ref().and_then(|vector| vector.mass.as_ref());
+            all[field] = match (of.has_flux, of.vector.is_some()) {
+                (false, false) if any => vec![quotient(flow, slope).unwrap_or(1.0); n],
+                // Without an energy of the exterior derivative, ρ is no residual of the energy.
+                _ if mass.is_some() => {
+                    known(mesh, own, of.coefficient).unwrap_or_else(|| vec![0.0; n])
+                }
+                _ => local(mesh, own).unwrap_or_else(|| vec![1.0; n]),
+            };
+            if let Some(mass) = mass {
+                let own = |cell: usize| {
+                    let share = cells.share(cell, field);
+                    [share.mass[0], share.mass[1], share.energy[2]]
+                };
+                all[mass.scale] =
+                    known(mesh, own, mass.coefficient).unwrap_or_else(|| vec![0.0; n]);
             }
-            let part = if of.has_flux { 0 } else { 2 };
-            local(mesh, part, |cell| cells.share(cell, field))
-        });
-        Self { of: of.collect(), energies }
+        }
+        let mut masses = wanted.fields.iter().filter_map(|of| of.vector.as_ref()?.mass.as_ref());
+        if let Some(mass) = masses.next() {
+            let fluxes = all[mass.scale].clone();
+            let fields = wanted.fields.iter().enumerate().filter(|(_, of)| of.is_divergence);
+            fields.for_each(|(field, _)| all[field].clone_from(&fluxes));
+        }
+        Self { of: all, energies }
     }
 
-    /// Returns s_K.
-    pub(super) fn of(&self, cell: usize, field: usize) -> f64 {
-        self.of[field][cell]
+    /// Returns s_K of a weight.
+    pub(super) fn of(&self, cell: usize, weight: usize) -> f64 {
+        self.of[weight][cell]
     }
 }
 
@@ -67,19 +90,32 @@ fn in_all(mesh: &Mesh, of: impl Iterator<Item = f64>) -> f64 {
     sums[0]
 }
 
-/// Returns θ / κ_K of all cells.
-fn local<'s>(mesh: &Mesh, part: usize, share: impl Fn(usize) -> &'s CellContribution) -> Vec<f64> {
+/// Returns θ / κ_K of all cells, from κ_K, ∫ |G ∇u|² and ∫ ∇u : G ∇u; `None` without a coefficient.
+fn local(mesh: &Mesh, of: impl Fn(usize) -> [f64; 3]) -> Option<Vec<f64>> {
     let n = mesh.n_cells();
-    let sizes: Vec<f64> = (0..n).map(|cell| share(cell).coefficient.abs()).collect();
+    let sizes: Vec<f64> = (0..n).map(|cell| of(cell)[0].abs()).collect();
     let mean = in_all(mesh, sizes.iter().copied()) / mesh.cells_in_all().max(1) as f64;
     if mean.is_nan() || mean <= 0.0 {
-        return vec![1.0; n];
+        return None;
     }
     let size = |cell: usize| sizes[cell].max(LEAST * mean);
-    let energy = in_all(mesh, (0..n).map(|cell| share(cell).energy[part]));
-    let fluxes = in_all(mesh, (0..n).map(|cell| share(cell).tangent / size(cell)));
+    let energy = in_all(mesh, (0..n).map(|cell| of(cell)[2]));
+    let fluxes = in_all(mesh, (0..n).map(|cell| of(cell)[1] / size(cell)));
     let theta = quotient(energy.abs(), fluxes).unwrap_or(1.0);
-    (0..n).map(|cell| theta / size(cell)).collect()
+    Some((0..n).map(|cell| theta / size(cell)).collect())
+}
+
+/// Returns the same with 0 for the cells without a coefficient: there the residual is none of the energy.
+fn known(
+    mesh: &Mesh,
+    of: impl Fn(usize) -> [f64; 3],
+    coefficient: Option<usize>,
+) -> Option<Vec<f64>> {
+    coefficient?;
+    let mut all = local(mesh, &of)?;
+    let without = all.iter_mut().enumerate().filter(|(cell, _)| of(*cell)[0] == 0.0);
+    without.for_each(|(_, scale)| *scale = 0.0);
+    Some(all)
 }
 
 fn quotient(a: f64, b: f64) -> Option<f64> {
@@ -107,7 +143,7 @@ fn energy([gradients, mixed, values]: [f64; 3]) -> f64 {
 /// even p the residual alone represents the error, and jumps are of higher order. For odd p either represents all of
 /// it, and each counts half.
 pub(super) fn residual(of: &FieldValues, diameter: f64, dim: usize) -> f64 {
-    if !of.has_flux {
+    if !of.has_flux && !of.is_divergence {
         return 1.0;
     }
     let (p, h) = (of.degree.max(1) as f64, side(diameter, dim));
@@ -115,7 +151,7 @@ pub(super) fn residual(of: &FieldValues, diameter: f64, dim: usize) -> f64 {
     part * h * h / (2.0 * p * (p + 1.0) * (2.0 * p + 1.0))
 }
 
-/// Returns the weight of ∫ [σ · n]² ds on a facet of a diameter, in a mesh of a dimension: half of h / 4 (2p + 1), the
+/// Returns the weight of ∫ [σ · n]² ds, or of other traces, on a facet of a diameter, in a mesh of a dimension: half of h / 4 (2p + 1), the
 /// ratio for the jumps of the same errors at odd p.
 pub(super) fn jump(of: &FieldValues, diameter: f64, dim: usize) -> f64 {
     side(diameter, dim - 1) / (8.0 * (2.0 * of.degree.max(1) as f64 + 1.0))

@@ -6,6 +6,7 @@
 //!
 //! On a facet only its own nodes contribute. The sign of the normal depends on the frame.
 
+use super::required::TraceKind;
 use crate::mesh::Mesh;
 use crate::mesh::measure::largest_distance;
 use crate::mesh::views::FacetViews;
@@ -19,6 +20,44 @@ pub(super) struct FacetGeometry<'m> {
     pub(super) weights: Vec<f64>,
     /// Tangent tables of x, `[facet][view]`.
     slopes: Vec<FacetTangents>,
+}
+
+/// Metric of a facet at a point, per parameter of its frame.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct FacetMetric {
+    /// |∂x/∂s × ∂x/∂t|.
+    pub(super) area: f64,
+    /// Scalar products of ∂x/∂s and ∂x/∂t: ss, st, tt.
+    pub(super) products: [f64; 3],
+}
+
+impl FacetMetric {
+    /// Number of its values.
+    pub(super) const COUNT: usize = 4;
+
+    /// Returns its values.
+    pub(super) fn values(self) -> [f64; Self::COUNT] {
+        let [ss, st, tt] = self.products;
+        [self.area, ss, st, tt]
+    }
+
+    /// Returns the metric with some values.
+    pub(super) fn of_values(values: &[f64]) -> Self {
+        Self { area: values[0], products: [values[1], values[2], values[3]] }
+    }
+
+    /// Returns |r|² ds per parameter of a trace's values at a point.
+    pub(super) fn square(self, kind: TraceKind, mut values: impl Iterator<Item = f64>) -> f64 {
+        match kind {
+            TraceKind::Value => values.map(|r| r * r).sum::<f64>() / self.area,
+            TraceKind::Flux => values.map(|r| r * r).sum::<f64>() * self.area,
+            TraceKind::Tangential => {
+                let (s, t) = (values.next().unwrap_or(0.0), values.next().unwrap_or(0.0));
+                let [ss, st, tt] = self.products;
+                (s * s * ss + 2.0 * s * t * st + t * t * tt) / self.area
+            }
+        }
+    }
 }
 
 /// Derivatives of a facet's nodal basis along the frame.
@@ -82,6 +121,18 @@ impl<'m> FacetGeometry<'m> {
 
     /// Returns ± n ds per parameter at a point of a view of a cell's facet.
     pub(super) fn area(&self, cell: usize, local: usize, view: u8, point: usize) -> [f64; 3] {
+        cross(&self.tangents(cell, local, view, point))
+    }
+
+    /// Returns the metric at a point of a view of a cell's facet.
+    pub(super) fn metric(&self, cell: usize, local: usize, view: u8, q: usize) -> FacetMetric {
+        let tangents = self.tangents(cell, local, view, q);
+        let dot = |i: usize, j: usize| (0..3).map(|c| tangents[i][c] * tangents[j][c]).sum();
+        FacetMetric { area: length(&cross(&tangents)), products: [dot(0, 0), dot(0, 1), dot(1, 1)] }
+    }
+
+    /// Returns ∂x/∂s and ∂x/∂t; in the plane the latter is the unit vector across it.
+    fn tangents(&self, cell: usize, local: usize, view: u8, point: usize) -> [[f64; 3]; 2] {
         let (all, points) = (self.mesh.cell_nodes(cell), self.mesh.points());
         let FacetTangents { nodes, along } = &self.slopes[local * self.views + usize::from(view)];
         let mut tangents = [[0.0; 3]; 2];
@@ -91,11 +142,10 @@ impl<'m> FacetGeometry<'m> {
                 (0..3).for_each(|c| tangent[c] += slope * x[c]);
             }
         }
-        let [s, mut t] = tangents;
         if self.mesh.dim() == 2 {
-            t = [0.0, 0.0, 1.0];
+            tangents[1] = [0.0, 0.0, 1.0];
         }
-        [s[1] * t[2] - s[2] * t[1], s[2] * t[0] - s[0] * t[2], s[0] * t[1] - s[1] * t[0]]
+        tangents
     }
 
     /// Returns the largest distance between two vertices of a cell's facet.
@@ -104,6 +154,10 @@ impl<'m> FacetGeometry<'m> {
         let own = self.mesh.cell().facets()[local].iter().map(|&v| points[all[v] as usize]);
         largest_distance(own)
     }
+}
+
+fn cross([s, t]: &[[f64; 3]; 2]) -> [f64; 3] {
+    [s[1] * t[2] - s[2] * t[1], s[2] * t[0] - s[0] * t[2], s[0] * t[1] - s[1] * t[0]]
 }
 
 /// Returns the length of a vector.

@@ -26,10 +26,10 @@ const PART: usize = 8;
 pub struct FluxSelection {
     /// Number of values per point.
     pub numbers: usize,
-    /// For each integral of a form, the index of each of its tested values ([`kernels_gen::plan::tested`]) among these.
+    /// For each integral of a form, the index of each of its tested values ([`kernels_gen::plan::tested_in_kernel`]) among these.
     pub places: Vec<Vec<usize>>,
-    /// Value common to all integrals, e.g. the quadrature weight, which is set rather than summed.
-    pub once: Option<usize>,
+    /// Values common to all integrals, e.g. the quadrature weight, which are set rather than summed.
+    pub once: Vec<usize>,
 }
 
 /// Output of a kernel at the points of its cells.
@@ -62,7 +62,7 @@ impl<'a> KernelOutput<'a> {
             let first = &self.values[cell + number * of_number * self.lanes..];
             let own = into[place * self.points..].iter_mut().take(self.points);
             let numbers = first.iter().step_by(of_point * self.lanes);
-            if asked.once == Some(place) {
+            if asked.once.contains(&place) {
                 own.zip(numbers).for_each(|(sum, number)| *sum = *number);
             } else {
                 own.zip(numbers).for_each(|(sum, number)| *sum += number);
@@ -139,25 +139,34 @@ impl Operator {
         integral: usize,
     ) -> Result<Vec<f64>, BuildError> {
         self.fits(state)?;
-        let mut works = self.blocks.fluxes().iter();
-        let work = works.find(|work| work.kernel.class == CellClass::Facets(integral));
-        let Some(work) = work else { return Ok(Vec::new()) };
-        let facets = self.blocks.on.facets_of(integral).iter();
-        let facets = facets.map(|facet| (facet.cell, Some(facet.local)));
-        let batches = Batches::listed(work.abi.lanes, PART, facets);
-        let (batches, array) = self.stored(work, batches, state)?;
-        let count = asked.places[integral].len();
-        let stored = KernelOutput::new(work, count, self.engine.memory().read_reals(&array)?);
-        let length = asked.numbers * stored.points;
-        let mut numbers = vec![0.0; length * lanes(&batches).count()];
-        for (lane, numbers) in lanes(&batches).zip(numbers.chunks_mut(length.max(1))) {
-            stored.add(lane, asked, integral, numbers);
+        let all = self.blocks.on.facets_of(integral);
+        let (count, mut numbers) = (asked.places[integral].len(), Vec::new());
+        for work in self.blocks.fluxes() {
+            let local = match work.kernel.class {
+                CellClass::Facets(own) if own == integral => None,
+                CellClass::FacetsAt(local, own) if own == integral => Some(local),
+                _ => continue,
+            };
+            let is_own = |at: &usize| local.is_none_or(|local| all[*at].local == local);
+            let places: Vec<usize> = (0..all.len()).filter(is_own).collect();
+            if places.is_empty() {
+                continue;
+            }
+            let facets = places.iter().map(|&at| (all[at].cell, Some(all[at].local)));
+            let batches = Batches::listed(work.abi.lanes, PART, facets);
+            let (batches, array) = self.stored(work, batches, state)?;
+            let stored = KernelOutput::new(work, count, self.engine.memory().read_reals(&array)?);
+            let each = asked.numbers * stored.points;
+            numbers.resize(each * all.len(), 0.0);
+            for (lane, &at) in lanes(&batches).zip(&places) {
+                stored.add(lane, asked, integral, &mut numbers[at * each..][..each]);
+            }
         }
         Ok(numbers)
     }
 
     /// Calls `each` with every pair of cells that `pairs` yields for an integral, and its integrands at the points of the
-    /// facet, `[value][point]`, for each of its tested values ([`kernels_gen::plan::tested_on_pairs`]). All pairs have
+    /// facet, `[value][point]`, for each of its tested values ([`kernels_gen::plan::tested_in_kernel`]). All pairs have
     /// the same larger side.
     ///
     /// # Errors
@@ -181,7 +190,7 @@ impl Operator {
         let (batches, array) = self.stored(work, batches, state)?;
         let stored = KernelOutput::new(work, numbers, self.engine.memory().read_reals(&array)?);
         let places = vec![(0..numbers).collect()];
-        let asked = FluxSelection { numbers, places, once: None };
+        let asked = FluxSelection { numbers, places, once: Vec::new() };
         let mut own = vec![0.0; numbers * stored.points];
         for (lane, pair) in lanes(&batches).zip(all) {
             own.fill(0.0);

@@ -59,16 +59,6 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
             "write `preconditioner: multigrid`, or leave it out",
         );
     }
-    if let Some(field) = on_fields {
-        let name = &field.name;
-        if problem.adapt.is_some() {
-            return refused(
-                name,
-                "error estimates and `adapt` are not implemented for it",
-                "refine the whole mesh with `refine`",
-            );
-        }
-    }
     let is_vector = |location| matches!(location, Location::Nodes(space) if space.is_piola());
     let of_data = form.aux.iter().find(|data| is_vector(data.location)).map(|data| &data.name);
     if let Some(name) = on_fields.map(|field| &field.name).or(of_data)

@@ -13,6 +13,8 @@
 //! Σ_q w_q · u(x_q), exact for polynomials on any parallelepiped, and the interpolants of grad, curl and div are those of
 //! the functions (D. Arnold, R. Falk, R. Winther, "Finite element exterior calculus", Acta Numerica 15 (2006)).
 
+mod hanging_edges;
+
 use super::Space;
 use super::evaluate::{MapTable, cross, dot};
 use crate::mesh::{Facet, Mesh};
@@ -217,6 +219,7 @@ impl FacetFunctionals {
             add_whole(mesh, space, given, (hangs, of_parents), &mut found)?;
         }
         complete(mesh, space, &mut found);
+        hanging_edges::correct(mesh, space, facets, given, &mut found)?;
         let mut all = Self { starts: vec![0], ..Self::default() };
         for (node, terms) in found {
             all.nodes.push(node);

@@ -7,6 +7,10 @@
 //! v(i, j, k) = Σ_abc φ_a(x_i) φ_b(y_j) φ_c(z_k) u_abc      x_i = (h ξ_i + o − o') / h' where that is in [0, 1]
 //! ```
 //!
+//! Components of vector-valued functions are such products, too. Along open axes the unknowns are integrals: the weights
+//! are those over the part of [x_i, x_{i+1}] in the old leaf, and the parts of all leaves add up. No factor depends on
+//! the size of a cell.
+//!
 //! On distributed meshes each process sends the values of its old leaves to the processes that have new leaves there.
 //! All processes know all leaves, so both sides derive the same lists.
 
@@ -18,7 +22,7 @@ use crate::processes::{Parcel, ProcessGroup};
 use crate::space::Space;
 use crate::space::discretisation::{Discretisation, Field};
 use crate::support::parallel::*;
-use kernels_gen::element::{LinePoints, LineTable};
+use kernels_gen::element::{Element, LineBasis, LineTable};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -48,10 +52,7 @@ pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option
     let mut all = Vec::with_capacity(to.n_dofs());
     for (number, (old, new)) in from.fields.iter().zip(&to.fields).enumerate() {
         let (space, values) = old.space.resolved(&u[from.dofs_of(number)]);
-        let components = space.components();
-        let read = |cell: usize, node: usize, c: usize| {
-            values[space.cell_nodes(cell)[node] as usize * components + c]
-        };
+        let read = |cell: usize, node: usize, c: usize| space.seen(cell, node, c, &values);
         all.extend(field(&there, &read, (&here, &new.space)).0);
     }
     Some(all)
@@ -113,9 +114,11 @@ impl LeafValues {
             let (space, values) = field.space.resolved(&u[from.dofs_of(number)]);
             let (components, start) = (space.components(), starts[number]);
             for (cell, row) in rows.chunks_exact_mut(each.max(1)).enumerate() {
-                let into = row[start..].chunks_exact_mut(components);
-                for (into, &node) in into.zip(space.cell_nodes(cell)) {
-                    into.copy_from_slice(&values[node as usize * components..][..components]);
+                let into = row[start..].chunks_exact_mut(components).take(space.nodes_per_cell());
+                for (node, into) in into.enumerate() {
+                    (0..)
+                        .zip(into)
+                        .for_each(|(c, into)| *into = space.seen(cell, node, c, &values));
                 }
             }
         }
@@ -233,6 +236,14 @@ impl<'a> CellLeaves<'a> {
     }
 }
 
+impl Space {
+    /// Returns a value of a cell, with the sign that the cell sees.
+    fn seen(&self, cell: usize, node: usize, c: usize, values: &[f64]) -> f64 {
+        let value = values[self.cell_nodes(cell)[node] as usize * self.components() + c];
+        if self.cell_signs(cell).get(node) == Some(&true) { -value } else { value }
+    }
+}
+
 /// Returns the values of a field at the nodes of the new space, from its old values per cell; and for each node whether
 /// its value is known: it must not hang in some cell.
 fn field(
@@ -241,9 +252,13 @@ fn field(
     (here, new): (&CellLeaves<'_>, &Space),
 ) -> (Vec<f64>, Vec<bool>) {
     let (components, mut known) = (new.components(), vec![false; new.n_nodes()]);
-    let Some(line) = new.element().line() else { return (vec![0.0; new.n_dofs()], known) };
-    let (per_cell, tables) = (new.nodes_per_cell(), FamilyTables::new(line));
-    let mut own = vec![f64::NAN; here.keys.len() * per_cell * components];
+    let Some(products) = TensorProduct::of(new.element()) else {
+        return (vec![0.0; new.n_dofs()], known);
+    };
+    let per_cell = new.nodes_per_cell();
+    // Integrals are sums over the old leaves; values have one.
+    let start = if new.element().whitney().is_some() { 0.0 } else { f64::NAN };
+    let mut own = vec![start; here.keys.len() * per_cell * components];
     let cells = own.par_chunks_mut(per_cell * components).zip(here.keys).with_min_len(64);
     cells.each(|(into, &key)| {
         for &cell in there.meeting(key) {
@@ -254,18 +269,24 @@ fn field(
                 }
                 continue;
             }
-            let read = |node: usize, c: usize| read(cell, node, c);
-            let axes = tables.axes(here, key, other);
-            put(&axes[..here.dim], line.count(), components, &read, into);
+            for product in &products {
+                let read = |node: usize, c: usize| read(cell, product.first + node, c);
+                let axes = product.axes(here, key, other);
+                let into = &mut into[product.first * components..];
+                product.put(&axes[..here.dim], components, &read, into);
+            }
         }
     });
     let mut all = vec![0.0; new.n_dofs()];
     let hangs = new.hanging_nodes();
     for (cell, own) in own.chunks_exact(per_cell * components).enumerate() {
+        let signs = new.cell_signs(cell);
         for (local, &node) in new.cell_nodes(cell).iter().enumerate() {
             if hangs.as_ref().is_none_or(|hangs| !hangs(cell, local)) {
-                let row = &own[local * components..][..components];
-                all[node as usize * components..][..components].copy_from_slice(row);
+                let factor = if signs.get(local) == Some(&true) { -1.0 } else { 1.0 };
+                let row = own[local * components..][..components].iter();
+                let into = &mut all[node as usize * components..][..components];
+                into.iter_mut().zip(row).for_each(|(into, value)| *into = factor * value);
                 known[node as usize] = true;
             }
         }
@@ -273,37 +294,86 @@ fn field(
     (all, known)
 }
 
-/// The nodes of a cell along an axis that lie in another cell, with the values of the basis there.
-type AxisNodes = Vec<(usize, Vec<f64>)>;
+/// The functions of a cell along an axis that another cell determines, with the weights of the functions there.
+type AxisWeights = Vec<(usize, Vec<f64>)>;
 
-/// Returns the nodes ξ with h ξ + o in [0, 1].
-fn axis(line: LinePoints, scale: f64, shift: f64) -> AxisNodes {
-    let points: Vec<f64> = line.points().iter().map(|xi| scale * xi + shift).collect();
-    let inside = (0..points.len()).filter(|&i| (0.0..=1.0).contains(&points[i]));
+/// The place of a cell along an axis of another one: x = scale · ξ + shift.
+#[derive(Clone, Copy)]
+struct AxisPlace {
+    scale: f64,
+    shift: f64,
+    /// True if the upper end of the other cell belongs to it: common ends of old leaves belong to one of them.
+    is_closed: bool,
+}
+
+/// Returns the weights of the nodes ξ with x in [0, 1], or of the intervals between nodes that meet it.
+fn axis(basis: LineBasis, place: AxisPlace) -> AxisWeights {
+    let AxisPlace { scale, shift, is_closed } = place;
+    let points: Vec<f64> = basis.points().points().iter().map(|xi| scale * xi + shift).collect();
+    if basis.is_closed() {
+        let is_inside = |x: f64| (0.0..=1.0).contains(&x) && (is_closed || x < 1.0);
+        let inside = (0..points.len()).filter(|&i| is_inside(points[i]));
+        let row = |i: usize| {
+            let table = basis.table_at(&points[i..=i]);
+            (i, (0..basis.count()).map(|j| table.value(0, j)).collect())
+        };
+        return inside.map(row).collect();
+    }
     let row = |i: usize| {
-        let table = LineTable::at(line, &points[i..=i]);
-        (i, (0..line.count()).map(|j| table.value(0, j)).collect())
+        let ends = [points[i], points[i + 1]].map(|x| x.clamp(0.0, 1.0));
+        if ends[1] - ends[0] < 1e-12 {
+            return None;
+        }
+        // ∫ of e_j = −Σ_{l ≤ j} ℓ_l between the ends.
+        let table = LineTable::at(basis.points(), &ends);
+        let mut sum = 0.0;
+        let weights = (0..basis.count()).map(|j| {
+            sum -= table.value(1, j) - table.value(0, j);
+            sum
+        });
+        Some((i, weights.collect()))
     };
-    inside.map(row).collect()
+    (0..basis.count()).filter_map(row).collect()
 }
 
-/// Tables for parents and children.
-struct FamilyTables {
-    line: LinePoints,
-    /// The nodes of the lower and the upper child in the parent.
-    children: [AxisNodes; 2],
-    /// The nodes of the parent in its lower and its upper child.
-    parents: [AxisNodes; 2],
+/// Functions of an element, or of a component of a vector-valued one, as products of functions along the axes.
+struct TensorProduct {
+    /// Its first node, and the functions of each axis.
+    first: usize,
+    lines: [LineBasis; 3],
+    /// True if several old leaves add up.
+    adds: bool,
+    /// Weights of the lower and the upper child in the parent, of each axis.
+    children: [[AxisWeights; 2]; 3],
+    /// Weights of the parent in its lower and its upper child.
+    parents: [[AxisWeights; 2]; 3],
 }
 
-impl FamilyTables {
-    fn new(line: LinePoints) -> Self {
-        let children = [0.0, 0.5].map(|shift| axis(line, 0.5, shift));
-        let parents = [0.0, -1.0].map(|shift| axis(line, 2.0, shift));
-        Self { line, children, parents }
+impl TensorProduct {
+    /// Returns the products of an element, if it has any.
+    fn of(element: Element) -> Option<Vec<Self>> {
+        let Some(whitney) = element.whitney() else {
+            return Some(vec![Self::new(0, element.lines()?, false)]);
+        };
+        let component = |a: usize| {
+            Some(Self::new(whitney.first(a), Element::Component(whitney, a).lines()?, true))
+        };
+        (0..whitney.cell().dim()).map(component).collect()
     }
 
-    /// Returns for each axis the nodes of a cell that lie in another one.
+    fn new(first: usize, lines: [LineBasis; 3], adds: bool) -> Self {
+        let children = lines.map(|line| {
+            [0.0, 0.5].map(|shift| axis(line, AxisPlace { scale: 0.5, shift, is_closed: true }))
+        });
+        let parents = lines.map(|line| {
+            [0.0, -1.0].map(|shift| {
+                axis(line, AxisPlace { scale: 2.0, shift, is_closed: !adds || shift < 0.0 })
+            })
+        });
+        Self { first, lines, adds, children, parents }
+    }
+
+    /// Returns for each axis the functions of a cell that another one determines.
     fn axes(
         &self,
         here: &CellLeaves<'_>,
@@ -314,55 +384,57 @@ impl FamilyTables {
         let (size, whole) = (UNITS >> key.level(), UNITS >> other.level());
         [0, 1, 2].map(|axis| match (key.level(), other.level()) {
             (level, above) if level == above + 1 => {
-                Cow::from(&self.children[usize::from(own[axis] > theirs[axis])])
+                Cow::from(&self.children[axis][usize::from(own[axis] > theirs[axis])])
             }
             (level, below) if level + 1 == below => {
-                Cow::from(&self.parents[usize::from(own[axis] < theirs[axis])])
+                Cow::from(&self.parents[axis][usize::from(own[axis] < theirs[axis])])
             }
             _ => {
                 let shift = f64::from(own[axis]) - f64::from(theirs[axis]);
-                let whole = f64::from(whole);
-                Cow::from(self::axis(self.line, f64::from(size) / whole, shift / whole))
+                let ends = [own[axis] + size, theirs[axis] + whole];
+                let (size, whole) = (f64::from(size), f64::from(whole));
+                let is_closed = !self.adds || size <= whole || ends[0] == ends[1];
+                let place = AxisPlace { scale: size / whole, shift: shift / whole, is_closed };
+                Cow::from(self::axis(self.lines[axis], place))
             }
         })
     }
-}
 
-/// Interpolates at the nodes inside by sum factorisation; nodes of a cell are lexicographic, x fastest.
-fn put(
-    axes: &[Cow<'_, [(usize, Vec<f64>)]>],
-    n: usize,
-    components: usize,
-    read: &dyn Fn(usize, usize) -> f64,
-    into: &mut [f64],
-) {
-    for c in 0..components {
-        let mut all: Vec<f64> = (0..n.pow(axes.len() as u32)).map(|node| read(node, c)).collect();
-        // Layout: [remaining axes …][processed axes], initially with the first axis fastest.
-        for axis in axes {
-            let rest = all.len() / n;
-            let mut next = Vec::with_capacity(rest * axis.len());
-            for (_, row) in &**axis {
-                for line in all.chunks_exact(n) {
-                    next.push(row.iter().zip(line).map(|(a, u)| a * u).sum());
+    /// Interpolates the functions that another cell determines by sum factorisation; those of a cell are lexicographic, x
+    /// fastest.
+    fn put(
+        &self,
+        axes: &[Cow<'_, [(usize, Vec<f64>)]>],
+        components: usize,
+        read: &dyn Fn(usize, usize) -> f64,
+        into: &mut [f64],
+    ) {
+        let extents: Vec<usize> =
+            self.lines[..axes.len()].iter().map(|line| line.count()).collect();
+        for c in 0..components {
+            let mut all: Vec<f64> =
+                (0..extents.iter().product()).map(|node| read(node, c)).collect();
+            // Layout: [remaining axes …][processed axes], initially with the first axis fastest.
+            for (axis, &n) in axes.iter().zip(&extents) {
+                let mut next = Vec::with_capacity(all.len() / n * axis.len());
+                for (_, row) in &**axis {
+                    for line in all.chunks_exact(n) {
+                        next.push(row.iter().zip(line).map(|(a, u)| a * u).sum());
+                    }
                 }
+                // The next axis is fastest, and this one slowest.
+                all = next;
             }
-            // The next axis is fastest, and this one slowest.
-            all = next;
-        }
-        let mut value = all.iter();
-        let mut at = vec![0; axes.len()];
-        // After all axes the first one is fastest again.
-        let total: usize = axes.iter().map(|axis| axis.len()).product();
-        for number in 0..total {
-            let mut rest = number;
-            for (place, axis) in at.iter_mut().zip(axes) {
-                *place = axis[rest % axis.len()].0;
-                rest /= axis.len();
-            }
-            let node = at.iter().rev().fold(0, |node, &i| node * n + i);
-            if let Some(&value) = value.next() {
-                into[node * components + c] = value;
+            // After all axes the first one is fastest again.
+            for (number, value) in all.into_iter().enumerate() {
+                let (mut rest, mut node, mut stride) = (number, 0, 1);
+                for (axis, n) in axes.iter().zip(&extents) {
+                    node += stride * axis[rest % axis.len()].0;
+                    rest /= axis.len();
+                    stride *= n;
+                }
+                let into = &mut into[node * components + c];
+                *into = if self.adds { *into + value } else { value };
             }
         }
     }

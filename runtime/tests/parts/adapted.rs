@@ -2,7 +2,9 @@
 //! with the whole mesh.
 
 use super::transfers::{self, Levels};
-use super::{compare_parts, context, evenly, numbers, places, problem, random, text};
+use super::{
+    FORM, VECTORS, compare_parts, context, evenly, numbers, places, problem, random, text, text_of,
+};
 use fem_dsl::problem::Problem;
 use runtime::estimate::adapt::AdaptiveMesh;
 use runtime::mesh::Mesh;
@@ -128,8 +130,10 @@ fn transfers_between_parts_of_forests_are_those_of_the_whole() {
 #[test]
 fn functions_move_from_parts_to_parts() {
     let simplices = ("box(dim: 2, cells: 2, cell: tri)", 2, ["x1", "y0"], "");
-    for (seed, (mesh, degree, tags, more)) in (0..).zip(MESHES.into_iter().chain([simplices])) {
-        let (problem, mesh) = problem(&text(mesh, degree, tags, more));
+    let nodes = MESHES.into_iter().chain([simplices]).map(|case| (FORM, case));
+    let vectors = [MESHES[0], MESHES[2], MESHES[4], simplices].map(|case| (VECTORS, case));
+    for (seed, (form, (mesh, degree, tags, more))) in (0..).zip(nodes.chain(vectors)) {
+        let (problem, mesh) = problem(&text_of(form, mesh, degree, tags, more));
         let mut before = adaptive(&problem, mesh);
         adapt(&mut before, 2, seed);
         let mut behind = before.clone();

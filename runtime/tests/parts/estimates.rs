@@ -1,7 +1,8 @@
 //! Error estimates on mesh parts: the indicator of a cell does not depend on the distribution.
 
 use super::{
-    FORM, context, numbers, pairs, places, problem, random_forest, scattered, target, text, turned,
+    FORM, VECTORS, context, numbers, pairs, places, problem, random_forest, scattered, target,
+    text, text_of, turned,
 };
 use fem_dsl::problem::Problem;
 use runtime::estimate::{ErrorEstimate, EstimateError, Estimator};
@@ -72,6 +73,25 @@ fn estimates_of_parts_are_those_of_the_whole() {
         let mesh = match mesh.order() {
             1 => random_forest(periodic(&problem, mesh), seed),
             _ => mesh,
+        };
+        compare(&problem, mesh, 2 + seed as usize % 3, seed);
+    }
+}
+
+#[test]
+fn estimates_of_parts_with_vector_fields_are_those_of_the_whole() {
+    let periodic_sides = "periodic \"y0\" = \"y1\";";
+    for (seed, (mesh, degree, tags, more)) in (0..).zip([
+        ("box(dim: 2, cells: 3, deform: 0.1)", 2, ["x1", "y0"], ""),
+        ("box(dim: 2, cells: 3)", 2, ["x1", "x0"], periodic_sides),
+        ("box(dim: 3, cells: 2)", 2, ["x1", "y0"], ""),
+        ("box(dim: 2, cells: 3, cell: tri)", 2, ["x1", "y0"], ""),
+        ("box(dim: 3, cells: 2, cell: tet)", 1, ["x1", "y0"], ""),
+    ]) {
+        let (problem, mesh) = problem(&text_of(VECTORS, mesh, degree, tags, more));
+        let mesh = match mesh.cell().is_tensor() {
+            true => random_forest(periodic(&problem, mesh), seed),
+            false => mesh,
         };
         compare(&problem, mesh, 2 + seed as usize % 3, seed);
     }

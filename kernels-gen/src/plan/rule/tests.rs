@@ -88,6 +88,22 @@ fn too_few_points_on_simplices_are_found() {
     assert_eq!(verdict(CONTACT, Triangle, 2, 1), Low(2));
 }
 
+/// At one point a function has three values, and three values of its curl.
+#[test]
+fn too_few_points_for_vector_valued_functions_are_found() {
+    let mass = "field u: vector in Hcurl(k); f0[u] = u;";
+    let curl = "field u: vector in Hcurl(k); f0[u] = u; f1[u] = curl(u);";
+    let div = "field u: vector in Hdiv(k); f0[u] = u; f1[u] = div(u);";
+    let darcy = "field u: vector in Hdiv(k); field p: scalar in L2(k - 1); f0[u] = u; f1[u] = -p; f0[p] = div(u);";
+    assert_eq!(verdict(mass, Tetrahedron, 1, 1), Low(2));
+    assert_eq!(verdict(curl, Tetrahedron, 1, 1), Nothing);
+    assert_eq!(verdict(curl, Tetrahedron, 2, 1), Low(2));
+    assert_eq!(verdict(div, Triangle, 1, 1), Nothing);
+    assert_eq!(verdict(div, Triangle, 2, 1), Low(2));
+    assert_eq!(verdict(darcy, Tetrahedron, 1, 1), Nothing);
+    assert_eq!(verdict(curl, Hexahedron, 2, 3), Low(4));
+}
+
 /// Fewer points than the language prescribes, and as many as the form needs.
 #[test]
 fn a_rule_that_keeps_rank_and_order_is_nothing_special() {

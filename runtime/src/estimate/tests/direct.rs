@@ -133,10 +133,12 @@ impl Case {
             let weight = scale::jump(&own.wanted.fields[0], diameter, self.on.mesh.dim());
             let traces =
                 pair.sides.map(|side| cells.trace(side.cell as usize, usize::from(side.local)));
-            let [first, second] = own.residuals(0, traces, pair.child, None);
+            let trace = &own.wanted.fields[0].traces[0];
+            let [first, second] = own.residuals(trace, traces, pair.child, None);
             let sum: Vec<f64> = first.iter().zip(&second).map(|(a, b)| a + b).collect();
             let place = (cell as usize, usize::from(local));
-            let found = own.square(0, place, own.view(place), &surface, &sum) / weight;
+            let view = own.view(place);
+            let found = own.square((0, trace), place, view, &surface, &sum) / weight;
             // Values at the points pass through about ten sums before they are squared.
             let want = BoundedValue::with_scale(want, 100.0 * size);
             assert_close!(found, want, f64::EPSILON, "{name}: {pair:?}");

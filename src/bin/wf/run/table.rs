@@ -200,7 +200,9 @@ fn figures(row: &StepRow<'_>) -> Vec<TableCell> {
         };
         let error = (format!("error_l2{of}"), format!("{l2:?}"));
         found.push(TableCell { shown: None, csv: Some(error) });
-        let (head, shown) = (format!("H1 error{of}"), format!("{h1:.3e}"));
+        let family = row.fields[*field].space.family();
+        let norm = if family == "L2" { "H1" } else { family };
+        let (head, shown) = (format!("{norm} error{of}"), format!("{h1:.3e}"));
         found.push(cell((&head, shown, 10), (&format!("error_h1{of}"), format!("{h1:?}"))));
     }
     let rate = row.before.and_then(|before| row.step.rate(before));

@@ -2,7 +2,7 @@
 //! the mass, and that of its potential.
 
 use super::matrices::transfer_between;
-use super::{HierarchyInput, MultigridError};
+use super::{HierarchyInput, MultigridError, has_matrix};
 use crate::algebra::sparse::{Csr, RowBuilder};
 use crate::algebra::vector::Vector;
 use crate::device::{Arithmetic, DeviceError};
@@ -235,7 +235,7 @@ impl HierarchyInput<'_> {
         // Cells without signs see all entities in their own frames.
         let facts = match own.is_vector_valued() {
             true => facts,
-            false => MeshFacts { runs: true, ..facts },
+            false => MeshFacts { runs: facts.runs || !has_matrix(self.on), ..facts },
         };
         all.extend(match own.is_vector_valued() || may_vanish(&form) {
             true => own.with_shift(own.added(), |own| own.level_requests_with(settings, facts))?,

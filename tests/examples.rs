@@ -440,3 +440,38 @@ fn a_table_of_steel_gives_the_flux_of_its_formula() {
     let [table, formula] = [0, 1].map(|at| number(&solved[at]["reports"], "largest"));
     assert!((table / formula - 1.0).abs() < 1e-3, "{table} {formula}");
 }
+
+/// A cube of metal walls has the eigenvalues π² (l² + m² + n²): one of the numbers may be 0, and two modes have none.
+#[test]
+fn a_cube_has_its_eigenvalues() {
+    let found = run("cube.wf", &[]);
+    let values = found[0]["eigenvalues"].as_array().expect("eigenvalues");
+    let known = [2, 2, 2, 3, 3, 5, 5, 5, 5, 5, 5];
+    assert_eq!(values.len(), known.len());
+    for (value, known) in values.iter().zip(known) {
+        let ratio = value.as_f64().expect("a number") / std::f64::consts::PI.powi(2);
+        let bound = if known < 5 { 1e-5 } else { 2e-4 };
+        assert!((ratio / f64::from(known) - 1.0).abs() < bound, "{ratio} instead of {known}");
+    }
+}
+
+/// The field in a conductor of the sides a and b is 1 − Σ 16 κ² / (π² m n (κ² + λ)) sin sin, with κ² = iω, odd m and n and
+/// λ = (mπ/a)² + (nπ/b)². Its integral gives the losses, ω/2 times its negative imaginary part.
+#[test]
+fn eddy_currents_heat_a_plate_as_the_series_says() {
+    let pi = std::f64::consts::PI;
+    let (a, b, omega) = (4.0, 1.0, 32.0);
+    let odd = || (0..200).map(|i| f64::from(2 * i + 1));
+    let term = |(m, n): (f64, f64)| {
+        let lambda = (m * pi / a).powi(2) + (n * pi / b).powi(2);
+        // The imaginary part of iω / (iω + λ).
+        omega * lambda / (omega * omega + lambda * lambda) / (m * n).powi(2)
+    };
+    let sum: f64 = odd().flat_map(|m| odd().map(move |n| (m, n))).map(term).sum();
+    let expected = omega / 2.0 * 64.0 * a * b / pi.powi(4) * sum;
+    let found = run("eddy_plate.wf", &[]);
+    let losses = number(&found[0]["reports"], "losses");
+    assert!((losses / expected - 1.0).abs() < 1e-5, "{losses} instead of {expected}");
+    assert!(number(&found[0], "iterations") < 40.0, "{}", found[0]);
+    assert_eq!(found[0]["solver"], "fgmres", "{}", found[0]);
+}

@@ -32,7 +32,7 @@ mod transfer;
 
 use crate::algebra::coupling::Coupling;
 use crate::algebra::sparse::Csc;
-use crate::algebra::vector::{Precision, Vector};
+use crate::algebra::vector::{ComplexPairs, Precision, Vector};
 use crate::device::cpu::{LaunchError, Module, UnorderedChunks};
 use crate::device::{Arithmetic, DeviceError, LayoutOverflow};
 use crate::kernels::compile::DeviceKernels;
@@ -209,6 +209,8 @@ pub struct Operator {
     sharing: Option<Arc<InterfaceExchange>>,
     /// Cell-local degrees of freedom to eliminate before a linear solve.
     local: Option<Arc<LocalDofs>>,
+    /// Real and imaginary parts, if J is complex-linear.
+    complex: Option<ComplexPairs>,
 }
 
 impl Operator {
@@ -307,6 +309,7 @@ impl Operator {
             represented,
             sharing,
             local: None,
+            complex: None,
         };
         let affine = Arc::clone(&own.blocks.on.affine);
         own.engine.constraints_mut().set_affine(&affine)?;
@@ -397,6 +400,11 @@ impl Operator {
             approximation.set_params(params)?;
         }
         self.engine.memory().overwrite(&mut self.blocks.params, params)
+    }
+
+    /// Sets the real and imaginary parts of a complex-linear J.
+    pub(crate) fn set_complex_pairs(&mut self, pairs: Option<ComplexPairs>) {
+        self.complex = pairs;
     }
 
     /// Eliminates cell-local degrees of freedom before linear solves.
@@ -563,6 +571,10 @@ impl LinearOperator for Operator {
         self.act(&direction, ConstrainedRows::Identity(x), y)?;
         let action = PassResult::Action { x, diagonal: combined.diagonal.as_ref() };
         Ok(self.engine.constraints().condense(action, y)?)
+    }
+
+    fn complex_pairs(&self) -> Option<&ComplexPairs> {
+        self.complex.as_ref()
     }
 
     fn replayable(&self) -> bool {

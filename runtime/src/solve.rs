@@ -40,10 +40,12 @@ pub use crate::algebra::linear::{LinearOperator, OperatorError};
 pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };
-pub use auxiliary_space::{AuxiliarySpace, Potential, PotentialLevels, ShiftedLevels};
+pub use auxiliary_space::{
+    AuxiliaryBlock, AuxiliarySpace, Potential, PotentialLevels, ShiftedLevels,
+};
 pub use bicgstab::bicgstab;
 pub use block_jacobi::{BlockJacobi, MatrixCopy};
-pub use blocks::{BlockPreconditioner, FieldBlock, SchurMass};
+pub use blocks::{BlockPreconditioner, FieldBlock, FieldInverse, SchurMass};
 pub use cg::cg;
 pub use direct::DirectSolver;
 pub use gmres::{GmresSettings, fgmres, gmres};

@@ -17,6 +17,7 @@ pub mod discretisation;
 pub mod evaluate;
 pub mod functionals;
 pub(crate) mod hanging;
+pub mod inclusion;
 mod points;
 #[cfg(test)]
 mod tests;

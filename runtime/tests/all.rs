@@ -6,6 +6,7 @@ mod aggregation;
 mod assembled;
 mod bisect;
 mod compiled;
+mod complex_multigrid;
 mod conformance;
 mod coupled;
 mod cuda_kernels;

@@ -2,19 +2,21 @@
 //! iterations do not depend on the mesh, the degree and the coefficients, and are compared with a table.
 
 use super::devices::devices;
+use super::multigrid::adapted;
 use super::vector_fields::{solved, solved_on};
 use fem_dsl::problem::Argument;
 use kernels_gen::abi::Precision;
 use kernels_gen::element::{Element, Lagrange, Whitney, WhitneyFamily};
 use runtime::algebra::vector::Vector;
 use runtime::kernels::compile::{Execution, Target};
-use runtime::mesh::Mesh;
 use runtime::mesh::generate::generate;
+use runtime::mesh::{CoarsenedMesh, Mesh};
 use runtime::operator::TableCache;
 use runtime::problem::multigrid::transfer::{KernelTransfer, TransferEnvironment};
 use runtime::problem::{Platform, ReportValue, Solution};
 use runtime::space::derivative::DiscreteDerivative;
 use runtime::space::discretisation::Discretisation;
+use runtime::space::inclusion::Inclusion;
 use std::convert::Infallible;
 use std::f64::consts::PI;
 use std::sync::Arc;
@@ -40,13 +42,15 @@ fn place() -> TransferEnvironment {
     TransferEnvironment { platform: target.into(), table_cache: TableCache::default(), fine: None }
 }
 
-/// Returns the interpolant of a field whose components are polynomials of a degree along each axis.
+/// Returns the interpolant of a field whose components are polynomials of a degree along each axis, on simplices of that
+/// degree in sum.
 fn interpolant(on: &Discretisation, degree: i32) -> Vec<f64> {
     let dim = on.mesh.dim();
     let f = |points: &[[f64; 3]]| -> Result<Vec<f64>, Infallible> {
         let value = |x: &[f64; 3], c: usize| {
             let [x, y, z] = x.map(|x| 0.3 + x);
-            (c as f64 + 1.0) * (x * y).powi(degree) + z.powi(degree) + 0.25
+            let first = if on.mesh.cell().is_tensor() { x * y } else { x + y };
+            (c as f64 + 1.0) * first.powi(degree) + z.powi(degree) + 0.25
         };
         Ok(points.iter().flat_map(|x| (0..dim).map(move |c| value(x, c))).collect())
     };
@@ -153,6 +157,83 @@ fn transfers_from_coarser_meshes_are_so_too() {
             let first = prolonged(&own, &derivative([from, to], &x), fine_to.n_dofs());
             let last = prolonged(&of_potential, &x, fine_from.n_dofs());
             near(&name, &first, &derivative([fine_from, fine_to], &last));
+        }
+    }
+}
+
+/// Returns a product with an inclusion.
+fn included(
+    [coarse, fine]: [&Discretisation; 2],
+    coarser: Option<&CoarsenedMesh>,
+    x: &[f64],
+) -> Vec<f64> {
+    let [from, to] = [coarse, fine].map(|on| &*on.fields[0].space);
+    let inclusion = Inclusion::new(from, to, coarser).expect("spaces of one family");
+    let entry = |(column, entry): (u32, f64)| entry * x[column as usize];
+    (0..to.n_dofs()).map(|row| inclusion.row(row).into_iter().map(entry).sum()).collect()
+}
+
+/// On simplices, and on the mixture of sizes and frames of an adapted mesh, inclusions are matrices.
+#[test]
+fn inclusions_are_exact_and_commute_with_derivatives() {
+    let meshes = [("tri", 2.0), ("tet", 3.0)].map(|(cell, dim)| simplices(cell, dim));
+    let hanging = adapted(boxed(2.0, 4.0));
+    for mesh in meshes.into_iter().chain([hanging]) {
+        let mesh = Arc::new(mesh);
+        let coarser = mesh.coarsened().expect("a coarser mesh");
+        let on_mesh = |low| (complex(&mesh, low), complex(&mesh, low + 1), None);
+        let on_coarser = (complex(&coarser.mesh, 1), complex(&mesh, 1), Some(&coarser));
+        for (coarse, fine, coarser) in [on_mesh(1), on_mesh(2), on_coarser] {
+            for ([from, to], [fine_from, fine_to]) in coarse.iter().zip(&fine) {
+                let (spaces, element) = ([to, fine_to], to.fields[0].space.element());
+                let name = format!("{element} in {}", fine_to.fields[0].space.element());
+                let degree = element.degree() as i32 - 1;
+                let found = included(spaces, coarser, &interpolant(to, degree));
+                if degree > 0 || coarser.is_some() {
+                    near(&name, &found, &interpolant(fine_to, degree));
+                }
+                let x = random(from.n_dofs(), 5);
+                let first = included(spaces, coarser, &derivative([from, to], &x));
+                let last = match from.fields[0].space.element().whitney() {
+                    Some(_) => included([from, fine_from], coarser, &x),
+                    None => {
+                        let between = match coarser {
+                            None => KernelTransfer::degrees(from, fine_from, &place()),
+                            Some(coarser) => {
+                                KernelTransfer::children(from, fine_from, coarser, &place())
+                            }
+                        };
+                        prolonged(&between.expect("kernels"), &x, fine_from.n_dofs())
+                    }
+                };
+                near(&name, &first, &derivative([fine_from, fine_to], &last));
+            }
+        }
+    }
+}
+
+/// Meshes that have coarser ones.
+fn simplices(cell: &str, dim: f64) -> Mesh {
+    let numbers = [("dim", dim), ("cells", 2.0)];
+    let numbers = numbers.map(|(key, value)| (key.to_owned(), Argument::Number(value)));
+    let cell = ("cell".to_owned(), Argument::Word(cell.to_owned()));
+    let mesh = generate("box", &numbers.into_iter().chain([cell]).collect()).expect("a mesh");
+    mesh.refined(1).expect("few cells")
+}
+
+#[test]
+fn simplices_take_few_iterations() {
+    for (form, (dim, _)) in FORMS.into_iter().enumerate() {
+        let (degree, mesh) = match dim {
+            2 => (2, "box(dim: 2, cells: 4, cell: tri); refine = 2"),
+            _ => (1, "box(dim: 3, cells: 2, cell: tet); refine = 1"),
+        };
+        for beta in ["1e-4", "1", "1e4"] {
+            let text = problem(form, degree, 1, beta, "dirichlet u = 0 * x on all;");
+            let text = text.replace(&format!("box(dim: {dim}, cells: 1, deform: 0.1)"), mesh);
+            let found = iterations(&text, 1)[0];
+            println!("form {form}, {mesh}, degree {degree}, {beta}: {found}");
+            assert!((3..=25).contains(&found), "form {form}, degree {degree}, {beta}: {found}");
         }
     }
 }

@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 42] = [
+const GALLERY: [ShownExample; 44] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -40,6 +40,7 @@ const GALLERY: [ShownExample; 42] = [
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("steel", &["form magnet", "problem frame"], "--field flux_density"),
     shown("coil", &["form magnetostatics", "problem coil"], "--slice z=0"),
+    shown("eddy_plate", &["form eddy_currents", "problem plate"], "--field 'curl(E_im)'"),
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("darcy", &["form darcy", "problem lens"], ""),
     shown("five_spot", &["form darcy", "problem five_spot"], "--field p"),
@@ -66,6 +67,7 @@ const GALLERY: [ShownExample; 42] = [
     shown("scattering", &["form scattering", "problem cylinder"], "--field u_re"),
     shown("waveguide", &["form waveguide", "problem block"], "--field E_re[1]"),
     shown("resonator", &["form resonator", "problem lshape"], ""),
+    shown("cube", &["form resonator", "problem cube"], "--slice z=0.5"),
     shown("shaken", &["form shaken", "problem bracket"], "--warp 5"),
     shown("phases", &["form phases", "problem separation"], "--field c"),
     shown("gray_scott", &["form gray_scott", "problem spots"], "--field v"),
@@ -148,7 +150,8 @@ fn entry(shown: &ShownExample, cache: &std::path::Path) -> Result<String, String
 
 /// Runs a command, and summarises its output.
 fn output_of(command: &str, cache: &std::path::Path) -> Result<String, String> {
-    let words = command.split(' ').chain(["--json", "--no-output"]);
+    let words = command.split(' ').map(|word| word.trim_matches('\''));
+    let words = words.chain(["--json", "--no-output"]);
     let mut wf = Command::new(root().join("target/release/wf"));
     wf.args(words).env("WF_CACHE_DIR", cache).current_dir(root());
     let output = capture(&mut wf)?;

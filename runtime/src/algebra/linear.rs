@@ -1,7 +1,7 @@
 //! Interface of linear operators: [`LinearOperator`].
 
 use crate::algebra::sparse::Csc;
-use crate::algebra::vector::{ScalarProduct, Vector};
+use crate::algebra::vector::{ComplexPairs, ScalarProduct, Vector};
 
 /// An operator application that failed (a kernel launch failed, a device was lost).
 #[derive(Debug, thiserror::Error)]
@@ -39,6 +39,11 @@ pub trait LinearOperator {
     /// needed, and may replay a recording of one call.
     fn replayable(&self) -> bool {
         false
+    }
+
+    /// Returns the pairs of fields as whose complex vectors the operator is linear: A (i x) = i A x.
+    fn complex_pairs(&self) -> Option<&ComplexPairs> {
+        None
     }
 
     /// Returns the matrix if the operator has one; otherwise it can be read off by products

@@ -11,6 +11,7 @@
 //! reads and writes each of its vectors once.
 
 mod blas;
+mod complex;
 mod device_entries;
 mod device_iterations;
 pub(crate) mod multi_vector;
@@ -19,6 +20,7 @@ mod operations;
 mod scaled;
 
 use crate::support::random::{random_entries, random_signs};
+pub use complex::ComplexPairs;
 pub use device_iterations::DeviceIterations;
 pub use kernels_gen::abi::Precision;
 pub(crate) use norm::{norm, powers, root_of_squares};

@@ -2,15 +2,17 @@
 
 use super::RunError;
 use super::platform::Platform;
+use crate::algebra::vector::ComplexPairs;
 use crate::device::Backend;
 use crate::kernels::compile::prefetch::KernelRequest;
 use crate::kernels::compile::{
     InterpretationReason, Origin, Target, compile_deferring, compile_for_device, facts,
 };
 use crate::operator::{Operator, TableCache};
+use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
 use crate::support::timers::{in_step, step};
-use fem_dsl::point::PointForm;
+use fem_dsl::point::{PointForm, complex_pairs};
 use kernels_gen::aot::TASKS;
 use kernels_gen::plan::{Elements, Plan, Scatter, Task};
 use std::sync::Arc;
@@ -114,7 +116,25 @@ pub(super) fn compile_represented(
     let (mut operator, kernels) =
         compile_deferring_for(form, elements, on, params, tasks, &platform, table_cache)?;
     operator.represent(how)?;
+    operator.set_complex_pairs(complex_pairs_on(form, on));
     Ok((operator, kernels))
+}
+
+/// Returns the real and imaginary parts of all fields, if J and its conditions are complex-linear.
+fn complex_pairs_on(form: &PointForm, on: &Discretisation) -> Option<ComplexPairs> {
+    let pairs = complex_pairs(form).filter(|_| on.affine.is_empty())?;
+    let are_alike = |&[re, im]: &[usize; 2]| {
+        let [re, im] = [re, im].map(|field| &on.fields[field].constraints);
+        let dofs = |constraints: &Constraints| -> Vec<usize> {
+            constraints.iter().map(|(dof, _)| dof).collect()
+        };
+        re.oblique().is_empty()
+            && im.oblique().is_empty()
+            && re.len() == im.len()
+            && dofs(re) == dofs(im)
+    };
+    let parts = pairs.iter().map(|pair| pair.map(|field| on.dofs_of(field))).collect();
+    if pairs.iter().all(are_alike) { ComplexPairs::new(parts) } else { None }
 }
 
 /// Compiles kernels with tables shared from another operator on the same mesh.

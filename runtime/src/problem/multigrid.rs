@@ -34,11 +34,14 @@ use crate::device::DeviceError;
 use crate::kernels::compile::Target;
 use crate::mesh::CoarsenedMesh;
 use crate::operator::{Operator, TableCache};
-use crate::solve::{CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, MultigridLevel};
+use crate::solve::{
+    CoarseGridSolver, GridTransfer, LevelOperator, Multigrid, MultigridLevel, OperatorError,
+};
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use crate::support::progress::doing;
 use crate::support::timers::{seconds_of_kernels, step};
+use auxiliary_space::inclusion_between;
 use coarse_solver::CoarseSolver;
 use coarser_levels::{CoarserLevel, CoarserLevels};
 use fem_dsl::point::{Node, PointForm};
@@ -49,7 +52,7 @@ pub(super) use redundant_factors::RedundantFactors;
 use redundant_levels::{RedundantCoarseSolver, is_small};
 use std::sync::Arc;
 use std::time::Instant;
-use transfer::{KernelTransfer, LevelTransfer, StateInjection, TransferEnvironment};
+use transfer::{KernelTransfer, LevelTransfer, StateInjection, TransferEnvironment, keep_axes};
 
 /// Reason why a problem has no multigrid hierarchy.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -60,6 +63,15 @@ pub enum MultigridError {
          is discontinuous without terms between its cells, or has coefficients that follow another field"
     )]
     Block {
+        /// Name of the field.
+        field: String,
+    },
+    /// A field of H(curl) or H(div) among several without a definite block of its own.
+    #[error(
+        "multigrid in H(curl) and H(div) needs a term of `{field}` with itself, without terms between cells, whose coefficients \
+         do not depend on other fields: take these as data (`aux`), or use `solver = direct`"
+    )]
+    VectorBlock {
         /// Name of the field.
         field: String,
     },
@@ -76,16 +88,16 @@ pub enum MultigridError {
         "multigrid of a discontinuous field needs terms on facets between its cells (`on interior`), and degree 1 or more"
     )]
     Discontinuous,
-    /// A field of H(curl) or H(div) on a mesh whose cells see edges or faces in frames other than their own.
+    /// A nonlinear form of a field of H(curl) or H(div) on a mesh without transfers of states.
     #[error(
-        "multigrid in H(curl) and H(div) needs a mesh whose cells agree on the directions of their edges and faces"
+        "multigrid of nonlinear forms in H(curl) and H(div) needs quadrilaterals or hexahedra that share whole facets and agree \
+         on their directions: use `preconditioner: jacobi`"
     )]
-    Signs,
-    /// Such a field on triangles or tetrahedra.
-    #[error("multigrid in H(curl) and H(div) needs quadrilaterals or hexahedra")]
-    Simplices,
-    /// Such a field where cells of different size meet.
-    #[error("multigrid in H(curl) and H(div) needs a mesh whose cells share whole facets")]
+    States,
+    /// Such a field where cells of different size meet, in several processes.
+    #[error(
+        "multigrid in H(curl) and H(div) where cells of different size meet needs one process: use `preconditioner: jacobi`"
+    )]
     Hanging,
     /// Such a field with values in terms that have no potential.
     #[error(
@@ -137,6 +149,14 @@ impl LevelOperator for Operator {
     }
 }
 
+/// Returns whether the transfers of the only field to coarser spaces are sparse matrices: for vector-valued functions on
+/// cells that have no common axes.
+fn has_matrix(on: &Discretisation) -> bool {
+    let space = &on.fields[0].space;
+    let has_axes = on.mesh.cell().is_tensor() && on.mesh.hanging().is_none() && !space.has_signs();
+    space.element().whitney().is_some() && !has_axes
+}
+
 /// A level before it has a transfer to the next.
 struct UnlinkedLevel {
     operator: Operator,
@@ -176,14 +196,12 @@ impl HierarchyInput<'_> {
         if !field.space.element().is_continuous() && self.first_continuous_form().is_none() {
             return Err(MultigridError::Discontinuous);
         }
-        if field.space.has_signs() {
-            return Err(MultigridError::Signs);
+        if has_matrix(self.on) && !self.is_linear() {
+            return Err(MultigridError::States);
         }
-        let of_vectors = field.space.element().whitney().is_some();
-        if of_vectors && !self.on.mesh.cell().is_tensor() {
-            return Err(MultigridError::Simplices);
-        }
-        if of_vectors && self.on.mesh.hanging().is_some() {
+        let mut hangs = [self.is_vector_valued() && self.on.mesh.hanging().is_some()];
+        in_any(&self.on.mesh, &mut hangs);
+        if hangs[0] && self.on.mesh.cut().is_some() {
             return Err(MultigridError::Hanging);
         }
         let mut combined = [!self.on.affine.is_empty() || !field.constraints.oblique().is_empty()];
@@ -251,7 +269,7 @@ impl HierarchyInput<'_> {
                 let below = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
                 let next =
                     below.level((elements.clone(), Arc::clone(&on)), TableCache::default())?;
-                let path = Box::new(below.path(&finest, &next)?);
+                let path = below.path(&finest, &next)?;
                 let like = finest.operator.zeros();
                 let first = MultigridLevel::new(Box::new(finest.operator), &like, path);
                 below.linked(vec![first], next, settings)?
@@ -308,7 +326,7 @@ impl HierarchyInput<'_> {
                 under = coarser.next(&next)?;
                 Box::new(path)
             } else {
-                Box::new(path)
+                path
             };
             levels.push(MultigridLevel::new(Box::new(made.operator), &like, path));
             made = next;
@@ -350,7 +368,11 @@ impl HierarchyInput<'_> {
         fine: &UnlinkedLevel,
         coarse: &UnlinkedLevel,
         coarser: &CoarsenedMesh,
-    ) -> Result<LevelTransfer, RunError> {
+    ) -> Result<Box<dyn GridTransfer>, RunError> {
+        let has_axes = keep_axes(&coarser.maps, coarser.mesh.dim());
+        if has_matrix(&fine.on) || has_matrix(&coarse.on) || fine.is_vector_valued() && !has_axes {
+            return self.path_by_matrix(fine, coarse, Some(coarser));
+        }
         let place = self.place(coarse, fine);
         let between = KernelTransfer::children(&coarse.on, &fine.on, coarser, &place)?;
         let inject = || {
@@ -358,7 +380,22 @@ impl HierarchyInput<'_> {
             integrated.unwrap_or_else(|| StateInjection::at_vertices(&coarse.on, &fine.on, coarser))
         };
         let state = (!self.is_linear()).then(inject);
-        Ok(LevelTransfer { between, state })
+        Ok(Box::new(LevelTransfer { between, state }))
+    }
+
+    /// Builds the transfer between levels of a vector-valued field as a sparse matrix.
+    fn path_by_matrix(
+        &self,
+        fine: &UnlinkedLevel,
+        coarse: &UnlinkedLevel,
+        coarser: Option<&CoarsenedMesh>,
+    ) -> Result<Box<dyn GridTransfer>, RunError> {
+        let (like, field) = (coarse.operator.zeros(), fine.operator.zeros());
+        let between = inclusion_between(&coarse.on, &fine.on, coarser, &like, &field)?;
+        let missing = || {
+            OperatorError::new("a cell of another process would have to interpolate for a level")
+        };
+        Ok(between.ok_or_else(missing)?)
     }
 
     /// Builds the transfer from a level to one of lower degree.
@@ -366,7 +403,10 @@ impl HierarchyInput<'_> {
         &self,
         fine: &UnlinkedLevel,
         coarse: &UnlinkedLevel,
-    ) -> Result<LevelTransfer, RunError> {
+    ) -> Result<Box<dyn GridTransfer>, RunError> {
+        if has_matrix(&fine.on) {
+            return self.path_by_matrix(fine, coarse, None);
+        }
         let between = KernelTransfer::degrees(&coarse.on, &fine.on, &self.place(coarse, fine))?;
         let state = match self.is_linear() {
             true => None,
@@ -378,6 +418,6 @@ impl HierarchyInput<'_> {
                 Some(StateInjection::Interpolated(Box::new(by)))
             }
         };
-        Ok(LevelTransfer { between, state })
+        Ok(Box::new(LevelTransfer { between, state }))
     }
 }

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | linear, cheap to factorise ([`cost`]) | direct |
 //! | linear, symmetric Jacobian | CG, then direct if it fails |
-//! | linear, other | GMRES, then direct if it fails |
+//! | linear, other | GMRES, with multigrid for fields in H(curl) and H(div), then direct if it fails |
 //! | mixed form of diffusion (a flux in H(div), a pressure in L2) | direct if small, else MINRES with the diagonal and aggregation |
 //! | saddle point (a field has no term with itself) | direct if small, else FGMRES with multigrid, MINRES or GMRES |
 //! | nonlinear | Newton's method with one of these |
@@ -192,16 +192,12 @@ pub fn plan_solve(
         return Err(RunError::Setting(message));
     }
     let asked = settings.and_then(SolverSettings::preconditioner);
-    let is_built = |asked: &PreconditionerSettings| match asked {
-        PreconditionerSettings::Multigrid(_) => properties.is_single_field || properties.is_mixed,
-        _ => asked.is_diagonal(),
-    };
+    let is_built = |asked: &PreconditionerSettings| *asked != PreconditionerSettings::BlockJacobi;
     if let Some(asked) = asked.filter(|asked| properties.has_vector_functions && !is_built(asked)) {
         return Err(RunError::Setting(format!(
-            "the preconditioner `{}` is not implemented for {} of H(curl) and H(div)\n\
-             help: use `preconditioner: jacobi`, or `solver = direct;`",
-            asked.word(),
-            if properties.is_single_field { "a field" } else { "several fields" }
+            "the preconditioner `{}` is not implemented for fields of H(curl) and H(div)\n\
+             help: use `preconditioner: jacobi` or `multigrid`, or `solver = direct;`",
+            asked.word()
         )));
     }
     let defaults = NewtonOptions::default();
@@ -310,7 +306,15 @@ fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bo
         };
     }
     if properties.has_vector_functions && !properties.is_single_field {
-        return false;
+        let iterates = match method {
+            None | Some(Method::Gmres | Method::Fgmres) => true,
+            Some(Method::Cg | Method::Minres) => properties.is_symmetric,
+            Some(Method::Bicgstab | Method::Direct) => false,
+        };
+        return iterates
+            && properties.has_vector_blocks
+            && cost::factorisation_unasked(properties) != DirectFallback::First
+            && cost::multigrid_pays(properties);
     }
     // Where one process would factorise, and the diagonal serves badly.
     if properties.resources.is_distributed() && properties.is_saddle {
@@ -354,6 +358,7 @@ fn reason(properties: &ProblemProperties, linear: &LinearPlan) -> &'static str {
         }
         (_, true) if multigrid => "symmetric, and large enough for multigrid to pay",
         (_, true) => "symmetric, and small enough for the diagonal",
+        (_, false) if multigrid => "not symmetric, and large enough for multigrid to pay",
         (_, false) => "not symmetric",
     }
 }

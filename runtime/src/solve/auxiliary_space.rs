@@ -12,7 +12,9 @@
 //! ```
 //!
 //! with the diagonal of K = curl·curl and the extent L of the mesh. Iterations hardly depend on σ. The form of the
-//! potential has the operator Gᵀ A G, so that no product of matrices is needed. (R. Hiptmair and J. Xu, "Nodal auxiliary
+//! potential has the operator Gᵀ A G, so that no product of matrices is needed. Where β may be 0 in a part of the mesh,
+//! the form of a scalar potential has the added term σ grad·grad with σ = 10⁻³ min β: rows of insulators are not 0, and
+//! the potential of a conductor inside of one is determined. (R. Hiptmair and J. Xu, "Nodal auxiliary
 //! space preconditioning in H(curl) and H(div) spaces", SIAM J. Numer. Anal. 45 (2007): the same with a smoother in the
 //! place of the first cycle.)
 
@@ -21,6 +23,7 @@ use super::multigrid::{GridTransfer, LevelOperator, Multigrid};
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
 use crate::device::DeviceError;
+use std::ops::Range;
 use std::sync::{Mutex, PoisonError};
 
 /// Factor by which σ may differ from its value at the last state.
@@ -31,7 +34,7 @@ pub struct ShiftedLevels {
     levels: Multigrid,
     /// The diagonal of K, in vectors of the solve.
     unit: Vector,
-    /// 1/L².
+    /// The ratio of σ to min A_ii / K_ii.
     scale: f64,
     /// The form's parameters, without σ.
     params: Vec<f64>,
@@ -40,9 +43,10 @@ pub struct ShiftedLevels {
 }
 
 impl ShiftedLevels {
-    /// Creates the hierarchy of A + σM from its levels, the diagonal of K, the extent of the mesh and the parameters of A.
-    pub fn new(levels: Multigrid, unit: Vector, extent: f64, params: Vec<f64>) -> Self {
-        Self { levels, unit, scale: extent.powi(-2), params, shift: 0.0 }
+    /// Creates the hierarchy of A + σM from its levels, the diagonal of K, the ratio of σ to min A_ii / K_ii and the
+    /// parameters of A.
+    pub fn new(levels: Multigrid, unit: Vector, scale: f64, params: Vec<f64>) -> Self {
+        Self { levels, unit, scale, params, shift: 0.0 }
     }
 
     /// Sets σ by the diagonal of A.
@@ -72,7 +76,7 @@ impl ShiftedLevels {
 pub enum PotentialLevels {
     /// Of a scalar potential, whose form is definite.
     Definite(Box<Multigrid>),
-    /// Of a potential in H(curl), with the operator that has the diagonal of its form.
+    /// Of another potential, with the operator that has the diagonal of its form.
     Shifted(Box<ShiftedLevels>, Box<dyn LevelOperator>),
 }
 
@@ -140,6 +144,15 @@ impl AuxiliarySpace {
     pub fn new(name: String, own: ShiftedLevels, potential: Option<Potential>) -> Self {
         Self { name, own, potential }
     }
+
+    /// Computes z ≈ A⁻¹ r.
+    fn apply(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
+        self.own.levels.apply_part(r, z, 0..r.len(), r.norm())?;
+        match &self.potential {
+            Some(potential) => potential.add_correction(r, z),
+            None => Ok(()),
+        }
+    }
 }
 
 impl Approximation for AuxiliarySpace {
@@ -181,11 +194,7 @@ impl Approximation for AuxiliarySpace {
         r: &Vector,
         z: &mut Vector,
     ) -> Result<(), OperatorError> {
-        self.own.levels.apply_part(r, z, 0..r.len(), r.norm())?;
-        match &self.potential {
-            Some(potential) => potential.add_correction(r, z),
-            None => Ok(()),
-        }
+        self.apply(r, z)
     }
 
     fn figures(&self) -> Vec<MultigridStatistics> {
@@ -198,5 +207,56 @@ impl Approximation for AuxiliarySpace {
             named(potential.levels.levels(), format!("potential of {}", self.name))
         });
         own.chain(of_potential).collect()
+    }
+}
+
+/// The sum of hierarchies for the block of a field among several.
+pub struct AuxiliaryBlock {
+    sum: AuxiliarySpace,
+    /// The operator of the block, which has its diagonal.
+    system: Box<dyn LevelOperator>,
+    /// r and z of the field, in the precision of the solve.
+    work: Mutex<[Vector; 2]>,
+}
+
+impl AuxiliaryBlock {
+    /// Creates the block from its sum and its operator; `like` is one of the operator's vectors.
+    pub fn new(sum: AuxiliarySpace, system: Box<dyn LevelOperator>, like: &Vector) -> Self {
+        Self { sum, system, work: Mutex::new([like.like(), like.like()]) }
+    }
+
+    /// Linearises the block at the entries `part` of u; the inner error is the reason why the block is unsuited.
+    pub(super) fn linearise(
+        &mut self,
+        u: &Vector,
+        part: Range<usize>,
+    ) -> Result<Result<(), String>, OperatorError> {
+        let [own, _] = self.work.get_mut().unwrap_or_else(PoisonError::into_inner);
+        own.take_part(1.0, u, part);
+        self.system.linearise(own)?;
+        self.sum.take_state(&*self.system, own)
+    }
+
+    pub(super) fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        self.system.set_params(params)?;
+        self.sum.set_params(params)
+    }
+
+    /// Computes the entries `part` of z from those of r.
+    pub(super) fn apply_part(
+        &self,
+        r: &Vector,
+        z: &mut Vector,
+        part: Range<usize>,
+    ) -> Result<(), OperatorError> {
+        let [b, x] = &mut *self.work.lock().unwrap_or_else(PoisonError::into_inner);
+        b.take_part(1.0, r, part.clone());
+        self.sum.apply(b, x)?;
+        z.put_part(1.0, x, part);
+        Ok(())
+    }
+
+    pub(super) fn figures(&self) -> Vec<MultigridStatistics> {
+        self.sum.figures()
     }
 }

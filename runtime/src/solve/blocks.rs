@@ -1,7 +1,7 @@
 //! Block-diagonal preconditioner of several fields.
 //!
 //! ```text
-//! z_u ≈ J_uu⁻¹ r_u                 a multigrid cycle, for each field with a diagonal block
+//! z_u ≈ J_uu⁻¹ r_u                 a multigrid cycle, or the sum of two, for each field with a diagonal block
 //! z_p ≈ S⁻¹ r_p,  S = mass         a few Chebyshev steps, for the fields without one
 //! ```
 //!
@@ -17,6 +17,7 @@
 //! if the form's are.
 
 use super::approximation::{Approximation, MultigridStatistics};
+use super::auxiliary_space::AuxiliaryBlock;
 use super::multigrid::{LevelOperator, Multigrid, largest};
 use super::{LinearOperator, NonlinearSystem, OperatorError};
 use crate::algebra::vector::Vector;
@@ -31,14 +32,68 @@ const LEFT: f64 = 0.1;
 /// Safety factor of the largest eigenvalue.
 const RAISED: f64 = 1.1;
 
-/// Multigrid of one field.
+/// Approximate inverse of a diagonal block.
+pub enum FieldInverse {
+    /// A multigrid hierarchy.
+    Levels(Box<Multigrid>),
+    /// The sum of two, of a field in H(curl) or H(div).
+    Sum(Box<AuxiliaryBlock>),
+}
+
+impl FieldInverse {
+    fn linearise(
+        &mut self,
+        u: &Vector,
+        part: Range<usize>,
+    ) -> Result<Result<(), String>, OperatorError> {
+        match self {
+            Self::Levels(levels) => levels.linearise(u, part),
+            Self::Sum(sum) => sum.linearise(u, part),
+        }
+    }
+
+    fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        match self {
+            Self::Levels(levels) => levels.set_params(params),
+            Self::Sum(sum) => sum.set_params(params),
+        }
+    }
+
+    /// Computes the entries `part` of z; `norm` is the norm of all entries of r.
+    fn apply_part(
+        &self,
+        r: &Vector,
+        z: &mut Vector,
+        part: Range<usize>,
+        norm: f64,
+    ) -> Result<(), OperatorError> {
+        match self {
+            Self::Levels(levels) => levels.apply_part(r, z, part, norm),
+            Self::Sum(sum) => sum.apply_part(r, z, part),
+        }
+    }
+
+    fn figures(&self, name: &str) -> Vec<MultigridStatistics> {
+        match self {
+            Self::Levels(levels) => {
+                let figures = levels.figures().into_iter();
+                figures
+                    .map(|own| MultigridStatistics { field: Some(name.to_owned()), ..own })
+                    .collect()
+            }
+            Self::Sum(sum) => sum.figures(),
+        }
+    }
+}
+
+/// Multigrid of one field, or of several with the same block.
 pub struct FieldBlock {
-    /// Its name.
+    /// The name of the first.
     pub name: String,
-    /// Range of its degrees of freedom.
-    pub part: Range<usize>,
-    /// Its multigrid hierarchy.
-    pub levels: Multigrid,
+    /// Ranges of their degrees of freedom.
+    pub parts: Vec<Range<usize>>,
+    /// The inverse of the block.
+    pub inverse: FieldInverse,
 }
 
 /// Mass matrix of a field without a diagonal block, on vectors of this field or of all fields; its other rows are 0.
@@ -167,8 +222,10 @@ impl BlockPreconditioner {
     /// Computes z_u in the rows of blocks.
     fn blocks(&self, r: &Vector, z: &mut Vector) -> Result<(), OperatorError> {
         let norm = r.norm();
-        let mut blocks = self.blocks.iter();
-        blocks.try_for_each(|block| block.levels.apply_part(r, z, block.part.clone(), norm))
+        self.blocks.iter().try_for_each(|block| {
+            let mut parts = block.parts.iter();
+            parts.try_for_each(|part| block.inverse.apply_part(r, z, part.clone(), norm))
+        })
     }
 }
 
@@ -182,8 +239,8 @@ impl Approximation for BlockPreconditioner {
         _system: &dyn NonlinearSystem,
         u: &Vector,
     ) -> Result<Result<(), String>, OperatorError> {
-        for FieldBlock { name, part, levels } in &mut self.blocks {
-            if let Err(why) = levels.linearise(u, part.clone())? {
+        for FieldBlock { name, parts, inverse } in &mut self.blocks {
+            if let Err(why) = inverse.linearise(u, parts[0].clone())? {
                 return Ok(Err(format!("of `{name}` {why}")));
             }
         }
@@ -198,7 +255,7 @@ impl Approximation for BlockPreconditioner {
     }
 
     fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
-        self.blocks.iter_mut().try_for_each(|block| block.levels.set_params(params))?;
+        self.blocks.iter_mut().try_for_each(|block| block.inverse.set_params(params))?;
         self.masses.iter_mut().try_for_each(|mass| mass.system.set_params(params))
     }
 
@@ -230,12 +287,6 @@ impl Approximation for BlockPreconditioner {
     }
 
     fn figures(&self) -> Vec<MultigridStatistics> {
-        let own = |block: &FieldBlock| {
-            let figures = block.levels.figures().into_iter();
-            figures
-                .map(|own| MultigridStatistics { field: Some(block.name.clone()), ..own })
-                .collect::<Vec<_>>()
-        };
-        self.blocks.iter().flat_map(own).collect()
+        self.blocks.iter().flat_map(|block| block.inverse.figures(&block.name)).collect()
     }
 }

@@ -8,6 +8,10 @@
 //! Classical Gram-Schmidt orthogonalises the basis, with a second pass after cancellation. A pass reads each vector
 //! twice, for all products and for the combination, and synchronises a device once. Givens rotations keep the Hessenberg
 //! matrix triangular.
+//!
+//! Operators that are linear in complex numbers ([`LinearOperator::complex_pairs`]) have the complex Krylov space, of the
+//! vectors v_k and i v_k, with complex coefficients. The spectrum of a real system [A −B; B A] has the conjugates of all
+//! eigenvalues of A + iB, which a real polynomial must make small as well.
 
 use super::ranges::at_least_one;
 use super::stopping::{self, StoppingCriterion};
@@ -16,7 +20,8 @@ use super::{
     Progress, Report, alike, residual,
 };
 use crate::algebra::vector::multi_vector::products;
-use crate::algebra::vector::{Vector, epsilon};
+use crate::algebra::vector::{ComplexPairs, Vector, epsilon};
+use num_complex::Complex64;
 
 /// Stopping criterion: ‖b − A x‖ ≤ max(rtol·‖b‖, atol).
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -93,21 +98,47 @@ fn run(
     at_least_one("restart", restart)?;
     let stop = CgSettings { rtol, atol, max_iterations, strict };
     alike(b, &preconditioner.vectors().into_iter().chain([&*x]).collect::<Vec<_>>())?;
+    let complex = match a.complex_pairs() {
+        // GMRES applies the preconditioner to i v_k, too.
+        Some(pairs) if flexible || is_complex_linear(preconditioner, b, pairs)? => Some(pairs),
+        _ => None,
+    };
     stopping::solve(solver, b, x, stop, observe, |b, x, criterion, observe, history| {
-        let spaces = CycleVectors { basis: Vec::new(), flexible: flexible.then(Vec::new) };
+        let (basis, flexible) = (Vec::new(), flexible.then(Vec::new));
+        let spaces = CycleVectors { basis, flexible, complex };
         cycles(a, b, x, (preconditioner, spaces), settings, criterion, observe, history)
     })
 }
 
+/// Largest difference of M⁻¹ i r and i M⁻¹ r, relative to their size, of a complex-linear preconditioner.
+const LINEAR: f64 = 1e-3;
+
+/// Returns whether a preconditioner is complex-linear, by one vector.
+fn is_complex_linear(
+    preconditioner: Preconditioner<'_>,
+    r: &Vector,
+    pairs: &ComplexPairs,
+) -> Result<bool, OperatorError> {
+    let (mut z, mut rotated, mut other) = (r.like(), r.like(), r.like());
+    preconditioner.apply(r, &mut z)?;
+    pairs.rotate(r, &mut rotated);
+    preconditioner.apply(&rotated, &mut other)?;
+    pairs.rotate(&z, &mut rotated);
+    other.axpy(-1.0, &rotated);
+    Ok(other.norm() <= LINEAR * z.norm())
+}
+
 /// Vectors of a cycle.
-struct CycleVectors {
+struct CycleVectors<'a> {
     /// v_k.
     basis: Vec<Vector>,
     /// z_k, for FGMRES.
     flexible: Option<Vec<Vector>>,
+    /// Real and imaginary parts, for complex coefficients.
+    complex: Option<&'a ComplexPairs>,
 }
 
-impl CycleVectors {
+impl CycleVectors<'_> {
     /// Ensures storage for v_k, like some vector.
     fn basis_to(&mut self, k: usize, like: &Vector) {
         if self.basis.len() == k {
@@ -142,19 +173,38 @@ impl CycleVectors {
     fn update(
         &self,
         x: &mut Vector,
-        y: &[f64],
+        y: &[Complex64],
         preconditioner: Preconditioner<'_>,
         work: &mut Vector,
     ) -> Result<(), OperatorError> {
         if let Some(kept) = &self.flexible {
-            x.add_combination(1.0, &kept[..y.len()].iter().collect::<Vec<_>>(), y);
+            add_combination(self.complex, x, 1.0, &kept[..y.len()], y);
             return Ok(());
         }
         let mut sum = work.like();
-        sum.add_combination(0.0, &self.basis[..y.len()].iter().collect::<Vec<_>>(), y);
+        add_combination(self.complex, &mut sum, 0.0, &self.basis[..y.len()], y);
         preconditioner.apply(&sum, work)?;
         x.axpy(1.0, work);
         Ok(())
+    }
+}
+
+/// Computes x = a x + Σ y_k v_k with complex coefficients.
+fn add_combination(
+    complex: Option<&ComplexPairs>,
+    x: &mut Vector,
+    a: f64,
+    from: &[Vector],
+    y: &[Complex64],
+) {
+    let from: Vec<&Vector> = from.iter().collect();
+    let parts = |part: fn(&Complex64) -> f64| y.iter().map(part).collect::<Vec<f64>>();
+    x.add_combination(a, &from, &parts(|y| y.re));
+    if let Some(pairs) = complex {
+        let (mut sum, mut rotated) = (x.like(), x.like());
+        sum.add_combination(0.0, &from, &parts(|y| y.im));
+        pairs.rotate(&sum, &mut rotated);
+        x.axpy(1.0, &rotated);
     }
 }
 
@@ -162,7 +212,7 @@ fn cycles(
     a: &dyn LinearOperator,
     b: &Vector,
     x: &mut Vector,
-    (preconditioner, mut spaces): (Preconditioner<'_>, CycleVectors),
+    (preconditioner, mut spaces): (Preconditioner<'_>, CycleVectors<'_>),
     settings: GmresSettings,
     criterion: StoppingCriterion,
     observe: Observer<'_>,
@@ -202,7 +252,7 @@ fn cycles(
             let k = triangle.columns();
             spaces.extend(k, a, preconditioner, &mut work)?;
             let (known, next) = spaces.basis.split_at_mut(k + 1);
-            let column = orthogonalise(known, &mut next[0]);
+            let column = orthogonalise(spaces.complex, known, &mut next[0]);
             let left = triangle.push(column);
             history.push(left);
             if !left.is_finite() {
@@ -230,21 +280,38 @@ fn cycles(
 ///
 /// A pass takes the products h with the basis and with itself at once. ‖next − V h‖² = ‖next‖² − ‖h‖² then gives the
 /// length without another product, and this difference has full precision unless another pass is necessary anyway.
-fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
-    let mut column = vec![0.0; basis.len() + 1];
+///
+/// A complex product is v · w + i (i v) · w, and (i v) · w = −v · (i w).
+fn orthogonalise(
+    complex: Option<&ComplexPairs>,
+    basis: &[Vector],
+    next: &mut Vector,
+) -> Vec<Complex64> {
+    let mut column = vec![Complex64::ZERO; basis.len() + 1];
     let (mut first, mut unit) = (f64::NAN, 1.0);
+    let mut rotated = complex.map(|_| next.like());
     for pass in 1..=PASSES {
-        let sums_of =
-            |own: &Vector| products(&[own], &basis.iter().chain([own]).collect::<Vec<_>>());
-        let mut sums = sums_of(next);
-        let mut square = sums.pop().unwrap_or(0.0);
+        let mut sums_of = |own: &Vector| -> (Vec<Complex64>, f64) {
+            let all: Vec<&Vector> = basis.iter().chain([own]).collect();
+            let (Some(pairs), Some(rotated)) = (complex, &mut rotated) else {
+                let mut sums = products(&[own], &all);
+                let square = sums.pop().unwrap_or(0.0);
+                return (sums.into_iter().map(Complex64::from).collect(), square);
+            };
+            pairs.rotate(own, rotated);
+            let sums = products(&[own, rotated], &all);
+            let (re, im) = sums.split_at(all.len());
+            let entries = re.iter().zip(im).take(basis.len());
+            let square = re.last().copied().unwrap_or(0.0);
+            (entries.map(|(&re, &im)| Complex64::new(re, -im)).collect(), square)
+        };
+        let (mut sums, mut square) = sums_of(next);
         if pass == 1 && !(LEAST..LEAST.recip()).contains(&square) {
             let norm = next.norm();
             if norm > 0.0 && norm.is_finite() {
                 unit = norm;
                 next.scale(1.0 / norm);
-                sums = sums_of(next);
-                square = sums.pop().unwrap_or(0.0);
+                (sums, square) = sums_of(next);
             }
         }
         if pass == 1 {
@@ -254,14 +321,13 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
             break;
         }
         column.iter_mut().zip(&sums).for_each(|(entry, product)| *entry += product);
-        let left = square - sums.iter().map(|product| product * product).sum::<f64>();
+        let left = square - sums.iter().map(Complex64::norm_sqr).sum::<f64>();
         let kept = left > CANCELLED * CANCELLED * square;
         let length = if kept { left.sqrt() } else { 1.0 };
-        let basis: Vec<&Vector> = basis.iter().collect();
-        let factors: Vec<f64> = sums.iter().map(|product| -product / length).collect();
-        next.add_combination(1.0 / length, &basis, &factors);
+        let factors: Vec<Complex64> = sums.iter().map(|product| -product / length).collect();
+        add_combination(complex, next, 1.0 / length, basis, &factors);
         if kept {
-            column[basis.len()] = length;
+            column[basis.len()] = length.into();
             break;
         }
         if pass == PASSES {
@@ -270,7 +336,7 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
                 next.fill(0.0);
             } else {
                 next.scale(1.0 / length);
-                column[basis.len()] = length;
+                column[basis.len()] = length.into();
             }
         }
     }
@@ -280,15 +346,21 @@ fn orthogonalise(basis: &[Vector], next: &mut Vector) -> Vec<f64> {
 
 /// The Hessenberg matrix, kept triangular by rotations, and the rotated right-hand side.
 struct HessenbergMatrix {
-    columns: Vec<Vec<f64>>,
-    rotations: Vec<(f64, f64)>,
-    rhs: Vec<f64>,
+    columns: Vec<Vec<Complex64>>,
+    /// Cosines and sines; cosines are complex.
+    rotations: Vec<(Complex64, f64)>,
+    rhs: Vec<Complex64>,
     broke_down: bool,
 }
 
 impl HessenbergMatrix {
     fn new(norm: f64) -> Self {
-        Self { columns: Vec::new(), rotations: Vec::new(), rhs: vec![norm], broke_down: false }
+        Self {
+            columns: Vec::new(),
+            rotations: Vec::new(),
+            rhs: vec![norm.into()],
+            broke_down: false,
+        }
     }
 
     fn columns(&self) -> usize {
@@ -301,36 +373,39 @@ impl HessenbergMatrix {
     }
 
     /// Adds a column of the Hessenberg matrix and returns the new residual norm.
-    fn push(&mut self, mut column: Vec<f64>) -> f64 {
+    fn push(&mut self, mut column: Vec<Complex64>) -> f64 {
         let k = self.columns.len();
-        self.broke_down = column[k + 1] == 0.0;
+        self.broke_down = column[k + 1].re == 0.0;
         for (i, &(c, s)) in self.rotations.iter().enumerate() {
             let (a, b) = (column[i], column[i + 1]);
-            column[i] = c * a + s * b;
-            column[i + 1] = c * b - s * a;
+            column[i] = c.conj() * a + b * s;
+            column[i + 1] = c * b - a * s;
         }
-        let length = column[k].hypot(column[k + 1]);
-        let (c, s) =
-            if length == 0.0 { (1.0, 0.0) } else { (column[k] / length, column[k + 1] / length) };
-        column[k] = length;
+        let length = column[k].norm().hypot(column[k + 1].re);
+        let (c, s) = match length {
+            0.0 => (Complex64::ONE, 0.0),
+            _ => (column[k] / length, column[k + 1].re / length),
+        };
+        column[k] = length.into();
         column.truncate(k + 1);
         let last = self.rhs[k];
-        self.rhs[k] = c * last;
-        self.rhs.push(-s * last);
+        self.rhs[k] = c.conj() * last;
+        self.rhs.push(-last * s);
         self.rotations.push((c, s));
         self.columns.push(column);
-        self.rhs[k + 1].abs()
+        self.rhs[k + 1].norm()
     }
 
     /// Returns the coefficients of the minimiser; a zero pivot (a singular operator) contributes nothing.
-    fn solve(&self) -> Vec<f64> {
+    fn solve(&self) -> Vec<Complex64> {
         let n = self.columns.len();
         let mut y = self.rhs[..n].to_vec();
         for k in (0..n).rev() {
-            let pivot = self.columns[k][k];
-            y[k] = if pivot == 0.0 { 0.0 } else { y[k] / pivot };
+            let pivot = self.columns[k][k].re;
+            y[k] = if pivot == 0.0 { Complex64::ZERO } else { y[k] / pivot };
             for i in 0..k {
-                y[i] -= self.columns[k][i] * y[k];
+                let term = self.columns[k][i] * y[k];
+                y[i] -= term;
             }
         }
         y

@@ -14,7 +14,7 @@
 //! implies ‖r_f‖ ≤ τ s_f, up to that rounding.
 
 use super::{FieldDofs, LinearOperator, NonlinearSystem, OperatorError, Preconditioner};
-use crate::algebra::vector::{Precision, Vector, epsilon, norm};
+use crate::algebra::vector::{ComplexPairs, Precision, Vector, epsilon, norm};
 use crate::support::random::random_entries;
 use std::sync::{Mutex, PoisonError};
 
@@ -40,6 +40,8 @@ pub(super) struct FieldScales {
     largest: Vec<f64>,
     /// t_f at the last evaluation; 0 before.
     terms: Vec<f64>,
+    /// Real and imaginary parts, which have one scale.
+    complex: Option<ComplexPairs>,
 }
 
 impl FieldScales {
@@ -47,7 +49,8 @@ impl FieldScales {
     pub(super) fn new(system: &dyn NonlinearSystem, start: &Vector) -> Self {
         let fields = system.fields();
         let largest = norms(&fields, start);
-        Self { terms: vec![0.0; fields.len()], fields, largest }
+        let complex = system.jacobian().complex_pairs().cloned();
+        Self { terms: vec![0.0; fields.len()], fields, largest, complex }
     }
 
     /// Updates the largest residual norms.
@@ -59,6 +62,18 @@ impl FieldScales {
     /// Returns s_f.
     pub(super) fn of(&self, field: usize) -> f64 {
         self.largest[field].max(self.terms[field])
+    }
+
+    /// Returns the scale of a field, the larger one of the two parts of a complex field.
+    fn of_both_parts(&self, field: usize) -> f64 {
+        let own = &self.fields[field].dofs;
+        let pairs = self.complex.iter().flat_map(ComplexPairs::pairs);
+        let pair = pairs.into_iter().find(|pair| pair.contains(own));
+        let is_part = |other: &usize| {
+            *other == field || pair.is_some_and(|pair| pair.contains(&self.fields[*other].dofs))
+        };
+        let parts = (0..self.fields.len()).filter(is_part);
+        parts.map(|part| self.of(part)).fold(0.0, f64::max)
     }
 
     /// Evaluates the terms at a state; `r` is R(u).
@@ -99,7 +114,8 @@ impl FieldScales {
 
     /// Returns D.
     pub(super) fn balance(&self, like: &Vector) -> BalanceWeights {
-        let scales: Vec<f64> = (0..self.fields.len()).map(|field| self.of(field)).collect();
+        let scales: Vec<f64> =
+            (0..self.fields.len()).map(|field| self.of_both_parts(field)).collect();
         let all = norm(scales.iter().copied());
         // As a difference: quotients may overflow.
         let exponents: Vec<f64> =
@@ -195,6 +211,13 @@ pub(super) struct BalancedOperator<'a> {
 impl LinearOperator for BalancedOperator<'_> {
     fn size(&self) -> usize {
         self.by.len()
+    }
+
+    fn complex_pairs(&self) -> Option<&ComplexPairs> {
+        match &self.of {
+            BalancedObject::Operator(a) => a.complex_pairs(),
+            BalancedObject::Preconditioner(_) => None,
+        }
     }
 
     fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {

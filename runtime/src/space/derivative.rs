@@ -1,5 +1,5 @@
-//! Discrete derivatives: the grad of H1(k), and the curl of Hcurl(k), as matrices of 1 and −1 between degrees of freedom;
-//! where these hang, the weights of their interpolation take their place.
+//! Discrete derivatives: the grad of H1(k), and the curl of Hcurl(k), as matrices between degrees of freedom. Entries are 1
+//! and −1 on tensor cells; where degrees of freedom hang, the weights of their interpolation take their place.
 //!
 //! ```text
 //! grad   H1(k) → Hcurl(k)      φ at the end of an edge − φ at its beginning
@@ -8,17 +8,26 @@
 //! ```
 //!
 //! Degrees of freedom of H(curl) and H(div) are integrals along edges and over faces of the Gauss-Lobatto grid, at whose
-//! points those of H1 are values. The theorems of Stokes then give the entries, whatever the map of the cells.
+//! points those of H1 are values. The theorems of Stokes then give the entries, whatever the map of the cells. On simplices
+//! they are the moments of the reference functions' derivatives.
 
 use super::Space;
-use kernels_gen::element::{Element, LinePoints, Whitney, WhitneyFamily};
+use kernels_gen::element::{
+    Element, LinePoints, Whitney, WhitneyFamily, tabulate, tabulate_components,
+};
 use std::collections::BTreeMap;
+
+/// Entries of the moments of a derivative below it are rounding errors.
+const ROUNDING: f64 = 1e-12;
+
+/// For each degree of freedom of a cell, those of the potential in the cell with their entries.
+type LocalRows = Vec<Vec<(usize, f64)>>;
 
 /// The matrix of a derivative, row by row.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DiscreteDerivative {
     starts: Vec<usize>,
-    /// Degrees of freedom of the potential with their entries.
+    /// Degrees of freedom of the potential with their entries; 2³² − 1 without one.
     entries: Vec<(u32, f64)>,
 }
 
@@ -27,8 +36,11 @@ impl DiscreteDerivative {
     /// other spaces.
     pub fn new(potential: &Space, of: &Space) -> Option<Self> {
         let element = of.element().whitney()?;
-        let local = local(potential.element(), element)?;
-        let (n, each) = (of.n_dofs(), local.first()?.len());
+        let local = match element.cell().is_tensor() {
+            true => local(potential.element(), element)?,
+            false => moments(potential.element(), element)?,
+        };
+        let (n, each) = (of.n_dofs(), local.iter().map(Vec::len).max()?);
         let sign = |signs: &[bool], at: usize| match signs.get(at) {
             Some(true) => -1.0,
             _ => 1.0,
@@ -41,9 +53,9 @@ impl DiscreteDerivative {
                     let own = &mut entries[row as usize * each..][..each];
                     if own[0].0 == u32::MAX {
                         let of_row = sign(of.cell_signs(cell), i);
-                        for (into, &(j, is_minus)) in own.iter_mut().zip(terms) {
-                            let entry = of_row * sign(potential.cell_signs(cell), j);
-                            *into = (nodes[j], if is_minus { -entry } else { entry });
+                        for (into, &(j, entry)) in own.iter_mut().zip(terms) {
+                            let sign = of_row * sign(potential.cell_signs(cell), j);
+                            *into = (nodes[j], sign * entry);
                         }
                     }
                 }
@@ -64,11 +76,11 @@ impl DiscreteDerivative {
                     false => interpolation.read(potential, cell, j),
                 };
                 let mut sums: BTreeMap<u32, f64> = BTreeMap::new();
-                for &(j, is_minus) in terms {
+                for &(j, entry) in terms {
                     let of_row = sign(of.cell_signs(cell), i);
                     for (j, weight) in read(j) {
-                        let entry = of_row * weight * sign(potential.cell_signs(cell), j);
-                        *sums.entry(nodes[j]).or_default() += if is_minus { -entry } else { entry };
+                        let factor = of_row * weight * sign(potential.cell_signs(cell), j);
+                        *sums.entry(nodes[j]).or_default() += factor * entry;
                     }
                 }
                 sums.retain(|_, entry| entry.abs() > 1e-15);
@@ -90,12 +102,76 @@ impl DiscreteDerivative {
 
     /// Returns the columns and the entries of a row.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (u32, f64)> {
-        self.entries[self.starts[row]..self.starts[row + 1]].iter().copied()
+        let entries = self.entries[self.starts[row]..self.starts[row + 1]].iter();
+        entries.copied().filter(|(column, _)| *column != u32::MAX)
     }
 }
 
-/// Returns, for each degree of freedom of a cell, those of the potential with whether the entry is −1.
-fn local(potential: Element, element: Whitney) -> Option<Vec<Vec<(usize, bool)>>> {
+/// Returns the moments of the derivatives of a potential's functions on a simplex.
+fn moments(potential: Element, element: Whitney) -> Option<LocalRows> {
+    let (k, dim, cell) = (element.degree(), element.cell().dim(), element.cell());
+    let is_potential = potential.cell() == cell
+        && potential.degree() == k
+        && match potential.whitney() {
+            Some(own) => {
+                own.family() == WhitneyFamily::Curl
+                    && element.family() == WhitneyFamily::Div
+                    && dim == 3
+            }
+            None => {
+                potential.is_continuous() && (element.family() == WhitneyFamily::Curl || dim == 2)
+            }
+        };
+    if !is_potential {
+        return None;
+    }
+    let row = |dof| {
+        let (points, weights): (Vec<[f64; 3]>, Vec<[f64; 3]>) =
+            element.functional(&dof, k + 1).into_iter().unzip();
+        let mut values = vec![0.0; potential.count()];
+        match potential.whitney() {
+            Some(own) => {
+                let tables = tabulate_components(own, &points);
+                for (q, weight) in weights.iter().enumerate() {
+                    for c in 0..3 {
+                        let (a, b) = ((c + 1) % 3, (c + 2) % 3);
+                        for (j, value) in values.iter_mut().enumerate() {
+                            let curl = tables[b].gradient(q, j)[a] - tables[a].gradient(q, j)[b];
+                            *value += weight[c] * curl;
+                        }
+                    }
+                }
+            }
+            None => {
+                let table = tabulate(potential, &points);
+                for (q, weight) in weights.iter().enumerate() {
+                    for (j, value) in values.iter_mut().enumerate() {
+                        let gradient = table.gradient(q, j);
+                        *value += match element.family() {
+                            WhitneyFamily::Curl => {
+                                (0..dim).map(|a| weight[a] * gradient[a]).sum::<f64>()
+                            }
+                            WhitneyFamily::Div => weight[0] * gradient[1] - weight[1] * gradient[0],
+                        };
+                    }
+                }
+            }
+        }
+        let entries = values.into_iter().enumerate();
+        entries.filter(|(_, value)| value.abs() > ROUNDING).collect()
+    };
+    Some(element.dofs().into_iter().map(row).collect())
+}
+
+/// Returns, for each degree of freedom of a cell, those of the potential with the entries 1 and −1.
+fn local(potential: Element, element: Whitney) -> Option<LocalRows> {
+    let signed = |(j, is_minus): (usize, bool)| (j, if is_minus { -1.0 } else { 1.0 });
+    let rows = incidence(potential, element)?.into_iter();
+    Some(rows.map(|terms| terms.into_iter().map(signed).collect()).collect())
+}
+
+/// Returns the same with whether the entry is −1.
+fn incidence(potential: Element, element: Whitney) -> Option<Vec<Vec<(usize, bool)>>> {
     let (k, dim) = (element.degree(), element.cell().dim());
     // The potential's degrees of freedom at a place of the lattice of a component, which nodal values have not.
     let of_nodes = potential.line() == Some(LinePoints::GaussLobatto(k + 1));

@@ -302,6 +302,29 @@ impl DeviceEntries {
         }
     }
 
+    /// Sets the entries `to` to a times the entries `from` of x, a vector in the same layout.
+    pub(super) fn copy_part(
+        &mut self,
+        a: f64,
+        x: &Self,
+        (from, to): (&Range<usize>, &Range<usize>),
+        all: usize,
+    ) {
+        let (own, source) = (self.arithmetic.layout(), x.arithmetic.layout());
+        match (source.field_of(from, all), own.field_of(to, all)) {
+            (Some(source), Some(own)) if source.orders_as(own) => {
+                let (from, into, n) = (source.first(), own.first(), own.len(to.len()));
+                self.convert(a, (x, from), into, n);
+            }
+            _ => {
+                let mut numbers = self.to_vec(all);
+                let copied = x.to_vec(all)[from.clone()].iter().map(|x| a * x).collect::<Vec<_>>();
+                numbers.splice(to.clone(), copied);
+                self.set(&numbers);
+            }
+        }
+    }
+
     /// Copies a range of x to a zero vector like x.
     pub(super) fn take_alone(&mut self, x: &Self, (part, all): (&Range<usize>, usize)) {
         match x.arithmetic.layout().field_of(part, all) {

@@ -2,12 +2,13 @@
 //! the mass, and that of its potential.
 
 use super::matrices::transfer_between;
-use super::{HierarchyInput, MultigridError};
+use super::{HierarchyInput, MultigridError, has_matrix};
 use crate::algebra::sparse::{Csr, RowBuilder};
 use crate::algebra::vector::Vector;
 use crate::device::{Arithmetic, DeviceError};
 use crate::kernels::compile::facts;
 use crate::kernels::compile::prefetch::KernelRequest;
+use crate::mesh::CoarsenedMesh;
 use crate::operator::{Operator, TableCache};
 use crate::problem::RunError;
 use crate::problem::kernels::compile_for;
@@ -16,13 +17,14 @@ use crate::problem::platform::Platform;
 use crate::problem::prescribed::FinerLevel;
 use crate::problem::vector_fields::has_kernel;
 use crate::solve::{
-    Approximation, AuxiliarySpace, GridTransfer, NonlinearSystem, OperatorError, Potential,
+    AuxiliaryBlock, AuxiliarySpace, GridTransfer, NonlinearSystem, OperatorError, Potential,
     PotentialLevels, ShiftedLevels,
 };
 use crate::space::derivative::DiscreteDerivative;
-use crate::space::discretisation::Discretisation;
+use crate::space::discretisation::{Discretisation, Field};
+use crate::space::inclusion::Inclusion;
 use crate::support::timers::step;
-use fem_dsl::point::{IdentityOf, PointForm, identity, potential, shifted};
+use fem_dsl::point::{IdentityOf, Input, PointForm, identity, potential, shifted};
 use kernels_gen::choose::MeshFacts;
 use kernels_gen::generate::elements;
 use kernels_gen::plan::{Elements, Task};
@@ -30,11 +32,41 @@ use std::sync::Arc;
 
 /// Initial σ, before it is known.
 const UNKNOWN: f64 = 1.0;
+/// Ratio of the gradient term that is added to a scalar potential's form to its least coefficient.
+const ADDED: f64 = 1e-3;
+
+/// Returns whether the coefficients of a form may be 0 in a part of the mesh.
+fn may_vanish(form: &PointForm) -> bool {
+    let is_local = |input| matches!(input, Input::Aux(_) | Input::Coordinate(_));
+    form.integrals.iter().any(|integral| {
+        let depends = integral.depends_on(is_local);
+        integral.jacobian.iter().any(|entry| depends[entry.value])
+    })
+}
 
 impl HierarchyInput<'_> {
     /// Returns whether the only field is of H(curl) or H(div).
     pub(super) fn is_vector_valued(&self) -> bool {
         matches!(&self.elements.fields[..], [field] if field.whitney().is_some())
+    }
+
+    /// Builds the sum for the block of a field among several, whose form this is; `tables` are those of the whole operator.
+    ///
+    /// # Errors
+    ///
+    /// Kernels that cannot be compiled, a device failure; the inner error is the reason why there is none.
+    pub(super) fn auxiliary_block(
+        &self,
+        tables: TableCache,
+        settings: LevelSettings,
+    ) -> Result<Result<AuxiliaryBlock, MultigridError>, RunError> {
+        if let Err(unsuited) = self.suited() {
+            return Ok(Err(unsuited));
+        }
+        let operator = self.diagonal_of(self.form, tables)?;
+        let like = operator.zeros();
+        let sum = self.auxiliary_space(&operator, settings)?;
+        Ok(sum.map(|sum| AuxiliaryBlock::new(sum, Box::new(operator), &like)))
     }
 
     /// Builds the preconditioner; `operator` is the solve's own operator.
@@ -46,7 +78,7 @@ impl HierarchyInput<'_> {
         &self,
         operator: &Operator,
         settings: LevelSettings,
-    ) -> Result<Result<Box<dyn Approximation>, MultigridError>, RunError> {
+    ) -> Result<Result<AuxiliarySpace, MultigridError>, RunError> {
         if let Err(unsuited) = self.suited() {
             return Ok(Err(unsuited));
         }
@@ -60,19 +92,25 @@ impl HierarchyInput<'_> {
             Some(Ok(potential)) => Some(potential),
             None => None,
         };
-        Ok(Ok(Box::new(AuxiliarySpace::new(name, own, potential))))
+        Ok(Ok(AuxiliarySpace::new(name, own, potential)))
     }
 
-    /// Calls `then` with the input of the hierarchy of A + σM.
+    /// Calls `then` with the input of the hierarchy of A + σM, where M is the mass or the product of gradients.
     fn with_shift<T>(
         &self,
+        of: IdentityOf,
         then: impl FnOnce(HierarchyInput<'_>) -> Result<T, RunError>,
     ) -> Result<T, RunError> {
-        let mass = identity(self.form, IdentityOf::Values);
+        let mass = identity(self.form, of);
         let form = &shifted(self.form, &mass, UNKNOWN);
         let parameters = &self.parameters.with(UNKNOWN);
         let on = &self.restricted(form, self.on.fields.clone())?;
         then(HierarchyInput { form, parameters, on, ..*self })
+    }
+
+    /// The term that is added to the form: a mass for curl·curl and div·div, gradients for a scalar potential.
+    fn added(&self) -> IdentityOf {
+        if self.is_vector_valued() { IdentityOf::Values } else { IdentityOf::Exterior }
     }
 
     /// Builds the hierarchy of A + σM.
@@ -81,7 +119,8 @@ impl HierarchyInput<'_> {
         operator: &Operator,
         settings: LevelSettings,
     ) -> Result<Result<ShiftedLevels, MultigridError>, RunError> {
-        let levels = self.with_shift(|own| own.levels(operator, settings))?;
+        let added = self.added();
+        let levels = self.with_shift(added, |own| own.levels(operator, settings))?;
         let levels = match levels {
             Ok(levels) => levels,
             Err(unsuited) => return Ok(Err(unsuited)),
@@ -93,8 +132,9 @@ impl HierarchyInput<'_> {
         of_unit.diagonal(&mut diagonal)?;
         let (from, to) = self.on.mesh.bounding_box_of_all();
         let extent = (0..3).map(|c| to[c] - from[c]).fold(0.0, f64::max);
+        let scale = if added == IdentityOf::Values { extent.powi(-2) } else { ADDED };
         let params = self.parameters.values.clone();
-        Ok(Ok(ShiftedLevels::new(levels, diagonal, extent, params)))
+        Ok(Ok(ShiftedLevels::new(levels, diagonal, scale, params)))
     }
 
     /// Builds the operator of a form of the same field for its diagonal.
@@ -132,7 +172,7 @@ impl HierarchyInput<'_> {
         };
         let own = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
         let field = operator.zeros();
-        let made = match own.is_vector_valued() {
+        let made = match own.is_vector_valued() || may_vanish(&form) {
             false => match own.levels_with(TableCache::default(), settings)? {
                 Ok(levels) => {
                     let like = like_in_precision(&levels.zeros(), &field);
@@ -162,7 +202,7 @@ impl HierarchyInput<'_> {
         Ok(Some(Ok(Potential::new(levels, derivative, &like))))
     }
 
-    /// Returns the kernels of [`Self::auxiliary_space`].
+    /// Returns the kernels of [`Self::auxiliary_space`], or of [`Self::auxiliary_block`].
     ///
     /// # Errors
     ///
@@ -170,27 +210,36 @@ impl HierarchyInput<'_> {
     pub(super) fn auxiliary_requests(
         &self,
         settings: LevelSettings,
+        is_block: bool,
     ) -> Result<Vec<KernelRequest>, RunError> {
-        let mut all = self.with_shift(|own| own.level_requests(settings))?;
+        let mut all = self.with_shift(IdentityOf::Values, |own| own.level_requests(settings))?;
         let Platform { target, device } = self.platform.clone();
-        all.push(KernelRequest {
-            form: identity(self.form, IdentityOf::Exterior),
-            elements: self.elements.clone(),
-            facts: facts(self.on),
-            tasks: vec![Task::Diagonal],
-            deferred: Vec::new(),
-            needs_deferred: false,
-            target,
-            device,
-        });
+        // A block among several has an operator for its diagonal.
+        let own = is_block.then(|| self.form.clone());
+        all.extend(own.into_iter().chain([identity(self.form, IdentityOf::Exterior)]).map(
+            |form| KernelRequest {
+                form,
+                elements: self.elements.clone(),
+                facts: facts(self.on),
+                tasks: vec![Task::Diagonal],
+                deferred: Vec::new(),
+                needs_deferred: false,
+                target,
+                device: device.clone(),
+            },
+        ));
         let Some(form) = potential(self.form) else { return Ok(all) };
         let (mesh, facts) = (&self.on.mesh, facts(self.on));
         let elements = elements(&form, mesh.cell(), self.elements.degree, mesh.order(), None)?;
         let own = HierarchyInput { form: &form, elements: &elements, ..*self };
-        all.extend(match own.is_vector_valued() {
-            true => own.with_shift(|own| own.level_requests(settings))?,
-            // Cells without signs see all entities in their own frames.
-            false => own.level_requests_with(settings, MeshFacts { runs: true, ..facts })?,
+        // Cells without signs see all entities in their own frames.
+        let facts = match own.is_vector_valued() {
+            true => facts,
+            false => MeshFacts { runs: facts.runs || !has_matrix(self.on), ..facts },
+        };
+        all.extend(match own.is_vector_valued() || may_vanish(&form) {
+            true => own.with_shift(own.added(), |own| own.level_requests_with(settings, facts))?,
+            false => own.level_requests_with(settings, facts)?,
         });
         Ok(all)
     }
@@ -222,21 +271,48 @@ pub(in super::super) fn derivative_between(
 ) -> Result<Option<Box<dyn GridTransfer>>, OperatorError> {
     let (from, to) = (&potential.fields[0], &of.fields[0]);
     let Some(entries) = DiscreteDerivative::new(&from.space, &to.space) else { return Ok(None) };
+    let row = |row: usize| {
+        let mut found: Vec<(u32, f64)> = entries.row(row).collect();
+        found.sort_unstable_by_key(|(column, _)| *column);
+        found
+    };
+    Ok(Some(transfer_by_rows([from, to], &row, like, field)?))
+}
+
+/// Returns the inclusion of a coarser space of H(curl) or H(div) in a finer one as a transfer; `None` between other spaces.
+pub(super) fn inclusion_between(
+    coarse: &Discretisation,
+    fine: &Discretisation,
+    coarser: Option<&CoarsenedMesh>,
+    like: &Vector,
+    field: &Vector,
+) -> Result<Option<Box<dyn GridTransfer>>, OperatorError> {
+    let (from, to) = (&coarse.fields[0], &fine.fields[0]);
+    let Some(inclusion) = Inclusion::new(&from.space, &to.space, coarser) else { return Ok(None) };
+    Ok(Some(transfer_by_rows([from, to], &|row| inclusion.row(row), like, field)?))
+}
+
+/// Returns the transfer between free degrees of freedom whose matrix has these rows, with ascending columns. `like` and `field`
+/// are vectors of the first and of the second field.
+fn transfer_by_rows(
+    [from, to]: [&Field; 2],
+    entries: &(dyn Fn(usize) -> Vec<(u32, f64)> + Sync),
+    like: &Vector,
+    field: &Vector,
+) -> Result<Box<dyn GridTransfer>, OperatorError> {
     let is_free = |column: u32| !from.constraints.is_constrained(column as usize);
     let matrix = |is_row: &(dyn Fn(usize) -> bool + Sync)| {
         let fill = |row: usize, _: &mut (), own: &mut RowBuilder| {
             if to.constraints.is_constrained(row) || !is_row(row) {
                 return;
             }
-            let mut found: Vec<(u32, f64)> =
-                entries.row(row).filter(|&(column, _)| is_free(column)).collect();
-            found.sort_unstable_by_key(|(column, _)| *column);
-            found.into_iter().for_each(|(column, value)| own.push(column, value));
+            let found = entries(row).into_iter().filter(|&(column, _)| is_free(column));
+            found.for_each(|(column, value)| own.push(column, value));
         };
-        Csr::by_rows((entries.n_rows(), from.space.n_dofs()), || (), fill)
+        Csr::by_rows((to.space.n_dofs(), from.space.n_dofs()), || (), fill)
     };
     // One process adds the row of a shared degree of freedom.
     let sharing = field.sharing();
     let transposed = matrix(&|row| sharing.is_none_or(|own| !own.is_of_others(row))).transposed();
-    Ok(Some(transfer_between(matrix(&|_| true), transposed, field, like)?))
+    transfer_between(matrix(&|_| true), transposed, field, like)
 }

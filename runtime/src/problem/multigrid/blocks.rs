@@ -9,9 +9,11 @@ use crate::kernels::compile::prefetch::KernelRequest;
 use crate::operator::Operator;
 use crate::problem::plan::{FieldPreconditioner, LevelSettings};
 use crate::problem::platform::Platform;
-use crate::solve::{Approximation, BlockPreconditioner, FieldBlock, SchurMass};
+use crate::solve::{Approximation, BlockPreconditioner, FieldBlock, FieldInverse, SchurMass};
 use crate::space::discretisation::{Discretisation, Field};
-use fem_dsl::point::{Degree, PointForm, Space, block, complement, continuous, eliminated};
+use fem_dsl::point::{
+    Degree, PointForm, Space, block, complement, continuous, eliminated, magnitude,
+};
 use kernels_gen::plan::{Elements, Task};
 use std::sync::Arc;
 
@@ -41,7 +43,8 @@ impl HierarchyInput<'_> {
     ) -> Result<Result<Box<dyn Approximation>, MultigridError>, RunError> {
         if self.is_vector_valued() {
             let settings = self.settings.of_field(&self.form.fields[0].name);
-            return self.auxiliary_space(operator, settings);
+            let made = self.auxiliary_space(operator, settings)?;
+            return Ok(made.map(|made| Box::new(made) as Box<dyn Approximation>));
         }
         if self.on.fields.len() == 1 {
             let made = self.levels(operator, self.settings.of_field(&self.form.fields[0].name))?;
@@ -55,7 +58,8 @@ impl HierarchyInput<'_> {
             Err(unsuited) => return Ok(Err(unsuited)),
         };
         let (mut blocks, mut masses) = (Vec::new(), Vec::new());
-        for (number, form) in forms {
+        for (numbers, form) in self.shared(forms) {
+            let number = numbers[0];
             let form = match form {
                 BlockForm::Mass(form) => {
                     masses.push(self.mass(form, number, operator)?);
@@ -63,11 +67,21 @@ impl HierarchyInput<'_> {
                 }
                 BlockForm::Multigrid(form) => form,
             };
-            let (name, part) = (self.form.fields[number].name.clone(), self.on.dofs_of(number));
+            let name = self.form.fields[number].name.clone();
+            let parts = numbers.into_iter().map(|number| self.on.dofs_of(number)).collect();
             let (elements, on, settings) = self.block(&form, number)?;
             let own = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
-            match own.levels(operator, settings)? {
-                Ok(levels) => blocks.push(FieldBlock { name, part, levels }),
+            let made = match own.is_vector_valued() {
+                true => {
+                    let made = own.auxiliary_block(operator.table_cache(), settings)?;
+                    made.map(|made| FieldInverse::Sum(Box::new(made)))
+                }
+                false => own
+                    .levels(operator, settings)?
+                    .map(|levels| FieldInverse::Levels(Box::new(levels))),
+            };
+            match made {
+                Ok(inverse) => blocks.push(FieldBlock { name, parts, inverse }),
                 Err(unsuited) => return Ok(Err(unsuited)),
             }
         }
@@ -80,19 +94,24 @@ impl HierarchyInput<'_> {
     ///
     /// Elements that cannot be made.
     pub(in crate::problem) fn requests(&self) -> Result<Vec<KernelRequest>, RunError> {
+        let settings = self.settings.of_field(&self.form.fields[0].name);
         if self.is_vector_valued() {
-            return self.auxiliary_requests(self.settings.of_field(&self.form.fields[0].name));
+            return self.auxiliary_requests(settings, false);
         }
         if self.on.fields.len() == 1 {
-            return self.level_requests(self.settings.of_field(&self.form.fields[0].name));
+            return self.level_requests(settings);
         }
         let mut all = Vec::new();
-        for (number, form) in self.block_forms().unwrap_or_default() {
+        for (numbers, form) in self.shared(self.block_forms().unwrap_or_default()) {
+            let number = numbers[0];
             match form {
                 BlockForm::Multigrid(form) => {
                     let (elements, on, settings) = self.block(&form, number)?;
                     let own = HierarchyInput { form: &form, elements: &elements, on: &on, ..*self };
-                    all.extend(own.level_requests(settings)?);
+                    all.extend(match own.is_vector_valued() {
+                        true => own.auxiliary_requests(settings, true)?,
+                        false => own.level_requests(settings)?,
+                    });
                 }
                 BlockForm::Mass(form) => {
                     let (form, elements, on) = self.mass_form(form, number)?;
@@ -124,16 +143,30 @@ impl HierarchyInput<'_> {
             let name = field.name.clone();
             let asked = self.settings.fields.get(&name);
             let is_continuous = self.on.fields[number].space.element().is_continuous();
+            let is_piola = field.space.is_piola();
+            let couples_cells = |form: &PointForm| {
+                form.integrals.iter().any(|integral| integral.region.is_interior())
+            };
             let fits = |form: &PointForm| {
                 asked != Some(&FieldPreconditioner::Mass)
+                    && !(is_piola && couples_cells(form))
                     && (is_continuous || continuous(form).is_some())
             };
-            let own = if let Some(mut form) = block(self.form, number).filter(fits) {
+            let definite = magnitude(self.form, number);
+            let own = if let Some(mut form) =
+                definite.or_else(|| block(self.form, number)).filter(fits)
+            {
                 // A relative degree lets each level choose its own.
                 let degree = Degree::Relative(0);
-                form.fields[0].space =
-                    if is_continuous { Space::H1(degree) } else { Space::L2(degree) };
+                form.fields[0].space = match field.space {
+                    Space::Hcurl(_) => Space::Hcurl(degree),
+                    Space::Hdiv(_) => Space::Hdiv(degree),
+                    _ if is_continuous => Space::H1(degree),
+                    _ => Space::L2(degree),
+                };
                 BlockForm::Multigrid(form)
+            } else if is_piola {
+                return Err(MultigridError::VectorBlock { field: name });
             } else if let Some(FieldPreconditioner::Multigrid(_)) = asked {
                 return Err(MultigridError::NoBlock { field: name });
             } else if let Some(form) = complement(self.form, number) {
@@ -148,6 +181,38 @@ impl HierarchyInput<'_> {
             true => Ok(all),
             false => Err(MultigridError::Block { field: self.form.fields[0].name.clone() }),
         }
+    }
+
+    /// Joins the fields with equal blocks, conditions and settings, such as the parts of a complex one.
+    fn shared(&self, forms: Vec<(usize, BlockForm)>) -> Vec<(Vec<usize>, BlockForm)> {
+        let mut all: Vec<(Vec<usize>, BlockForm)> = Vec::new();
+        for (number, form) in forms {
+            let is_same = |(numbers, other): &&mut (Vec<usize>, BlockForm)| match (&form, other) {
+                (BlockForm::Multigrid(own), BlockForm::Multigrid(other)) => {
+                    own.fields[0].space.is_piola()
+                        && own.integrals == other.integrals
+                        && self.are_alike(numbers[0], number)
+                }
+                _ => false,
+            };
+            match all.iter_mut().find(is_same) {
+                Some((numbers, _)) => numbers.push(number),
+                None => all.push((vec![number], form)),
+            }
+        }
+        all
+    }
+
+    /// Returns whether two fields have equal elements, constrained degrees of freedom and settings.
+    fn are_alike(&self, first: usize, second: usize) -> bool {
+        let [one, other] = [first, second].map(|number| &self.on.fields[number]);
+        let [name, of_other] = [first, second].map(|number| &self.form.fields[number].name);
+        let constrained = |field: &Field| -> Vec<usize> {
+            field.constraints.iter().map(|(dof, _)| dof).collect()
+        };
+        one.space.element() == other.space.element()
+            && constrained(one) == constrained(other)
+            && self.settings.of_field(name) == self.settings.of_field(of_other)
     }
 
     /// Returns the elements, the discretisation and the settings of the levels of one field's diagonal block.

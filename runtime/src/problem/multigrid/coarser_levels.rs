@@ -3,7 +3,6 @@
 //! Coarser meshes and spaces depend on each other, not on operators and transfers. Another thread makes them while this one fills
 //! the tables of finer levels.
 
-use super::transfer::positions::keep_axes;
 use super::{HierarchyInput, UnlinkedLevel};
 use crate::mesh::{CoarsenedMesh, Mesh};
 use crate::problem::RunError;
@@ -131,10 +130,6 @@ impl HierarchyInput<'_> {
         }
         // Refined subdomains are coarsened without communication.
         let coarser = in_step("coarser mesh", || on.mesh.coarsened()).ok();
-        // Degrees of freedom of H(curl) and H(div) have a direction.
-        let is_vector_valued = elements.fields[0].whitney().is_some();
-        let fits = |coarser: &CoarsenedMesh| keep_axes(&coarser.maps, coarser.mesh.dim());
-        let coarser = coarser.filter(|coarser| !is_vector_valued || fits(coarser));
         let cut = on.mesh.cut();
         if cut.is_some_and(|cut| any(&**cut.group(), coarser.is_none())) {
             return Ok(None);
@@ -142,7 +137,6 @@ impl HierarchyInput<'_> {
         let Some(coarser) = coarser else { return Ok(None) };
         // Data may have no value at points of the coarser mesh; this, too, ends the hierarchy.
         let found = at(&coarser.mesh, k, Some(&coarser)).ok().flatten();
-        let found = found.filter(|(_, on)| !on.fields[0].space.has_signs());
         if cut.is_some_and(|cut| any(&**cut.group(), found.is_none())) {
             return Ok(None);
         }

@@ -1,7 +1,7 @@
 //! Kernels of a hierarchy, as far as they are known before its levels are made.
 
 use super::transfer::{TRANSFERS, rule_of_children, rule_of_degrees, transfer_kernels};
-use super::{HierarchyInput, SMOOTHED};
+use super::{HierarchyInput, SMOOTHED, has_matrix};
 use crate::kernels::compile::facts;
 use crate::kernels::compile::prefetch::KernelRequest;
 use crate::problem::RunError;
@@ -57,6 +57,9 @@ impl HierarchyInput<'_> {
         };
         // On the same mesh.
         let between = |fine: &Elements, coarse: &Elements| {
+            if has_matrix(self.on) {
+                return Ok(Vec::new());
+            }
             let mut both = vec![transfer(coarse, rule_of_degrees(fine.fields[0])?)?];
             if !self.is_linear() && fine.fields[0].whitney().is_none() {
                 both.push(transfer(fine, rule_of_degrees(coarse.fields[0])?)?);
@@ -87,7 +90,7 @@ impl HierarchyInput<'_> {
             false => mesh.refined_from().is_some(),
         };
         let continues = !settings.is_algebraic && dofs > MULTIGRID_STOPS && has_coarser;
-        if continues {
+        if continues && !has_matrix(self.on) {
             all.push(transfer(&fine, rule_of_children(fine.fields[0])?)?);
         }
         let target = self.coarse_target(continues || self.is_factorised(dofs, settings));

@@ -149,10 +149,22 @@ struct HostTransfer {
     restrictor: Csr,
 }
 
+/// Rows of a product in single precision that one thread computes.
+const CHUNK: usize = 1 << 10;
+
 /// Computes y = A x, or y += A x.
 fn times(a: &Csr, x: &Vector, y: &mut Vector, added: bool) {
     if let (Some(x), Some(y)) = (x.entries::<f64>(), y.entries_mut::<f64>()) {
         return if added { a.add_product(x, y) } else { a.apply(x, y) };
+    }
+    if let (Some(x), Some(y)) = (x.entries::<f32>(), y.entries_mut::<f32>()) {
+        return y.par_chunks_mut(CHUNK).enumerate().each(|(chunk, y)| {
+            for (i, y) in y.iter_mut().enumerate() {
+                let terms = a.row(chunk * CHUNK + i);
+                let sum: f64 = terms.map(|(column, value)| value * f64::from(x[column])).sum();
+                *y = if added { *y + sum as f32 } else { sum as f32 };
+            }
+        });
     }
     let (x, mut own) = (x.to_vec(), y.to_vec());
     if added {

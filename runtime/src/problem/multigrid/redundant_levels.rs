@@ -12,7 +12,6 @@
 //! data in device memory.
 
 use super::super::RunError;
-use super::transfer::LevelTransfer;
 use super::{CoarseSolver, HierarchyInput, UnlinkedLevel};
 use crate::algebra::vector::Vector;
 use crate::device::{Arithmetic, Device, DeviceError, EntryCopies};
@@ -147,7 +146,7 @@ impl HierarchyInput<'_> {
     /// Extends a transfer so that it ends in the whole level.
     pub(super) fn gathered(
         &self,
-        path: LevelTransfer,
+        path: Box<dyn GridTransfer>,
         part: &UnlinkedLevel,
         whole: &UnlinkedLevel,
     ) -> Result<Option<RedundantTransfer>, RunError> {
@@ -160,7 +159,7 @@ impl HierarchyInput<'_> {
 
 /// Transfer from a distributed level to a redundant one.
 pub(super) struct RedundantTransfer {
-    path: LevelTransfer,
+    path: Box<dyn GridTransfer>,
     maps: GatherScatter,
     /// Coarse vector of the subdomain.
     part: Mutex<Vector>,

@@ -14,7 +14,7 @@
 //! coarse function are exact, so that the prolongation is the inclusion of the spaces.
 
 mod owners;
-pub(super) mod positions;
+mod positions;
 mod states;
 
 use super::super::RunError;
@@ -39,6 +39,7 @@ use fem_dsl::source::Source;
 use kernels_gen::element::{Element, Lagrange, LinePoints, Rule};
 use kernels_gen::plan::{Elements, PlanError, Task};
 use owners::NodeOwners;
+pub(super) use positions::keep_axes;
 use positions::{places, rows};
 use std::ops::Range;
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 use super::levels::{MULTIGRID_STOPS, halved, most_factorised};
 use super::{HierarchySettings, ProblemProperties, SolvePlan, SolveResources, cost};
 use crate::mesh::EntityCounts;
-use fem_dsl::point::{PointForm, eliminated};
+use fem_dsl::point::{PointForm, complex_pairs, eliminated};
 use kernels_gen::element::{Element, Lagrange, Whitney};
 use kernels_gen::plan::Elements;
 
@@ -19,6 +19,8 @@ use kernels_gen::plan::Elements;
 const WITH_MULTIGRID: [f64; 2] = [5.0, 17.0];
 /// The same of a saddle point, by FGMRES.
 const OF_A_SADDLE: [f64; 2] = [25.0, 80.0];
+/// The same of a complex field in H(curl) or H(div), by FGMRES.
+const OF_A_COMPLEX_FIELD: [f64; 2] = [7.0, 30.0];
 /// The same of a mixed form, by MINRES.
 const OF_A_MIXED_FORM: [f64; 2] = [30.0, 80.0];
 /// Applications that an estimate of the largest eigenvalue takes.
@@ -133,7 +135,12 @@ pub fn predict(
         let along = 2.0 * last.degree as f64 + 1.0;
         bytes += AN_ENTRY * last.unknowns * components as f64 * along.powi(size.dim as i32);
     }
-    let iterations = if is_saddle { OF_A_SADDLE } else { WITH_MULTIGRID };
+    let is_complex = plan.properties.has_vector_functions && complex_pairs(form).is_some();
+    let iterations = match (is_saddle, is_complex) {
+        (true, _) => OF_A_SADDLE,
+        (_, true) => OF_A_COMPLEX_FIELD,
+        _ => WITH_MULTIGRID,
+    };
     let products = if of_field.is_algebraic { 1.0 } else { (2 * of_field.steps + 1) as f64 };
     let applications = iterations.map(|iterations| ESTIMATE + 1.0 + iterations * products);
     let each = resources.application() * unknowns;

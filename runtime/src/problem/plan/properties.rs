@@ -4,7 +4,7 @@ use crate::mesh::EntityCounts;
 use crate::problem::vector_fields::{has_kernel, has_vector_functions};
 use crate::space::discretisation::Discretisation;
 use crate::support::memory::MemoryBudget;
-use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, mixed, switches};
+use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, magnitude, mixed, switches};
 use kernels_gen::plan::Elements;
 
 /// Processors and devices that a solve uses.
@@ -102,6 +102,8 @@ pub struct ProblemProperties {
     pub has_cell_blocks: bool,
     /// True if functions of some field are vectors, of H(curl) or H(div).
     pub has_vector_functions: bool,
+    /// True if each of these has a definite block ([`magnitude`]), and no field is without a term with itself.
+    pub has_vector_blocks: bool,
     /// True if there is one field.
     pub is_single_field: bool,
     /// True if gradients or curls of such a field are in the kernel of the Jacobian.
@@ -168,6 +170,7 @@ impl ProblemProperties {
             has_cell_blocks: form.fields.iter().all(|field| !field.space.is_continuous())
                 && form.integrals.iter().any(|integral| integral.region.is_interior()),
             has_vector_functions: has_vector_functions(form),
+            has_vector_blocks: has_vector_blocks(form),
             is_single_field: form.fields.len() == 1,
             has_vector_kernel: has_kernel(form).is_some(),
             has_switches: !switches(form).is_empty(),
@@ -184,6 +187,12 @@ impl ProblemProperties {
             ..self
         }
     }
+}
+
+fn has_vector_blocks(form: &PointForm) -> bool {
+    let of_vectors = |field: &usize| form.fields[*field].space.is_piola();
+    let mut fields = (0..form.fields.len()).filter(of_vectors);
+    !is_saddle(form) && fields.all(|field| magnitude(form, field).is_some())
 }
 
 /// Returns whether some field has no term with itself.

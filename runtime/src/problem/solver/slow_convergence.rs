@@ -9,7 +9,7 @@ use crate::problem::RunError;
 use crate::processes::Reduction;
 use crate::solve::Report;
 use crate::support::parallel::*;
-use fem_dsl::point::{Input, NodeId, Part, eval};
+use fem_dsl::point::{Input, NodeId, Part, complex_pairs, eval};
 
 /// Iteration counts considered slow: with multigrid, and for a saddle point with a mass as Schur complement.
 const MANY: [usize; 2] = [30, 100];
@@ -42,7 +42,7 @@ pub(super) fn diagnose(
              sides"
         ));
     }
-    if !context.properties().is_symmetric {
+    if !context.properties().is_symmetric && complex_pairs(context.form()).is_none() {
         reasons.push(
             "the form is not symmetric, and multigrid suits it only where its symmetric part dominates in a cell (for convection by b with the \
              diffusion κ: |b| h < 2 κ): use smaller cells, or stabilise it"

@@ -1,6 +1,7 @@
 //! FGMRES and BiCGStab: unsymmetric systems, varying preconditioners, and breakdown of the recurrence.
 
 use super::*;
+use crate::algebra::vector::ComplexPairs;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Returns the matrix of convection-diffusion along a chain.
@@ -109,4 +110,58 @@ fn fgmres_takes_a_preconditioner_that_changes() {
         report.converged().expect("converges").iterations
     };
     assert!(run(true).abs_diff(run(false)) <= 1);
+}
+
+/// The real system [A −B; B A] of the diagonal matrix A + iB with these eigenvalues.
+struct ComplexDiagonal(Vec<[f64; 2]>, Option<ComplexPairs>);
+
+impl LinearOperator for ComplexDiagonal {
+    fn size(&self) -> usize {
+        2 * self.0.len()
+    }
+
+    fn apply(&self, x: &Vector, y: &mut Vector) -> Result<(), OperatorError> {
+        let (x, n) = (x.to_vec(), self.0.len());
+        let mut product = vec![0.0; 2 * n];
+        for (i, [re, im]) in self.0.iter().enumerate() {
+            product[i] = re * x[i] - im * x[n + i];
+            product[n + i] = im * x[i] + re * x[n + i];
+        }
+        y.set(&product);
+        Ok(())
+    }
+
+    fn complex_pairs(&self) -> Option<&ComplexPairs> {
+        self.1.as_ref()
+    }
+}
+
+/// A polynomial of degree m vanishes at m eigenvalues; a real one at their conjugates, too.
+#[test]
+fn complex_systems_take_a_step_for_each_eigenvalue() {
+    let values = [[1.0, 0.0], [0.9, 0.3], [0.5, 0.7], [0.2, 1.0], [0.0, 1.1]];
+    let all: Vec<[f64; 2]> = (0..40).map(|i| values[i % 5]).collect();
+    let b = Vector::from_slice(&wave(80), Precision::F64);
+    let pairs = || ComplexPairs::new(vec![[0..40, 40..80]]);
+    let settings = GmresSettings { rtol: 1e-12, ..GmresSettings::default() };
+    for method in [gmres, fgmres] {
+        let run = |pairs| {
+            let (a, mut x) = (ComplexDiagonal(all.clone(), pairs), b.like());
+            let report = method(&a, &b, &mut x, Preconditioner::Identity, settings, &mut silent);
+            let report = report.expect("applies").converged().expect("converges");
+            let mut r = b.like();
+            a.apply(&x, &mut r).expect("applies");
+            r.axpby(1.0, &b, -1.0);
+            assert!(r.norm() <= 1e-12 * b.norm());
+            report.iterations
+        };
+        assert_eq!((run(pairs()), run(None)), (5, 9));
+    }
+    // The preconditioner of GMRES must be complex-linear, else the space is the real one.
+    let (a, mut x) = (ComplexDiagonal(all, pairs()), b.like());
+    let entries: Vec<f64> = (0..80).map(|i| if i < 40 { 1.0 } else { 1.5 }).collect();
+    let unequal = Vector::from_slice(&entries, Precision::F64);
+    let by = Preconditioner::Jacobi(&unequal);
+    let report = gmres(&a, &b, &mut x, by, settings, &mut silent).expect("applies");
+    assert!(report.converged().expect("converges").iterations > 5);
 }

@@ -50,7 +50,7 @@ fn of_integrals(element: Whitney, map: &AffineMap, line: LinePoints) -> Vec<Opti
 }
 
 /// Returns whether all maps halve a cell along its own axes, so that integrals keep their axes and signs.
-pub(in super::super) fn keep_axes(maps: &[AffineMap], dim: usize) -> bool {
+pub(in super::super::super) fn keep_axes(maps: &[AffineMap], dim: usize) -> bool {
     let is_half = |axis: usize, c: usize, entry: f64| {
         let expected = if axis == c { 0.5 } else { 0.0 };
         (entry - expected).abs() < NEAR

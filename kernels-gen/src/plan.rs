@@ -518,9 +518,7 @@ impl Plan {
         if has_second(integral) {
             second_derivatives(self, form, integral, elements)?;
         }
-        if elements.fields.iter().any(|element| element.has_gradient()) {
-            gradients(self, integral)?;
-        }
+        gradients(self, integral, elements)?;
         if !integral.region.is_of_cells() {
             facets(self, form, integral)?;
         }

@@ -46,7 +46,7 @@ pub struct PulledField {
     pub signs: Vec<f64>,
     /// True if each component becomes a field of its own; else the field stays one, with reference components.
     pub split: bool,
-    /// True if the map of a cell has second derivatives, of which gradients depend.
+    /// True if the map of a cell has second derivatives, on which gradients depend.
     pub bent: bool,
 }
 

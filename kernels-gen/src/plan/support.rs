@@ -94,8 +94,15 @@ pub(super) fn second_derivatives(
 }
 
 /// Checks the restrictions of integrals with gradients of fields of H(curl) and H(div).
-pub(super) fn gradients(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
+pub(super) fn gradients(
+    plan: &Plan,
+    integral: &Integral,
+    elements: &Elements,
+) -> Result<(), PlanError> {
     let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    if !elements.fields.iter().any(|element| element.has_gradient()) {
+        return Ok(());
+    }
     if plan.strategy != Strategy::CellPerLane {
         return unsupported(
             "gradients in `Hcurl` and `Hdiv` are evaluated by one lane or thread a cell",

@@ -382,6 +382,7 @@ fn plans(
         signs: false,
         periodic: false,
         hanging: emission.hanging,
+        pairs: None,
     };
     let tasks = emission.task.map_or_else(|| TASKS.to_vec(), |task| vec![task]);
     let Emission { strategy, scatter, .. } = *emission;

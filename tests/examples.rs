@@ -299,6 +299,17 @@ fn the_flow_around_a_lens_conserves_mass_in_each_cell() {
     assert!((0.3..0.4).contains(&of("inflow")) && of("sources") < 1e-20, "{solved:?}");
 }
 
+/// A force of 10⁶ that a pressure balances does not change the flow under a lid, and leaves water at rest.
+#[test]
+fn a_flow_in_hdiv_ignores_balanced_forces() {
+    let solved = run("stokes_hdiv.wf", &[]);
+    let of = |number_of: usize, name: &str| number(&solved[number_of]["reports"], name);
+    assert!(of(0, "sources") < 1e-10 && of(1, "size") < 1e-10, "{solved:?}");
+    let light = run("stokes_hdiv.wf", &["--problem", "lid", "--param", "weight=0"]);
+    let energy = number(&light[0]["reports"], "energy");
+    assert!((of(0, "energy") / energy - 1.0).abs() < SOLVED, "{solved:?} {energy}");
+}
+
 /// The flow between wells of radius r: π/4 / (ln(√2/r) − ln K) up to terms of order r².
 #[test]
 fn a_five_spot_produces_what_is_injected() {

@@ -61,6 +61,7 @@ pub fn check(
     };
     declare::fields_and_aux(&mut checked, &names, &mut diagnostics);
     let mut checker = expression::Checker::new(file, &names, checked, diagnostics);
+    checker.cellwise = names::blocks(form).any(|(block, ..)| block.region.is_interior());
     definitions::params(&mut checker);
     definitions::lets(&mut checker);
     regions::integrals(&mut checker, form);

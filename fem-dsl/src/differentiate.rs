@@ -151,9 +151,10 @@ fn gradient_terminal(form: &Form, terminal: Terminal) -> Result<Option<Terminal>
     }
     let is_piola = form.space_of(terminal).is_some_and(Space::is_piola);
     match terminal {
-        Terminal::Field(..) | Terminal::Test(..) | Terminal::Direction(..) | Terminal::Rate(..)
-            if is_piola =>
-        {
+        Terminal::Field(i, side) if is_piola => Ok(Some(Terminal::FieldHessian(i, side))),
+        Terminal::Test(i, side) if is_piola => Ok(Some(Terminal::TestHessian(i, side))),
+        Terminal::Direction(i, side) if is_piola => Ok(Some(Terminal::DirectionHessian(i, side))),
+        Terminal::Rate(..) if is_piola => {
             Err(BuildError::PartialDerivative { operation: "grad", terminal })
         }
         Terminal::FieldGradient(..)

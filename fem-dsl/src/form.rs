@@ -96,7 +96,7 @@ pub struct Row {
     pub f0: Option<ExprId>,
     /// Factor of ∇φ, or of curl φ or div φ; `None` if zero.
     pub f1: Option<ExprId>,
-    /// Factor of ∇∇φ; `None` if zero.
+    /// Factor of ∇∇φ, or in Hcurl and Hdiv of the gradient ∇φ in each cell; `None` if zero.
     pub f2: Option<ExprId>,
 }
 
@@ -149,7 +149,7 @@ impl Form {
             Terminal::FieldHessian(i, _)
             | Terminal::TestHessian(i, _)
             | Terminal::DirectionHessian(i, _) => match self.fields.get(i)?.space.is_piola() {
-                true => None,
+                true => field(i)?.raised(self.dim),
                 false => field(i)?.raised(self.dim)?.raised(self.dim),
             },
             Terminal::Aux(i, _) => self.aux.get(i).map(|aux| aux.shape.into()),
@@ -247,7 +247,15 @@ impl Form {
             _ => None,
         });
         let all: BTreeSet<usize> = tested.chain(read).collect();
-        all.into_iter().map(|field| &self.fields[field])
+        all.into_iter().map(|field| &self.fields[field]).filter(|field| !field.space.is_piola())
+    }
+
+    /// Returns whether a terminal is the gradient of a field in Hcurl or Hdiv, which exists in each cell alone.
+    pub(crate) fn is_cellwise_gradient(&self, terminal: Terminal) -> bool {
+        matches!(
+            terminal,
+            Terminal::FieldHessian(..) | Terminal::TestHessian(..) | Terminal::DirectionHessian(..)
+        ) && self.space_of(terminal).is_some_and(Space::is_piola)
     }
 
     /// Returns the spaces of the fields and of the nodal data, with their names.

@@ -11,7 +11,7 @@
 
 use crate::eval::tensors;
 use crate::form::{ExprId, Form, Integral, Row, Shape, Terminal};
-use crate::point::{InteriorFacets, Location, Region, Side};
+use crate::point::{Field, InteriorFacets, Location, Region, Side, Space};
 use std::collections::BTreeMap;
 
 /// Number of states.
@@ -138,7 +138,8 @@ pub(crate) fn asymmetric(form: &Form, integral: &Integral) -> Option<usize> {
 
 /// Returns the fields whose rows over all facets are not those of their flux, with the difference relative to the flux.
 /// In discontinuous spaces the flux is f1·n on the jump of the test function; in continuous ones f2 n, on the jump of
-/// its normal derivative. That of f2 in discontinuous spaces needs third derivatives, and is not known.
+/// its normal derivative. That of f2 in discontinuous spaces needs third derivatives, and is not known. In Hcurl and Hdiv
+/// it is the factor f2 of the gradient times n, on the part of the test function that jumps.
 pub(crate) fn inconsistent(form: &Form) -> Vec<(usize, f64)> {
     let over = |region: &Region| -> Vec<Row> {
         let own = form.integrals.iter().filter(|integral| integral.region == *region);
@@ -146,8 +147,10 @@ pub(crate) fn inconsistent(form: &Form) -> Vec<(usize, f64)> {
     };
     let (rows, cells) = (over(&Region::Interior(InteriorFacets::All)), over(&Region::Cells));
     let fields = (0..form.fields.len()).filter(|&field| {
-        let jumps = !form.fields[field].space.is_continuous();
-        let second = cells.iter().any(|row| row.field == field && row.f2.is_some());
+        let space = form.fields[field].space;
+        let jumps = !space.is_continuous() && !space.is_piola();
+        let second =
+            space.is_piola() || cells.iter().any(|row| row.field == field && row.f2.is_some());
         jumps != second && rows.iter().any(|row| row.field == field) && has_one_flux(form, field)
     });
     let found = fields.filter_map(|field| {
@@ -163,7 +166,15 @@ pub(crate) fn inconsistent(form: &Form) -> Vec<(usize, f64)> {
                 let dot = |value: &[f64]| value.iter().zip(&n).map(|(f, n)| f * n).sum();
                 values.chunks(form.dim).map(dot).collect()
             };
-            let order = if form.fields[field].space.is_continuous() { 2 } else { 1 };
+            let space = form.fields[field].space;
+            if space.is_piola() {
+                let n = (n.as_slice(), matches!(space, Space::Hdiv(_)));
+                let all = largest(rows.values().flatten().flatten());
+                let own = Side::ALL.map(|side| &rows[&(field, side)]);
+                let (rest, flux) = of_parts(own, cells.get(&(field, Side::Inside)), n);
+                return Some((largest(&rest), largest(&flux), all));
+            }
+            let order = if space.is_continuous() { 2 } else { 1 };
             let zeros = || vec![0.0; components * form.dim.pow(order)];
             let own = cells.get(&(field, Side::Inside));
             let mut flux = along(&own.map_or_else(zeros, |own| own[order as usize].clone()));
@@ -204,6 +215,33 @@ pub(crate) fn inconsistent(form: &Form) -> Vec<(usize, f64)> {
     found.collect()
 }
 
+/// Returns the difference of rows between cells from the flux, and the flux, of a field in Hcurl or Hdiv: of the part of
+/// the test function that jumps. The sum of the other part's rows is 0.
+fn of_parts(
+    rows: [&[Vec<f64>; 3]; 2],
+    cells: Option<&[Vec<f64>; 3]>,
+    (n, normal): (&[f64], bool),
+) -> (Vec<f64>, Vec<f64>) {
+    let dim = n.len();
+    let dot = |a: &[f64]| -> f64 { a.iter().zip(n).map(|(a, n)| a * n).sum() };
+    // The part that has one value, and the one that jumps.
+    let split = |a: &[f64]| -> [Vec<f64>; 2] {
+        let along = dot(a);
+        let own: Vec<f64> = n.iter().map(|n| along * n).collect();
+        let rest = a.iter().zip(&own).map(|(a, own)| a - own).collect();
+        if normal { [own, rest] } else { [rest, own] }
+    };
+    let through = |own: &[Vec<f64>; 3]| own[2][..dim * dim].chunks(dim).map(dot).collect();
+    let flux: Vec<f64> = cells.map_or_else(|| vec![0.0; dim], through);
+    let [_, flux] = split(&flux);
+    let [inside, outside] = rows.map(|own| split(&own[0]));
+    let mut rest: Vec<f64> = inside[0].iter().zip(&outside[0]).map(|(a, b)| a + b).collect();
+    rest.extend(inside[1].iter().zip(&flux).map(|(f0, flux)| f0 + flux));
+    rest.extend(outside[1].iter().zip(&flux).map(|(f0, flux)| f0 - flux));
+    rest.extend(rows.iter().flat_map(|own| own[1].iter().chain(&own[2])));
+    (rest, flux)
+}
+
 /// Returns whether a field's flux over all cells is the one at facets: no part of the cells adds another, and it reads
 /// no data at the points of cells.
 fn has_one_flux(form: &Form, field: usize) -> bool {
@@ -234,7 +272,8 @@ pub fn conserved(form: &Form) -> Vec<(usize, usize)> {
             .collect()
     };
     let mut found = Vec::new();
-    for (field, of) in form.fields.iter().enumerate().filter(|(_, of)| !of.space.is_continuous()) {
+    let jumps = |of: &Field| !of.space.is_continuous() && !of.space.is_piola();
+    for (field, of) in form.fields.iter().enumerate().filter(|(_, of)| jumps(of)) {
         let integrals = over(field);
         // Each integral has facets of its own.
         let states: Vec<Values> = integrals

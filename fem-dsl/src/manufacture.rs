@@ -104,9 +104,13 @@ pub fn manufacture(
             }
             let starred = starred(&mut scratch, form, &values, *row)?;
             let subtracted = if integral.region == Region::Cells {
-                // ∫ ∇φ : f1 + ∇∇φ : f2 = ∫ ∇φ : σ + ∮ ∇φ : f2 n with σ = f1 − div f2.
-                let flux = flux(&mut scratch, starred)?;
+                // ∫ ∇φ : f1 + ∇∇φ : f2 = ∫ ∇φ : σ + ∮ ∇φ : f2 n with σ = f1 − div f2. In Hcurl and Hdiv f1 is the factor of
+                // curl φ or div φ, and f2 that of ∇φ: ∫ f2 : ∇φ = −∫ φ · div f2 + ∮ φ · f2 n.
                 let space = form.fields[row.field].space;
+                let flux = match space.is_piola() {
+                    true => starred.f1,
+                    false => flux(&mut scratch, starred)?,
+                };
                 let mut outer = Row::empty(row.field, row.side);
                 let mut along = |flux: Option<ExprId>| -> Result<Option<ExprId>, BuildError> {
                     let Some(flux) = flux else { return Ok(None) };
@@ -114,11 +118,21 @@ pub fn manufacture(
                     Ok(Some(scratch.exprs.neg(flux)?))
                 };
                 outer.f0 = along(flux.filter(|_| !constrained[row.field]))?;
-                outer.f1 = along(starred.f2)?;
+                if space.is_piola() {
+                    let own = cellwise_flux(&mut scratch, starred.f2)?;
+                    outer.f0 = sum(&mut scratch, outer.f0, own)?;
+                } else {
+                    outer.f1 = along(starred.f2)?;
+                }
                 fluxes.extend(made.copied(&scratch, outer)?);
                 let source = match (space.is_piola(), flux) {
                     (true, Some(flux)) => Some(strong(&mut scratch, space, starred.f0, flux)?),
-                    _ => minus_divergence(&mut scratch, starred.f0, flux)?,
+                    (true, None) => starred.f0,
+                    (false, _) => minus_divergence(&mut scratch, starred.f0, flux)?,
+                };
+                let source = match space.is_piola() {
+                    true => minus_divergence(&mut scratch, source, starred.f2)?,
+                    false => source,
                 };
                 let data = source.filter(|&source| !scratch.exprs.is_zero(source));
                 let data = data.map(|source| made.add_data(row.field, express(&scratch, source)));
@@ -186,6 +200,26 @@ fn through(scratch: &mut Form, space: Space, flux: ExprId) -> Result<ExprId, Bui
     }
 }
 
+/// Computes −f2 n, which the factor f2 of a gradient in each cell leaves on the boundary.
+fn cellwise_flux(scratch: &mut Form, flux: Option<ExprId>) -> Result<Option<ExprId>, BuildError> {
+    let Some(flux) = flux else { return Ok(None) };
+    let exprs = &mut scratch.exprs;
+    let normal = exprs.terminal(Terminal::Normal, Shape::vector(scratch.dim));
+    let through = exprs.dot(flux, normal)?;
+    Ok(Some(exprs.neg(through)?))
+}
+
+fn sum(
+    scratch: &mut Form,
+    a: Option<ExprId>,
+    b: Option<ExprId>,
+) -> Result<Option<ExprId>, BuildError> {
+    match (a, b) {
+        (Some(a), Some(b)) => scratch.exprs.add(a, b).map(Some),
+        (a, b) => Ok(a.or(b)),
+    }
+}
+
 /// Returns whether the cells of a form test second derivatives of a field.
 fn has_second_flux(form: &Form, field: usize) -> bool {
     let cells = form.integrals.iter().filter(|integral| integral.region.is_of_cells());
@@ -209,7 +243,11 @@ fn values(
         let second = form.terminals(&form.roots()).any(
             |terminal| matches!(terminal, Terminal::FieldHessian(i, _) if i == values.fields.len()),
         );
-        let second = if second { Some(gradient(scratch, slope)?) } else { None };
+        let base = match form.fields[values.fields.len()].space.is_piola() {
+            true => value,
+            false => slope,
+        };
+        let second = if second { Some(gradient(scratch, base)?) } else { None };
         values.fields.push((value, slope, second));
     }
     for (known, location) in aux.iter().zip(scratch.aux.clone()) {

@@ -195,6 +195,8 @@ impl Part {
             0 => (flat, Self::Value),
             1 if space.is_some_and(Space::is_piola) => (0, Self::Exterior(flat)),
             1 => (flat / dim, Self::Derivative(flat % dim)),
+            // In Hcurl and Hdiv the gradient follows the exterior derivative.
+            _ if space.is_some_and(Space::is_piola) => (flat / dim, Self::Derivative(flat % dim)),
             _ => (flat / (dim * dim), Self::second(flat / dim % dim, flat % dim)),
         }
     }
@@ -247,6 +249,9 @@ pub enum Input {
     /// The entry ∂x_i/∂ξ_a, at (a, i), of the Jacobian matrix of a cell's map. No form reads it, like
     /// [`Input::Inverse`].
     Tangent(Side, usize, usize),
+    /// The second derivative ∂²x_i/∂ξ_a∂ξ_b of a cell's map, at (a, b, i) with a ≤ b. No form reads it, like
+    /// [`Input::Inverse`].
+    Bend(Side, usize, usize, usize),
     /// The signed 1 / det J of a cell's map. No form reads it, like [`Input::Inverse`].
     Density(Side),
 }

@@ -22,7 +22,7 @@ mod vectors;
 use crate::format::{format, same_pieces};
 use crate::source::Source;
 use expressions::Generator;
-pub use interior::{random_interior, random_interior_at_points};
+pub use interior::{random_interior, random_interior_at_points, random_interior_vectors};
 pub use random::Random;
 pub use regions::{Regions, random_regions};
 pub use second::random_second;

@@ -14,9 +14,10 @@ use crate::abi::{Indices, Slots};
 use crate::cost::{Machine, count};
 use crate::dialect::rust::Isa;
 use crate::kir::Precision;
+use crate::plan::turns::FacetPairs;
 use crate::plan::{
     Elements, EvenOdd, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task,
-    has_second,
+    needs_bends, turns,
 };
 use crate::strategy::check;
 use fem_dsl::point::{InteriorFacets, PointForm, Region, Side, Slot};
@@ -36,13 +37,15 @@ pub struct MeshFacts {
     pub periodic: bool,
     /// True if some cells have hanging nodes.
     pub hanging: bool,
+    /// The facets of pairs of simplices; `None` for all that cells with sorted vertices may have.
+    pub pairs: Option<FacetPairs>,
 }
 
 /// A mesh of straight-edged cells of arbitrary shape, without boundary conditions.
 impl Default for MeshFacts {
     fn default() -> Self {
         let [affine, runs, signs, periodic, hanging] = [false; 5];
-        Self { affine, order: 1, runs, signs, periodic, hanging }
+        Self { affine, order: 1, runs, signs, periodic, hanging, pairs: None }
     }
 }
 
@@ -86,7 +89,7 @@ pub struct PlanOverrides {
 
 /// Returns the geometry computed on the fly from the mesh. Second derivatives need those of the map.
 pub fn own_geometry(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Geometry {
-    let second = form.integrals.iter().any(has_second);
+    let second = needs_bends(form);
     match (facts.affine, facts.order, elements.cell.is_tensor()) {
         (true, _, _) | (_, 1, false) => Geometry::Affine,
         (_, 1, true) if !second => Geometry::Vertices,
@@ -266,20 +269,31 @@ fn over_facets(
                 let plan = Plan { integral: number, indices, geometry, hanging, affine, ..base };
                 let larger = larger(&integral.region).iter().filter(|_| hanging);
                 plans.extend(larger.map(|&side| Plan { larger: Some(side), ..plan.clone() }));
-                plans.extend(at_facets(plan, elements));
+                plans.extend(at_facets(plan, elements, &integral.region, facts.pairs));
             }
         }
     }
     plans
 }
 
-/// Returns the plans of the facets of a cell, in the place of one for all; see [`Plan::facet`].
-pub fn at_facets(plan: Plan, elements: &Elements) -> Vec<Plan> {
-    let count = match elements.are_vector_valued() && !elements.cell.is_tensor() {
-        true => elements.cell.facets().len() as u8,
-        false => return vec![plan],
+/// Returns the plans of the facets of a cell, or of a pair of cells, in the place of one for all; see [`Plan::facet`].
+/// `pairs` are those that occur, if they are known.
+pub fn at_facets(
+    plan: Plan,
+    elements: &Elements,
+    region: &Region,
+    pairs: Option<FacetPairs>,
+) -> Vec<Plan> {
+    let cell = elements.cell;
+    if !elements.are_vector_valued() || cell.is_tensor() {
+        return vec![plan];
+    }
+    let numbers = match (region.is_interior(), pairs) {
+        (true, Some(pairs)) => pairs.numbers(),
+        (true, None) => turns::sorted_pairs(cell),
+        (false, _) => (0..cell.facets().len() as u16).collect(),
     };
-    (0..count).map(|facet| Plan { facet: Some(facet), ..plan.clone() }).collect()
+    numbers.into_iter().map(|facet| Plan { facet: Some(facet), ..plan.clone() }).collect()
 }
 
 /// Returns the sides on which a cell may be larger than the other one. The smaller one is the inside, unless the region

@@ -242,7 +242,7 @@ fn header(
 ) -> Vec<String> {
     let region = &form.integrals[plan.integral].region;
     let (of_cells, of_pairs) = (region.is_of_cells(), region.is_interior());
-    let (traces, of_traces) = with_traces(form, elements, plan.integral);
+    let (traces, of_traces) = with_traces(form, elements, plan);
     let cost = count(kernel, abi, &of_traces);
     let hash = abi.hash;
     let linearisation = match plan.linearisation {

@@ -9,6 +9,7 @@ pub mod rule;
 mod support;
 mod task;
 pub(crate) mod traces;
+pub mod turns;
 
 use crate::abi::Indices;
 use crate::element::{Cell, Element, ElementError, Lagrange, Rule};
@@ -17,8 +18,8 @@ pub use components::Origin;
 use fem_dsl::point::{Field, Input, Integral, Location, Node, Part, PointForm, Side, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
-pub use support::has_second;
-use support::{facets, has_kernel, second_derivatives};
+use support::{facets, gradients, has_kernel, second_derivatives};
+pub use support::{has_second, needs_bends};
 pub use task::Task;
 
 /// Source of a cell's map; values per cell in the argument [`crate::abi::Role::Geometry`], with d the dimension.
@@ -443,8 +444,8 @@ pub struct Plan {
     /// True if degrees of freedom of vector-valued functions have a sign in each cell, [`crate::abi::Role::Signs`].
     pub signs: bool,
     /// The facet of its cell that all facets of a kernel are: with vector-valued functions on simplices, which no rotation
-    /// of the cell permutes.
-    pub facet: Option<u8>,
+    /// of the cell permutes. Of pairs of cells those of both ([`turns::of_pair`]).
+    pub facet: Option<u16>,
     /// The larger of two cells at a facet, of which the facet is a half along each of its axes.
     pub larger: Option<Side>,
     /// True if threads with a cell each add to both ends of an edge at once, since the next thread's cell may continue
@@ -517,6 +518,7 @@ impl Plan {
         if has_second(integral) {
             second_derivatives(self, form, integral, elements)?;
         }
+        gradients(self, integral, elements)?;
         if !integral.region.is_of_cells() {
             facets(self, form, integral)?;
         }
@@ -638,7 +640,7 @@ pub fn tested_in_kernel(
     elements: &Elements,
     integral: usize,
 ) -> Vec<(usize, Part)> {
-    let (form, elements) = traces::with_traces(form, elements, integral);
+    let (form, elements) = traces::with_all_traces(form, elements, integral);
     tested(&form, &elements, integral)
 }
 

@@ -21,7 +21,7 @@ use fem_dsl::point::PointForm;
 
 /// Checks that a plan is supported for the form: its choices are compatible, and its strategy implements them.
 pub fn check(form: &PointForm, elements: &Elements, plan: &Plan) -> Result<(), PlanError> {
-    let (form, elements) = with_traces(form, elements, plan.integral);
+    let (form, elements) = with_traces(form, elements, plan);
     checked(&form, &elements, plan).map(drop)
 }
 
@@ -53,7 +53,7 @@ pub fn lower(
     elements: &Elements,
     plan: &Plan,
 ) -> Result<(Kernel, KernelAbi), PlanError> {
-    let (form, elements) = with_traces(form, elements, plan.integral);
+    let (form, elements) = with_traces(form, elements, plan);
     let facts = checked(&form, &elements, plan)?;
     let (kernel, mut abi) = match plan.strategy {
         Strategy::CellPerLane => cell_per_lane::lower(&facts),

@@ -295,6 +295,9 @@ impl Space {
 
     /// Returns whether the sign of each degree of freedom of a cell is reversed; empty if none is.
     pub fn cell_signs(&self, cell: usize) -> &[bool] {
+        if let Some(beyond) = self.signs_beyond(cell) {
+            return beyond;
+        }
         let own = cell * self.nodes_per_cell..(cell + 1) * self.nodes_per_cell;
         self.signs.as_ref().map_or(&[], |signs| &signs[own])
     }

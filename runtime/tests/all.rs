@@ -17,6 +17,7 @@ mod device_solves;
 mod device_sparse;
 mod device_vectors;
 mod estimate;
+mod flows;
 mod geometries;
 mod interpreted;
 mod lines;

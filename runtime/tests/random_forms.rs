@@ -28,6 +28,9 @@ const FORMS: u64 = 100;
 /// Number of forms of each of the two tests with integrals between cells.
 const BETWEEN: u64 = 30;
 
+/// Number of forms with integrals between cells and vector-valued functions.
+const VECTORS_BETWEEN: u64 = 12;
+
 /// Number of forms with integrals between cells by groups of threads.
 const SHARED: u64 = 12;
 
@@ -196,6 +199,29 @@ fn vectors_agree() {
         20 * hanging > forms && 2 * several > forms && 4 * boundary > forms && 2 * turned > forms
     );
     assert!(20 * threads > forms && tangents == forms);
+}
+
+/// Forms with integrals between cells and a field in Hcurl or Hdiv, whose gradients occur, on cells of all kinds.
+#[test]
+fn vectors_agree_between_cells() {
+    let first = number("WF_SEED").unwrap_or(0);
+    let mut seen = Seen::default();
+    for seed in (0..VECTORS_BETWEEN + number("WF_FORMS").unwrap_or(0)).map(|i| first + i) {
+        let case = Case::vectors_between(seed);
+        seen.forms += 1;
+        seen.several += u64::from(case.form.fields.len() > 1);
+        seen.turned += u64::from(case.is_turned());
+        seen.hanging += u64::from(case.hangs());
+        seen.compare(&case);
+        seen.energies += u64::from(case.energy());
+    }
+    let Seen { forms, several, turned, hanging, tangents, energies, .. } = seen;
+    println!(
+        "{forms} forms: {several} with several fields, {turned} on turned cells, {hanging} on cells of different size, \
+         {energies} energies"
+    );
+    assert!(4 * several > forms && 2 * turned > forms && 10 * hanging > forms);
+    assert!(2 * tangents > forms);
 }
 
 /// Forms with integrals between cells on devices, by each algorithm of summation.

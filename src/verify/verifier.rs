@@ -8,7 +8,7 @@ use crate::Error;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::point::{Field, Input, Node, Space};
+use fem_dsl::point::{Field, Input, Node, Part, Space};
 use fem_dsl::problem::{MeshSource, Method, Problem, SolverSettings, Stepping};
 use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
@@ -425,6 +425,13 @@ impl<'a> Verifier<'a> {
         };
         // Of fourth order, by duality: twice the order of second derivatives.
         let is_vector = |field: usize| form.fields[field].space.is_piola();
+        // Gradients in cells of Hcurl and Hdiv are of order k − 1, and so are other fields.
+        let gradients = form.integrals.iter().any(|integral| {
+            let mut slots = integral.residual.iter().map(|(slot, _)| slot);
+            let is_gradient = |part: Part| matches!(part, Part::Derivative(_));
+            slots.any(|slot| is_vector(slot.field) && is_gradient(slot.part))
+        });
+        let less = |field: usize| f64::from(u8::from(gradients && !is_vector(field)));
         let order_of_values = |field: usize, degree: usize| match second(field) {
             _ if is_vector(field) => degree as f64,
             true => (degree + 1).min(2 * degree.saturating_sub(1)) as f64,
@@ -432,8 +439,12 @@ impl<'a> Verifier<'a> {
         };
         findings.orders = degrees
             .map(|(field, element)| Orders {
-                l2: order(field, |errors| errors.0, order_of_values(field, element.degree())),
-                h1: order(field, |errors| errors.1, element.degree() as f64),
+                l2: order(
+                    field,
+                    |errors| errors.0,
+                    order_of_values(field, element.degree()) - less(field),
+                ),
+                h1: order(field, |errors| errors.1, element.degree() as f64 - less(field)),
                 norm: if is_vector(field) { form.fields[field].space.family() } else { "H1" },
             })
             .collect();

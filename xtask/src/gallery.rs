@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 44] = [
+const GALLERY: [ShownExample; 45] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -56,6 +56,7 @@ const GALLERY: [ShownExample; 44] = [
     shown("plates", &["form inertia", "problem free", "problem held"], "--warp 100"),
     shown("plate", &["form clamped", "problem fixed"], ""),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
+    shown("stokes_hdiv", &["form stokes_hdiv", "problem lid"], ""),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
     shown("vortices", &["form navier_stokes", "problem vortices"], ""),

@@ -36,6 +36,8 @@ pub(super) struct Checker<'a> {
     /// The diagnostics reported so far, by code and location.
     reported: BTreeSet<(Code, Option<Span>)>,
     work: usize,
+    /// True if fields in Hcurl and Hdiv have gradients, in each cell: the form has terms between cells.
+    pub(super) cellwise: bool,
 }
 
 /// One expression in progress: the checked tree, or the body of a called function.
@@ -67,6 +69,7 @@ impl<'a> Checker<'a> {
             calls: BTreeMap::new(),
             diagnostics,
             work: 0,
+            cellwise: false,
         }
     }
 
@@ -370,9 +373,36 @@ impl<'a> Checker<'a> {
             self.work += visits * self.form.exprs.reachable_in_order(&known).len();
         }
         let operands: Vec<_> = arguments.iter().copied().zip(known.iter().copied()).collect();
-        let value = functions::apply(&mut self.form, name, &known, interior)
-            .and_then(|built| self.built(built, self.span(id), &operands, frames));
+        let value = functions::apply(&mut self.form, name, &known, interior).and_then(|built| {
+            let built = built.and_then(|value| self.with_gradients(name, &known, value));
+            self.built(built, self.span(id), &operands, frames)
+        });
         Step::Value(value)
+    }
+
+    /// Returns the value of a function, if gradients of fields in Hcurl and Hdiv that are new in it exist.
+    fn with_gradients(
+        &self,
+        name: &str,
+        arguments: &[ExprId],
+        value: ExprId,
+    ) -> Result<ExprId, BuildError> {
+        let operation = match name {
+            "div" => "div",
+            "curl" => "curl",
+            "grad" => "grad",
+            _ => return Ok(value),
+        };
+        let found = |&terminal: &Terminal| self.form.is_cellwise_gradient(terminal);
+        let Some(first) = self.form.terminals(&[value]).find(found).filter(|_| !self.cellwise)
+        else {
+            return Ok(value);
+        };
+        let own = |&terminal: &Terminal| self.form.space_of(terminal) == self.form.space_of(first);
+        let terminal = self.form.terminals(arguments).find(own).unwrap_or(first);
+        let rank = arguments.first().map_or(0, |&argument| self.form.exprs.shape(argument).rank());
+        let operation = if rank == 1 { operation } else { "grad" };
+        Err(BuildError::PartialDerivative { operation, terminal })
     }
 
     /// Returns `[a, b, c]` is a vector, `[[a, b], [c, d]]` a matrix.

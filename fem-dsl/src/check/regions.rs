@@ -3,7 +3,7 @@
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
 use super::names::{Block, ExprContext, blocks, subtree};
-use super::sides;
+use super::{shapes, sides};
 use crate::ast::{self, BlockRegion, FormItem, FormItemKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -38,7 +38,37 @@ pub(super) fn integrals(checker: &mut Checker<'_>, form: &ast::Form) {
         missing(checker, form, &written);
     }
     if !checker.has_errors() {
+        cellwise_gradients(checker, form);
+    }
+    if !checker.has_errors() {
         sides::properties(checker, &interior);
+    }
+}
+
+/// Checks that fields in Hcurl and Hdiv with gradients have terms between cells.
+fn cellwise_gradients(checker: &mut Checker<'_>, form: &ast::Form) {
+    let fields = form.items.iter().filter_map(|item| match &item.kind {
+        FormItemKind::Field { name, .. } => Some(name),
+        _ => None,
+    });
+    for (field, name) in fields.enumerate() {
+        let Some(space) = checker.form.fields.get(field).map(|field| field.space) else { continue };
+        let integrals = checker.form.integrals.iter();
+        let rows =
+            integrals.flat_map(|integral| integral.rows.iter().map(move |row| (integral, row)));
+        let own = rows.filter(|(_, row)| row.field == field);
+        let is_joined = own.clone().any(|(integral, _)| integral.region.is_interior());
+        if !space.is_piola() || is_joined {
+            continue;
+        }
+        let read = checker
+            .form
+            .terminals(&checker.form.roots())
+            .any(|terminal| matches!(terminal, Terminal::FieldHessian(of, _) if of == field));
+        if read || own.clone().any(|(_, row)| row.f2.is_some()) {
+            let diagnostic = shapes::without_terms_between(&name.name, space, name.span);
+            checker.report(diagnostic);
+        }
     }
 }
 

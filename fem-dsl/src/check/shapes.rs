@@ -19,11 +19,6 @@ pub(super) fn diagnose(
         Terminal::Test(field, _) => test_name(field),
         terminal => form.terminal_name(terminal),
     };
-    if let BuildError::SideOfPiola { terminal, .. } = error
-        && let Some(space) = form.space_of(*terminal)
-    {
-        return between_cells(&name(undifferentiated(*terminal)), space, span);
-    }
     let (code, message) = match error {
         BuildError::Unequal { .. } | BuildError::Product { .. } | BuildError::Rank { .. } => {
             (Code::ShapeMismatch, error.to_string())
@@ -61,9 +56,7 @@ pub(super) fn diagnose(
         BuildError::SideOfSide { word, terminal } => {
             (Code::MisplacedSide, format!("`{word}` of `{}`", form.terminal_name(*terminal)))
         }
-        BuildError::SideOfNormal { .. } | BuildError::SideOfPiola { .. } => {
-            (Code::MisplacedSide, error.to_string())
-        }
+        BuildError::SideOfNormal { .. } => (Code::MisplacedSide, error.to_string()),
     };
     let mut diagnostic = Diagnostic::new(code, message).label(span, "");
     let bare = matches!(
@@ -100,18 +93,19 @@ pub(super) fn diagnose(
     })
 }
 
-/// Returns the diagnostic for a field in Hcurl or Hdiv on facets between cells.
-pub(super) fn between_cells(name: &str, space: Space, span: Span) -> Diagnostic {
-    let message = format!("terms of `{name}` in `{space}` between cells are not supported yet");
-    let help = match space {
-        Space::Hdiv(_) => {
-            "leave it out: its normal component does not jump, and its tangential part is free"
-        }
-        _ => "leave it out: its tangential part does not jump, and its normal component is free",
+/// Returns the diagnostic for the gradient of a field in Hcurl or Hdiv that has no terms between cells.
+pub(super) fn without_terms_between(name: &str, space: Space, span: Span) -> Diagnostic {
+    let (part, other) = match space {
+        Space::Hdiv(_) => ("tangential", "normal"),
+        _ => ("normal", "tangential"),
     };
-    Diagnostic::new(Code::NotAvailableHere, message)
-        .label(span, "has two values here, one in each of the two cells")
-        .help(help)
+    let message = format!("`grad({name})` leaves out the jumps of `{name}`");
+    Diagnostic::new(Code::NoDerivative, message)
+        .label(span, format!("in `{space}`: its {other} part alone is continuous"))
+        .help(format!(
+            "penalise `jump({name})`, its {part} part, in `on interior {{ residual = …; }}`, or write `{}({name})`",
+            space.derivative()
+        ))
 }
 
 /// Returns the remedy for a derivative that a field in Hcurl or Hdiv does not have.
@@ -126,7 +120,10 @@ fn partial_help(space: Space, operation: &str, name: &str) -> String {
             )
         }
         (_, "grad") => {
-            format!("write `{}({name})`, or let `{name}` live in `H1(k)`", space.derivative())
+            format!(
+                "write `{}({name})`, let `{name}` live in `H1(k)`, or penalise its jumps in `on interior {{ … }}`",
+                space.derivative()
+            )
         }
         _ => format!(
             "write it as a sum of multiples `s * {name}`, where s does not depend on `{name}`"

@@ -3,7 +3,7 @@
 
 use crate::ast::SideWord;
 use crate::form::{BuildError, Expr, ExprId, Exprs, Form, Terminal};
-use crate::point::{Side, Space};
+use crate::point::Side;
 use std::collections::BTreeMap;
 
 /// Applies a word to an expression. It goes down to the inputs; where there is one cell, `inside(e)` is e.
@@ -22,10 +22,6 @@ pub(super) fn apply(
     }
     if let Expr::Terminal(Terminal::Normal) = form.exprs.expr(a) {
         return Err(BuildError::SideOfNormal { word: word.name() });
-    }
-    let is_piola = |terminal: &Terminal| form.space_of(*terminal).is_some_and(Space::is_piola);
-    if let Some(terminal) = form.terminals(&[a]).find(is_piola) {
-        return Err(BuildError::SideOfPiola { word: word.name(), terminal });
     }
     if let Some(terminal) = form.terminals(&[a]).find(|terminal| terminal.side().is_some()) {
         return Err(BuildError::SideOfSide { word: word.name(), terminal });

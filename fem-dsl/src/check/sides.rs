@@ -2,7 +2,6 @@
 
 use super::expression::{Checker, Value};
 use super::names::{Block, ExprContext};
-use super::shapes::between_cells;
 use crate::ast::{self, ExprKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -26,11 +25,6 @@ pub(super) fn of_row(
         RowKind::F1 => ("f1", format!("{}({name})", space.derivative())),
     };
     let interior = block.is_some_and(|block| block.region.is_interior());
-    if interior && space.is_piola() {
-        let diagnostic = between_cells(&name, space, row_span);
-        checker.report(diagnostic);
-        return None;
-    }
     let one = !interior || row == RowKind::F0 && space.is_continuous();
     let diagnostic = match side {
         None if one => return Some(&[(Side::Inside, 1.0)]),
@@ -118,12 +112,15 @@ fn two_values(checker: &Checker<'_>, id: ast::ExprId, terminal: Terminal) -> Dia
             let of = checker.form.fields[field].space.derivative();
             format!("{of}({})", checker.test_name(field))
         }
-        Terminal::TestHessian(field, _) => format!("grad(grad({}))", checker.test_name(field)),
+        Terminal::TestHessian(field, _) => {
+            let name = checker.test_name(field);
+            match checker.form.is_cellwise_gradient(terminal) {
+                true => format!("grad({name})"),
+                false => format!("grad(grad({name}))"),
+            }
+        }
         terminal => checker.form.terminal_name(terminal),
     };
-    if let Some(space) = checker.form.space_of(terminal).filter(|space| space.is_piola()) {
-        return between_cells(&name, space, checker.span(id));
-    }
     let text = text(checker, id);
     let label = match &text {
         Some(text) if *text != name => format!("`{text}` contains `{name}`"),
@@ -181,6 +178,13 @@ pub(super) fn properties(checker: &mut Checker<'_>, integrals: &[(usize, Span)])
     for (field, size) in inconsistent(&checker.form) {
         let Field { name, space, .. } = checker.form.fields[field].clone();
         let (label, help) = match space.is_continuous() {
+            false if space.is_piola() => (
+                "not what its gradient leaves on the part of the test function that jumps",
+                format!(
+                    "check signs: `n` points to the outside, so that `inner(q, grad(v))` in cells, with `v` the test function of `{name}`, \
+                     needs `-dot(avg(q) * n, jump(v))` here"
+                ),
+            ),
             false => (
                 "not `-f1·n` on the jump of the test function",
                 format!(

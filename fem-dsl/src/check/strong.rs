@@ -25,6 +25,7 @@ pub(crate) fn strong(written: &ast::Form, form: &Form) -> Vec<Diagnostic> {
         let second = form.exprs.reachable_in_order(&values).into_iter().find(|&id| {
             let expr = form.exprs.expr(id);
             matches!(expr, Expr::Terminal(Terminal::FieldHessian(of, _)) if *of == field)
+                && !form.fields[field].space.is_piola()
         })?;
         let place: Span = match form.exprs.origin(second) {
             Some(origin) => origin.span,

@@ -161,6 +161,7 @@ fn checked(
         ..no_form(form.dim)
     };
     let mut checker = Checker::new(file, &names, scratch, diagnostics.collect());
+    checker.cellwise = form.integrals.iter().any(|integral| integral.region.is_interior());
     let value = checker.expression(root, place);
     let (form, mut diagnostics) = checker.finish();
     let span = file.exprs[root].span;

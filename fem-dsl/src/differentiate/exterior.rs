@@ -4,6 +4,8 @@
 //! ```text
 //! curl(s E) = ∇s × E + s curl E        div(s u) = ∇s · u + s div u
 //! ```
+//!
+//! Those of other expressions are made of gradients, which such fields have in each cell.
 
 use super::gradient;
 use crate::form::{BuildError, Expr, ExprId, Form, MatrixFunction, Shape, Terminal, Type};
@@ -158,7 +160,14 @@ fn exterior(form: &mut Form, of: Exterior, a: ExprId) -> BuildResult {
     let mut wanted = BTreeSet::from([a]);
     for &id in order.iter().rev().filter(|id| first.contains_key(id)) {
         if wanted.contains(&id) {
-            wanted.extend(summands(form, &first, of, id)?);
+            match summands(form, &first, of, id) {
+                Ok(operands) => wanted.extend(operands),
+                Err(BuildError::PartialDerivative { .. }) => {
+                    let gradient = gradient(form, a)?;
+                    return of.of_gradient(form, gradient);
+                }
+                Err(error) => return Err(error),
+            }
         }
     }
     let mut derivatives: BTreeMap<ExprId, ExprId> = BTreeMap::new();

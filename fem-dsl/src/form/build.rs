@@ -69,7 +69,7 @@ pub enum BuildError {
         /// The terminal.
         terminal: Terminal,
     },
-    /// A derivative that functions in Hcurl or Hdiv do not have.
+    /// A derivative that functions in Hcurl or Hdiv have in each cell alone, or not at all.
     #[error("`{operation}` of a field that has no such derivative")]
     PartialDerivative {
         /// The operation, as written.
@@ -97,14 +97,6 @@ pub enum BuildError {
         /// The word.
         word: &'static str,
         /// The terminal with a side.
-        terminal: Terminal,
-    },
-    /// A side of a field in Hcurl or Hdiv.
-    #[error("`{word}` of a field in Hcurl or Hdiv")]
-    SideOfPiola {
-        /// The word.
-        word: &'static str,
-        /// The terminal.
         terminal: Terminal,
     },
     /// A side of the normal.

@@ -14,19 +14,20 @@ pub enum Terminal {
     /// ∇u, with the derivative's index last; in Hcurl and Hdiv the exterior derivative, curl u or div u. Likewise for
     /// the gradients of the other terminals.
     FieldGradient(usize, Option<Side>),
-    /// ∇∇u, with the indices of both derivatives last.
+    /// ∇∇u, with the indices of both derivatives last; in Hcurl and Hdiv the gradient ∇u in each cell. Likewise for the
+    /// other terminals.
     FieldHessian(usize, Option<Side>),
     /// The test function of a field.
     Test(usize, Option<Side>),
     /// The gradient of a test function.
     TestGradient(usize, Option<Side>),
-    /// The second derivatives of a test function.
+    /// The second derivatives of a test function, or its gradient in each cell.
     TestHessian(usize, Option<Side>),
     /// The direction δu.
     Direction(usize, Option<Side>),
     /// ∇δu.
     DirectionGradient(usize, Option<Side>),
-    /// ∇∇δu.
+    /// ∇∇δu, or the gradient in each cell.
     DirectionHessian(usize, Option<Side>),
     /// Auxiliary data.
     Aux(usize, Option<Side>),

@@ -133,16 +133,20 @@ impl Form {
     pub fn terminal_name(&self, terminal: Terminal) -> String {
         let field = |i: usize| self.fields[i].name.as_str();
         let first = self.space_of(terminal).map_or("grad", Space::derivative);
+        let second = |name: String| match self.is_cellwise_gradient(terminal) {
+            true => format!("grad({name})"),
+            false => format!("grad(grad({name}))"),
+        };
         let name = match terminal {
             Terminal::Field(i, _) => field(i).to_owned(),
             Terminal::FieldGradient(i, _) => format!("{first}({})", field(i)),
-            Terminal::FieldHessian(i, _) => format!("grad(grad({}))", field(i)),
+            Terminal::FieldHessian(i, _) => second(field(i).to_owned()),
             Terminal::Test(i, _) => format!("test_{}", field(i)),
             Terminal::TestGradient(i, _) => format!("{first}(test_{})", field(i)),
-            Terminal::TestHessian(i, _) => format!("grad(grad(test_{}))", field(i)),
+            Terminal::TestHessian(i, _) => second(format!("test_{}", field(i))),
             Terminal::Direction(i, _) => format!("δ{}", field(i)),
             Terminal::DirectionGradient(i, _) => format!("{first}(δ{})", field(i)),
-            Terminal::DirectionHessian(i, _) => format!("grad(grad(δ{}))", field(i)),
+            Terminal::DirectionHessian(i, _) => second(format!("δ{}", field(i))),
             Terminal::Aux(i, _) => self.aux[i].name.clone(),
             Terminal::AuxGradient(i, _) => format!("{first}({})", self.aux[i].name),
             Terminal::Rate(i, order, _) => rate_name(field(i), order),

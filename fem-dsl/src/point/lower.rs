@@ -133,6 +133,7 @@ pub(super) fn sample(input: Input, seed: u64) -> f64 {
         Input::PenaltyFactor(field) => (11 + 20 * field, None),
         Input::Inverse(side, a, i) => (12 + 20 * (9 * side as usize + 3 * a + i), None),
         Input::Tangent(side, a, i) => (13 + 20 * (9 * side as usize + 3 * a + i), None),
+        Input::Bend(side, a, b, i) => (15 + 20 * (27 * side as usize + 9 * a + 3 * b + i), None),
         Input::Density(side) => (14 + 20 * side as usize, None),
     };
     let place = slot.map_or(0, |slot| {

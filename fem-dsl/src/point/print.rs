@@ -126,6 +126,7 @@ impl PointForm {
             Input::Degree => "k".to_owned(),
             Input::Inverse(side, a, i) => format!("inverse({})[{a}, {i}]", side.word()),
             Input::Tangent(side, a, i) => format!("tangent({})[{a}, {i}]", side.word()),
+            Input::Bend(side, a, b, i) => format!("bend({})[{a}, {b}, {i}]", side.word()),
             Input::Density(side) => format!("density({})", side.word()),
         }
     }

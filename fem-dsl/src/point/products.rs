@@ -24,7 +24,7 @@ pub(super) fn level(input: Input, per_cell: impl Fn(usize) -> bool) -> Level {
         Input::Diameter(_) => 2,
         Input::Aux(slot) if per_cell(slot.field) => 2,
         Input::Aux(_) | Input::Coordinate(_) | Input::Normal(_) | Input::Extent(_) => 3,
-        Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => 3,
+        Input::Inverse(..) | Input::Tangent(..) | Input::Bend(..) | Input::Density(_) => 3,
         Input::State(_) => 4,
         Input::Direction(_) => 5,
     }

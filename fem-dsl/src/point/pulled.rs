@@ -9,6 +9,13 @@
 //! H(div)    u_i = Σ_a J_ia û_a / det J   div u = Σ_a ∂_a û_a / det J
 //! ```
 //!
+//! In each cell such functions have gradients, too. With H_ab = ∂²x/∂ξ_a∂ξ_b, Γ^c_ab = K_c · H_ab and Γ_b = Σ_c Γ^c_cb:
+//!
+//! ```text
+//! H(curl)   ∂_j u_i = Σ_ab K_bj (K_ai ∂_b û_a − Σ_c Γ^a_bc K_ci û_a)
+//! H(div)    ∂_j u_i = Σ_ab K_bj (J_ia ∂_b û_a + (H_ab,i − J_ia Γ_b) û_a) / det J
+//! ```
+//!
 //! Each û_a becomes a scalar field, or a component of the field in its place; its derivatives are along reference axes.
 //! The kernels thus see fields of the reference cell, and the entries of the map as inputs ([`Input::Inverse`],
 //! [`Input::Tangent`], [`Input::Density`]). The same linear map T of slots serves residual, action and Jacobian:
@@ -16,7 +23,7 @@
 
 use super::block::{moved, of_rows};
 use super::scalars::Scalars;
-use super::{Aux, Field, Input, Integral, NodeId, Part, PointForm, Shape, Slot};
+use super::{Aux, Field, Input, Integral, NodeId, Part, PointForm, Shape, Side, Slot};
 use std::collections::BTreeMap;
 
 /// The map of the values of a vector field.
@@ -39,6 +46,8 @@ pub struct PulledField {
     pub signs: Vec<f64>,
     /// True if each component becomes a field of its own; else the field stays one, with reference components.
     pub split: bool,
+    /// True if the map of a cell has second derivatives, on which gradients depend.
+    pub bent: bool,
 }
 
 impl PulledField {
@@ -140,10 +149,104 @@ impl SlotMap<'_> {
             (Part::Exterior(_), Piola::Covariant | Piola::Contravariant) => {
                 PulledSlot { factor: density(), terms: vec![(exterior(0), one)] }
             }
-            (Part::Exterior(_), Piola::Reference) | (Part::Derivative(_) | Part::Second(..), _) => {
-                unreachable!("of these fields only values and exterior derivatives are functions")
+            (Part::Derivative(j), Piola::Covariant | Piola::Contravariant) => {
+                self.gradient(s, of, &own, slot, j)
+            }
+            (Part::Exterior(_) | Part::Derivative(_), Piola::Reference) | (Part::Second(..), _) => {
+                unreachable!("of these fields only values and first derivatives are functions")
             }
         }
+    }
+
+    /// Returns ∂_j u_i of a slot of component i.
+    fn gradient(
+        &self,
+        s: &mut Scalars,
+        of: &PulledField,
+        own: &impl Fn(usize) -> Slot,
+        slot: Slot,
+        j: usize,
+    ) -> PulledSlot {
+        let (dim, side, i) = (self.dim, slot.side, slot.component);
+        let is_covariant = of.map == Piola::Covariant;
+        // K_ai or J_ia
+        let entry = |s: &mut Scalars, a: usize| match is_covariant {
+            true => s.input(Input::Inverse(side, a, i)),
+            false => s.input(Input::Tangent(side, a, i)),
+        };
+        let mut terms = Vec::new();
+        for a in 0..dim {
+            let mut value = s.constant(0.0);
+            let sign = s.constant(of.signs[a]);
+            for b in 0..dim {
+                let (inverse, entry) = (s.input(Input::Inverse(side, b, j)), entry(s, a));
+                let scaled = s.mul(sign, entry);
+                let factor = s.mul(inverse, scaled);
+                terms.push((Slot { part: Part::Derivative(b), ..own(a) }, factor));
+                if of.bent {
+                    let slope = match is_covariant {
+                        true => self.slope_of_inverse(s, side, (a, i), b),
+                        false => self.slope_of_tangent(s, side, (a, i), b),
+                    };
+                    let term = s.mul(inverse, slope);
+                    value = s.add(value, term);
+                }
+            }
+            if of.bent {
+                terms.push((Slot { part: Part::Value, ..own(a) }, s.mul(sign, value)));
+            }
+        }
+        let factor = if is_covariant { s.constant(1.0) } else { s.input(Input::Density(side)) };
+        PulledSlot { factor, terms }
+    }
+
+    /// Returns ∂_b K_ai = −Σ_c Γ^a_bc K_ci.
+    fn slope_of_inverse(
+        &self,
+        s: &mut Scalars,
+        side: Side,
+        (a, i): (usize, usize),
+        b: usize,
+    ) -> NodeId {
+        let mut sum = s.constant(0.0);
+        for c in 0..self.dim {
+            let symbol = self.symbol(s, side, a, (b, c));
+            let entry = s.input(Input::Inverse(side, c, i));
+            let term = s.mul(symbol, entry);
+            sum = s.sub(sum, term);
+        }
+        sum
+    }
+
+    /// Returns det J ∂_b (J_ia / det J) = H_ab,i − J_ia Σ_c Γ^c_cb.
+    fn slope_of_tangent(
+        &self,
+        s: &mut Scalars,
+        side: Side,
+        (a, i): (usize, usize),
+        b: usize,
+    ) -> NodeId {
+        let mut trace = s.constant(0.0);
+        for c in 0..self.dim {
+            let symbol = self.symbol(s, side, c, (c, b));
+            trace = s.add(trace, symbol);
+        }
+        let bend = s.input(Input::Bend(side, a.min(b), a.max(b), i));
+        let entry = s.input(Input::Tangent(side, a, i));
+        let term = s.mul(entry, trace);
+        s.sub(bend, term)
+    }
+
+    /// Returns Γ^c_ab = Σ_l K_cl ∂²x_l/∂ξ_a∂ξ_b.
+    fn symbol(&self, s: &mut Scalars, side: Side, c: usize, (a, b): (usize, usize)) -> NodeId {
+        let mut sum = s.constant(0.0);
+        for l in 0..self.dim {
+            let entry = s.input(Input::Inverse(side, c, l));
+            let bend = s.input(Input::Bend(side, a.min(b), a.max(b), l));
+            let term = s.mul(entry, bend);
+            sum = s.add(sum, term);
+        }
+        sum
     }
 
     /// Returns the slots of a component of the exterior derivative in the reference cell, with their signs; other slots
@@ -233,7 +336,8 @@ impl SlotMap<'_> {
         for (slot, node) in sums {
             for (part, sign) in self.parts(self.fields, slot) {
                 let sign = s.constant(sign);
-                parts.insert(part, s.mul(sign, node));
+                let term = s.mul(sign, node);
+                add(s, &mut parts, part, term);
             }
         }
         parts
@@ -279,7 +383,8 @@ impl SlotMap<'_> {
             for (of_test, sign) in self.parts(self.fields, test) {
                 for (of_trial, other) in self.parts(self.fields, trial) {
                     let sign = s.constant(sign * other);
-                    parts.insert((of_test, of_trial), s.mul(sign, node));
+                    let term = s.mul(sign, node);
+                    add(s, &mut parts, (of_test, of_trial), term);
                 }
             }
         }

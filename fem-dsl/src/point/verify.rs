@@ -116,7 +116,7 @@ fn inside(dim: usize, shape: Shape, space: Option<Space>, slot: Slot) -> bool {
     let piola = space.is_some_and(Space::is_piola);
     let part = match slot.part {
         Part::Value => true,
-        Part::Derivative(j) => j < dim && !piola,
+        Part::Derivative(j) => j < dim,
         Part::Second(i, j) => i <= j && j < dim && !piola,
         Part::Exterior(i) => {
             slot.component == 0 && space.is_some_and(|space| i < space.exterior_components(dim))
@@ -165,6 +165,9 @@ fn available(form: &PointForm, integral: &Integral, input: Input) -> bool {
         Input::Time | Input::Degree => true,
         Input::Inverse(side, a, i) | Input::Tangent(side, a, i) => {
             a < form.dim && i < form.dim && has_side(integral, side)
+        }
+        Input::Bend(side, a, b, i) => {
+            a <= b && b < form.dim && i < form.dim && has_side(integral, side)
         }
         Input::Density(side) => has_side(integral, side),
     }

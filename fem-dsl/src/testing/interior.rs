@@ -23,16 +23,31 @@ const SPACES: [&str; 6] = ["L2(k)", "L2(k)", "L2(k - 1)", "L2(0)", "H1(k)", "H1(
 /// assert_eq!(text, fem_dsl::testing::random_interior(3, 2));
 /// ```
 pub fn random_interior(seed: u64, dim: usize) -> String {
-    interior(seed, dim, false)
+    interior(seed, dim, Kind::All)
 }
 
 /// Returns the text of such a form whose fields and nodal data are all in L2(k), so that their nodes are quadrature
 /// points.
 pub fn random_interior_at_points(seed: u64, dim: usize) -> String {
-    interior(seed, dim, true)
+    interior(seed, dim, Kind::AtPoints)
 }
 
-fn interior(seed: u64, dim: usize, at_points: bool) -> String {
+/// Returns the text of such a form whose first field is in Hcurl or Hdiv; gradients of it in each cell are read and tested.
+pub fn random_interior_vectors(seed: u64, dim: usize) -> String {
+    interior(seed, dim, Kind::Vectors)
+}
+
+/// The fields of a form.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    All,
+    /// Their nodes are quadrature points.
+    AtPoints,
+    /// The first one is in Hcurl or Hdiv.
+    Vectors,
+}
+
+fn interior(seed: u64, dim: usize, kind: Kind) -> String {
     let mut random = Random(seed ^ 0x2545_f491_4f6c_dd1d);
     let count = [1, 1, 2, 3][random.below(4)];
     let shapes = [
@@ -42,20 +57,25 @@ fn interior(seed: u64, dim: usize, at_points: bool) -> String {
         FieldShape::VectorOf(2),
         if dim == 2 { FieldShape::Tensor } else { FieldShape::Scalar },
     ];
-    let fields: Vec<(&'static str, FieldShape)> = FIELDS[..count]
+    let mut fields: Vec<(&'static str, FieldShape)> = FIELDS[..count]
         .iter()
         .map(|(name, _)| (*name, shapes[random.below(shapes.len())]))
         .collect();
     let mut spaces: Vec<&'static str> =
         (0..count).map(|_| SPACES[random.below(SPACES.len())]).collect();
-    if at_points {
-        spaces.fill(SPACES[0]);
+    match kind {
+        Kind::All => {}
+        Kind::AtPoints => spaces.fill(SPACES[0]),
+        Kind::Vectors => {
+            let own = [(FieldShape::Curl, "Hcurl(k)"), (FieldShape::Div, "Hdiv(k)")];
+            (fields[0].1, spaces[0]) = own[random.below(2)];
+        }
     }
     let options = Options { dim, depth: 1, ..Options::default() };
     let generator =
         Generator { random, options, fields, main: 0, uses_u: true, points: false, normal: false };
     let lines = Lines::new(&format!("interior_{seed}"));
-    let mut writer = Writer { lines, generator, spaces, at_points };
+    let mut writer = Writer { lines, generator, spaces, kind };
     writer.declare();
     let facets = ["", "", " \"inner\""][Random(seed).below(3)];
     writer.lines.push(1, &format!("on interior{facets} {{"));
@@ -73,8 +93,7 @@ struct Writer {
     lines: Lines,
     generator: Generator,
     spaces: Vec<&'static str>,
-    /// True if nodes are quadrature points.
-    at_points: bool,
+    kind: Kind,
 }
 
 impl Writer {
@@ -86,7 +105,7 @@ impl Writer {
         }
         let mut place = self.generator.pick(&["", " on nodes in H1(1)", " on nodes in L2(k)"]);
         let mut other = " on nodes";
-        if self.at_points {
+        if self.kind == Kind::AtPoints {
             (place, other) = (" on nodes in L2(k)", " on nodes in L2(k)");
         }
         self.lines.push(1, &format!("aux a: scalar{place};"));
@@ -99,10 +118,22 @@ impl Writer {
         self.lines.push(1, &format!("param r: vector = [{}];", components.join(", ")));
         let shared = self.generator.scalar(1);
         self.lines.push(1, &format!("let w = {shared};"));
+        if self.kind == Kind::Vectors && self.generator.below(2) == 0 {
+            let terms: Vec<String> = fields.iter().map(|(name, _)| self.density(name)).collect();
+            return self.lines.push(1, &format!("energy = {};", terms.join(" + ")));
+        }
         for (name, shape) in fields {
             let row = self.generator.row0(name, shape);
             self.lines.push(1, &format!("f0[{name}] = {row};"));
         }
+    }
+
+    /// Returns an energy density of a field and its gradient.
+    fn density(&mut self, name: &str) -> String {
+        let (one, other) = (self.generator.scalar(1), self.generator.number());
+        format!(
+            "{other} * inner(grad({name}), grad({name})) * (2 + sin({one})) + inner({name}, {name})"
+        )
     }
 
     /// Returns a number that stays the same if the cells are exchanged.
@@ -140,7 +171,7 @@ impl Writer {
     }
 
     fn is_continuous(&self, field: usize) -> bool {
-        self.spaces[field].starts_with('H')
+        self.spaces[field].starts_with("H1")
     }
 
     fn rows(&mut self, ordered: bool) {
@@ -187,9 +218,18 @@ impl Writer {
             };
             let word = if ordered { "outside" } else { "avg" };
             terms.push(format!("{} * {word}({product})", self.even()));
-            let flux = format!("inner({flux}, grad({test}))");
+            let derivative = match shape {
+                FieldShape::Curl => "curl",
+                FieldShape::Div => "div",
+                _ => "grad",
+            };
+            let flux = format!("inner({flux}, {derivative}({test}))");
             let word = if ordered { "inside" } else { "jump" };
             terms.push(format!("{} * {word}({flux})", self.odd()));
+            if derivative != "grad" {
+                let slopes = format!("inner(grad({name}), grad({test}))");
+                terms.push(format!("{} * {word}({slopes})", self.odd()));
+            }
         }
         self.lines.push(2, &format!("residual = {};", terms.join(" + ")));
     }

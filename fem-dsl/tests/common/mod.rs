@@ -240,7 +240,7 @@ impl Sample {
             Input::Extent(side) => self.values[&Terminal::Extent(Some(side))][0],
             Input::PenaltyFactor(field) => Self::factor(field),
             Input::Degree => self.values[&Terminal::Degree][0],
-            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => {
+            Input::Inverse(..) | Input::Tangent(..) | Input::Bend(..) | Input::Density(_) => {
                 panic!("no form reads {input:?}")
             }
         }

@@ -134,35 +134,28 @@ const MISTAKES: &[(&str, usize, Code, &str, &[&str])] = &[
         &["data in `Hdiv(k)` is not supported yet", "aux b: vector on points;"],
     ),
     (
-        "field u: vector in Hdiv(k); f0[u] = u; on interior { f0[jump(u)] = n; }",
+        "field u: vector in Hdiv(k); field s: scalar in L2(k); test v for u; residual = inner(grad(u), grad(v));
+      on interior { f0[jump(s)] = jump(s); }",
         2,
-        Code::NotAvailableHere,
-        "f0",
-        &["between cells are not supported yet", "its normal component does not jump"],
-    ),
-    (
-        "field E: vector in Hcurl(k); field s: scalar in L2(k); f0[E] = E; f0[s] = s;
-      on interior { f0[jump(s)] = dot(jump(E), n); }",
-        2,
-        Code::NotAvailableHere,
-        "jump(E)",
-        &["`E` in `Hcurl(k)` between cells", "its tangential part does not jump"],
+        Code::NoDerivative,
+        "u",
+        &["`grad(u)` leaves out the jumps of `u`", "its normal part alone", "its tangential part"],
     ),
     (
         "field E: vector in Hcurl(k); field s: scalar in L2(k); f0[E] = E; f0[s] = s;
       on interior { f0[jump(s)] = dot(E, n); }",
         2,
-        Code::NotAvailableHere,
+        Code::TwoValues,
         "E",
-        &["`E` in `Hcurl(k)` between cells"],
+        &["`E` has two values here", "jump(E)"],
     ),
     (
         "field E: vector in Hcurl(k); test v for E; residual = dot(E, v);
-      on interior { residual = dot(inside(E), v); }",
+      on interior { residual = dot(inside(grad(E)) * n, grad(v) * n); }",
         2,
-        Code::NotAvailableHere,
-        "inside(E)",
-        &["between cells"],
+        Code::TwoValues,
+        "grad(v)",
+        &["`grad(v)` has two values here"],
     ),
     (
         "field u: scalar; f0[u] = u; on boundary \"a\" { f0[u] = tangential(u); }",

@@ -320,7 +320,7 @@ fn lines(
     let (q, dim) = (elements.rule.line().map(LinePoints::count)?, form.dim);
     let (lines, sizes) = (&HOPPER.lines, Sizes::new(form, elements));
     let even_odd = if q >= lines.even_odd { EvenOdd::Always } else { EvenOdd::Never };
-    let (own, split) = with_traces(form, elements, plan.integral);
+    let (own, split) = with_traces(form, elements, plan);
     let sloped = LineSizes::new(&sizes, &KernelFacts::new(&own, &split, plan));
     let (in_order, in_place) = lines.in_order_in_place(&sloped);
     let wanted = match plan.task {

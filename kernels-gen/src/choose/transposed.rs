@@ -6,7 +6,7 @@ use super::slots::{sums_first, with_slots};
 use super::tuning::{HOPPER, Sizes};
 use crate::abi::SHARED_BYTES;
 use crate::lower::facts::KernelFacts;
-use crate::plan::components::with_components;
+use crate::plan::components::{is_bent, with_components};
 use crate::plan::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task};
 use crate::strategy::check;
 use crate::strategy::thread_transposition::{Layout, bytes_of_cell};
@@ -172,7 +172,8 @@ pub fn cells_of_points(
     blocks: usize,
 ) -> usize {
     let room = |plan: &Plan| {
-        let (form, elements) = with_components(form, elements, plan.integral);
+        let (form, elements) =
+            with_components(form, elements, (plan.integral, is_bent(elements.cell, plan)));
         plan.shared_bytes / bytes_of_cell(&KernelFacts::new(&form, &elements, plan)).max(1)
     };
     let most = plans.iter().map(room).min().unwrap_or(1);

@@ -54,19 +54,27 @@ impl Element {
         }
     }
 
+    /// Returns whether a kernel reads or tests all derivatives of vector-valued functions.
+    pub(crate) const fn has_gradient(self) -> bool {
+        match self {
+            Self::Lagrange(_) => false,
+            Self::Whitney(element) | Self::Component(element, _) => element.has_gradient(),
+        }
+    }
+
     /// Returns whether a kernel sees its functions in the reference cell, with derivatives along its axes: those of
     /// vector-valued elements.
     pub const fn is_referenced(self) -> bool {
         matches!(self, Self::Whitney(_) | Self::Component(..))
     }
 
-    /// Returns whether the exterior derivative reads the derivative of a component of a kernel's field along an axis; all
-    /// are read of Lagrange elements.
+    /// Returns whether a kernel reads the derivative of a component of its field along an axis: those of the exterior
+    /// derivative, or all; all are read of Lagrange elements.
     pub fn is_differentiated(self, component: usize, axis: usize) -> bool {
         match self {
             Self::Lagrange(_) => true,
-            Self::Whitney(element) => !element.is_open(component, axis),
-            Self::Component(element, own) => !element.is_open(own, axis),
+            Self::Whitney(element) => element.is_differentiated(component, axis),
+            Self::Component(element, own) => element.is_differentiated(own, axis),
         }
     }
 
@@ -108,8 +116,8 @@ impl Element {
         match self {
             Self::Lagrange(element) => element.penalty_factor(),
             Self::Whitney(element) | Self::Component(element, _) => {
-                let p = element.degree() as f64;
-                (p + 1.0) * (p + 1.0)
+                let (p, cell) = (element.degree() as f64, element.cell());
+                (p + 1.0) * (p + if cell.is_tensor() { 1.0 } else { cell.dim() as f64 })
             }
         }
     }

@@ -90,11 +90,15 @@ pub fn tabulate_components(element: Whitney, points: &[[f64; 3]]) -> Vec<Tabulat
 /// ```text
 /// H(curl)   û'(ξ') = Tᵀ û(ξ)          H(div)   û'(ξ') = det T · T⁻¹ û(ξ)
 /// ```
-pub fn tabulate_turned(element: Whitney, facet: usize, points: &[[f64; 3]]) -> Vec<Tabulation> {
+pub fn tabulate_turned(
+    element: Whitney,
+    (facet, orientation): (usize, u8),
+    points: &[[f64; 3]],
+) -> Vec<Tabulation> {
     let (cell, dim) = (element.cell(), element.cell().dim());
     let corners = Lagrange::continuous(cell, 1).expect("degree 1 should have an element");
     let vertices: Vec<[f64; 3]> =
-        corners.turned(facet, 0).into_iter().map(|vertex| cell.vertex(vertex)).collect();
+        corners.turned(facet, orientation).into_iter().map(|vertex| cell.vertex(vertex)).collect();
     // Rows of Tᵀ.
     let tangents = [0, 1, 2].map(|a| match a < dim {
         true => [0, 1, 2].map(|c| vertices[a + 1][c] - vertices[0][c]),

@@ -35,6 +35,8 @@ pub struct Whitney {
     cell: Cell,
     degree: usize,
     family: WhitneyFamily,
+    /// True in kernels that read or test all derivatives of the reference functions.
+    gradient: bool,
 }
 
 /// The space of a Whitney element, which decides how its functions are mapped.
@@ -75,7 +77,9 @@ impl Whitney {
         }
         let max = if cell.is_tensor() { MAX_DEGREE } else { MAX_SIMPLEX_DEGREE };
         match usize::try_from(degree) {
-            Ok(k) if (1..=max).contains(&k) => Ok(Self { cell, degree: k, family }),
+            Ok(k) if (1..=max).contains(&k) => {
+                Ok(Self { cell, degree: k, family, gradient: false })
+            }
             _ => Err(ElementError::Degree { cell, degree, min: 1, max }),
         }
     }
@@ -102,6 +106,21 @@ impl Whitney {
             WhitneyFamily::Curl => axis == component,
             WhitneyFamily::Div => axis != component,
         }
+    }
+
+    /// Returns the element for a kernel that reads or tests all derivatives of its functions.
+    pub(crate) const fn with_gradient(self) -> Self {
+        Self { gradient: true, ..self }
+    }
+
+    /// Returns whether a kernel reads or tests all derivatives of its functions.
+    pub(crate) const fn has_gradient(self) -> bool {
+        self.gradient
+    }
+
+    /// Returns whether a kernel reads or tests the derivative of a component along an axis.
+    pub fn is_differentiated(self, component: usize, axis: usize) -> bool {
+        self.gradient || !self.is_open(component, axis)
     }
 
     /// Returns the functions of a component along an axis.

@@ -16,7 +16,7 @@ use crate::plan::{
 use fem_dsl::point::{
     Input, Integral, Location, Node, NodeId, Part, PointForm, Region, Side, Slot,
 };
-use second::is_bent;
+use second::{is_bent, side_of_map};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The source of a quantity.
@@ -175,7 +175,7 @@ impl<'a> KernelFacts<'a> {
             Input::Direction(slot) => gradient(slot, QuantitySource::Direction(slot.field)),
             Input::Aux(slot) => gradient(slot, QuantitySource::Aux(slot.field)),
             Input::Extent(side) => *side == Side::Outside,
-            _ => false,
+            other => side_of_map(*other) == Some(Side::Outside),
         });
         let rows = self.rows();
         let outside = |row: usize| self.side_of_row(row) == Side::Outside;
@@ -574,7 +574,7 @@ impl<'a> KernelFacts<'a> {
                     element: geometry_element(self.elements, order).into(),
                     value: self.needs_x && inside,
                     gradient: true,
-                    second: self.is_bent() && self.needs_second(side),
+                    second: self.is_bent() && self.needs_bends(side),
                 });
             }
         }

@@ -8,7 +8,7 @@ use super::lowering::{AffineMap, Lowering};
 use crate::abi::{Owner, Role, TILE, coordinate_stride};
 use crate::kir::{ArgumentId, Binary, Entries, Index, Positions, Run, Statement, Unary, ValueId};
 use crate::lower::jacobian::{
-    PointGeometry, SecondMap, cofactors, inverse, multilinear_layer, multilinear_point,
+    Bends, PointGeometry, SecondMap, cofactors, inverse, multilinear_layer, multilinear_point,
     multilinear_row, second_map,
 };
 use crate::plan::Geometry;
@@ -310,15 +310,21 @@ pub(crate) fn geometry_at(
     with_second(s, at, position)
 }
 
-/// Adds the map of second derivatives of a cell that is given by its nodes, if it is needed; `position` evaluates a part
-/// of component i of the map.
+/// Adds second derivatives of the map of a cell that is given by its nodes, and the map of those of functions, if they are
+/// needed; `position` evaluates a part of component i of the map.
 pub(crate) fn with_second(
     s: &mut Lowering<'_>,
     at: PointGeometry,
     position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
 ) -> PointGeometry {
     let nodes = matches!(s.facts.plan.geometry, Geometry::Nodes(_));
-    if !nodes || !s.facts.needs_second(Side::Inside) {
+    if !nodes || !s.facts.needs_bends(Side::Inside) {
+        return at;
+    }
+    let own = bends(s, Side::Inside, position);
+    let [_, outside] = at.bends;
+    let at = PointGeometry { bends: [own, outside], ..at };
+    if !s.facts.needs_second(Side::Inside) {
         return at;
     }
     let at = match at.det {
@@ -331,9 +337,8 @@ pub(crate) fn with_second(
             PointGeometry { k, det: None, weight: s.b.mul(at.weight, size), ..at }
         }
     };
-    let bends = bends(s, Side::Inside, position);
     let [_, outside] = at.second;
-    let second = [second_map(&mut s.b, &at.k, &bends), outside];
+    let second = [second_map(&mut s.b, &at.k, &at.bends[0]), outside];
     PointGeometry { second, ..at }
 }
 
@@ -342,9 +347,9 @@ fn bends(
     s: &mut Lowering<'_>,
     side: Side,
     mut position: impl FnMut(&mut Lowering<'_>, usize, Part) -> ValueId,
-) -> BTreeMap<(usize, usize), Vec<ValueId>> {
+) -> Bends {
     let dim = s.facts.form.dim;
-    let mut bends = BTreeMap::new();
+    let mut bends = Bends::new();
     let Some(map) = position_of(s, side).map(|map| &s.facts.quantities[map]) else { return bends };
     if !map.second {
         return bends;
@@ -442,12 +447,15 @@ pub(crate) fn with_outside(
     let extents = [at.extents[0], extent_outside(s, &k[0], reciprocal)];
     let row = |row: &Vec<ValueId>| row.iter().map(|&k| s.b.mul(k, reciprocal)).collect();
     let k: Vec<Vec<ValueId>> = k.iter().map(row).collect();
-    let [inside, mut second] = at.second;
-    if s.facts.needs_second(Side::Outside) {
-        let bends = bends(s, Side::Outside, |s, i, part| position(s, outside, i, part));
-        second = second_map(&mut s.b, &k, &bends);
+    let ([inside, mut second], [own, mut other]) = (at.second, at.bends);
+    if s.facts.needs_bends(Side::Outside) {
+        other = bends(s, Side::Outside, |s, i, part| position(s, outside, i, part));
     }
-    PointGeometry { outside: k, extents, second: [inside, second], ..at }
+    if s.facts.needs_second(Side::Outside) {
+        second = second_map(&mut s.b, &k, &other);
+    }
+    let (second, bends) = ([inside, second], [own, other]);
+    PointGeometry { outside: k, extents, second, bends, ..at }
 }
 
 /// Computes the length of a vector.

@@ -32,7 +32,12 @@ pub(crate) struct PointGeometry {
     pub(crate) extents: [Option<ValueId>; 2],
     /// The maps of second derivatives on both sides, if the form needs them; `k` is the inverse then.
     pub(crate) second: [SecondMap; 2],
+    /// The second derivatives of the maps of both sides that are not 0, if the form needs them.
+    pub(crate) bends: [Bends; 2],
 }
+
+/// Second derivatives ∂²x_i/∂ξ_a∂ξ_b of a cell's map, at (a, b) with a ≤ b.
+pub(crate) type Bends = BTreeMap<(usize, usize), Vec<ValueId>>;
 
 /// Second derivatives in physical space as sums of factors and reference derivatives.
 pub(crate) type SecondMap = BTreeMap<Part, Vec<(Part, ValueId)>>;
@@ -44,11 +49,7 @@ pub(crate) type SecondMap = BTreeMap<Part, Vec<(Part, ValueId)>>;
 /// ```
 ///
 /// from the inverse K of the Jacobian; `bends` are second derivatives of x that are not 0.
-pub(crate) fn second_map(
-    b: &mut Builder,
-    k: &[Vec<ValueId>],
-    bends: &BTreeMap<(usize, usize), Vec<ValueId>>,
-) -> SecondMap {
+pub(crate) fn second_map(b: &mut Builder, k: &[Vec<ValueId>], bends: &Bends) -> SecondMap {
     let dim = k.len();
     let symbols: BTreeMap<(usize, usize), Vec<ValueId>> = bends
         .iter()
@@ -94,8 +95,9 @@ impl PointGeometry {
         x: Vec<ValueId>,
     ) -> Self {
         let (normal, outside, extents) = (Vec::new(), Vec::new(), [None; 2]);
-        let (is_reversed, columns, second) = (false, None, Default::default());
-        Self { k, det, is_reversed, columns, weight, x, normal, outside, extents, second }
+        let (is_reversed, columns) = (false, None);
+        let (second, bends) = (Default::default(), Default::default());
+        Self { k, det, is_reversed, columns, weight, x, normal, outside, extents, second, bends }
     }
 
     /// Puts the first of the reference axes last.
@@ -107,7 +109,8 @@ impl PointGeometry {
         }
     }
 
-    /// Returns an entry of the map of a side: [`Input::Inverse`], [`Input::Tangent`] or [`Input::Density`].
+    /// Returns an entry of the map of a side: [`Input::Inverse`], [`Input::Tangent`], [`Input::Bend`] or
+    /// [`Input::Density`].
     pub(crate) fn entry(&self, b: &mut Builder, input: Input) -> ValueId {
         match input {
             Input::Inverse(side, a, i) => {
@@ -145,6 +148,10 @@ impl PointGeometry {
                 };
                 let reciprocal = b.reciprocal(determinant);
                 b.mul(entry, reciprocal)
+            }
+            Input::Bend(side, first, second, i) => {
+                let known = self.bends[side as usize].get(&(first, second));
+                known.map_or_else(|| b.constant(0.0), |bend| bend[i])
             }
             _ => unreachable!("only entries of the map should be asked for"),
         }

@@ -153,7 +153,7 @@ impl<'a> Lowering<'a> {
         let moving = integral.depends_on(|input| match input {
             Input::State(_) | Input::Direction(_) | Input::Coordinate(_) | Input::Normal(_) => true,
             Input::Extent(_) => true,
-            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => true,
+            Input::Inverse(..) | Input::Tangent(..) | Input::Bend(..) | Input::Density(_) => true,
             Input::Aux(slot) => form.aux[slot.field].location != Location::Cells,
             Input::Param(..) | Input::Time | Input::Diameter(_) | Input::Degree => false,
             Input::PenaltyFactor(_) => false,
@@ -213,6 +213,7 @@ impl<'a> Lowering<'a> {
             | Input::Extent(_)
             | Input::Inverse(..)
             | Input::Tangent(..)
+            | Input::Bend(..)
             | Input::Density(_) => {
                 unreachable!("this input varies over a cell")
             }
@@ -279,7 +280,8 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
                 Some(Side::Inside) => "_larger_inside",
                 Some(Side::Outside) => "_larger_outside",
             };
-            format!("_pairs{number}{larger}")
+            let at = plan.facet.map_or_else(String::new, |facet| format!("_at{facet}"));
+            format!("_pairs{number}{larger}{at}")
         }
         (false, number) => match plan.facet {
             None => format!("_facets{number}"),

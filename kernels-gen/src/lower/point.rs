@@ -251,7 +251,7 @@ fn supply(
         Input::Aux(slot) => (QuantitySource::Aux(slot.field), slot),
         Input::Coordinate(axis) => return at.x[axis],
         Input::Normal(axis) => return at.normal[axis],
-        Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => {
+        Input::Inverse(..) | Input::Tangent(..) | Input::Bend(..) | Input::Density(_) => {
             return at.entry(&mut s.b, input);
         }
         Input::Extent(side) => {

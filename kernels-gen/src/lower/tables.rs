@@ -7,7 +7,8 @@ use crate::element::{
     Element, Tabulation, tabulate, tabulate_components, tabulate_seconds, tabulate_turned,
 };
 use crate::kir::{Entries, Index, TableId, ValueId};
-use fem_dsl::point::Part;
+use crate::plan::turns;
+use fem_dsl::point::{Part, Side};
 use std::collections::BTreeMap;
 
 /// The tables of an element.
@@ -41,27 +42,32 @@ pub(crate) enum TableReader {
 
 impl Tables {
     pub(crate) fn new(s: &mut Lowering<'_>, name: &str, element: Element, by: TableReader) -> Self {
-        Self::of(s, name, element, by, false)
+        Self::of(s, (name, Side::Inside), element, by, false)
     }
 
-    /// Returns tables that one thread or lane reads, with second derivatives if they are needed.
+    /// Returns tables that one thread or lane reads, of the cell on a side, with second derivatives if they are needed.
     pub(crate) fn with_seconds(
         s: &mut Lowering<'_>,
-        name: &str,
+        (name, side): (&str, Side),
         element: Element,
         second: bool,
     ) -> Self {
-        Self::of(s, name, element, TableReader::One, second)
+        Self::of(s, (name, side), element, TableReader::One, second)
     }
 
     fn of(
         s: &mut Lowering<'_>,
-        name: &str,
+        (name, side): (&str, Side),
         element: Element,
         by: TableReader,
         second: bool,
     ) -> Self {
-        let points = s.facts.rule_points();
+        let mut points = s.facts.rule_points();
+        if s.facts.plan.larger == Some(side) {
+            // The facet is the lower half along each of its axes.
+            let halved = |[first, s, t]: [f64; 3]| [first, s / 2.0, t / 2.0];
+            points = points.into_iter().map(halved).collect();
+        }
         let parts = match element.whitney() {
             None => {
                 let seconds = second.then(|| tabulate_seconds(element, &points));
@@ -70,7 +76,10 @@ impl Tables {
             }
             Some(whitney) => {
                 let tables = match s.facts.plan.facet {
-                    Some(facet) => tabulate_turned(whitney, usize::from(facet), &points),
+                    Some(number) => {
+                        let turn = turns::on_side(whitney.cell(), number, side);
+                        tabulate_turned(whitney, turn, &points)
+                    }
                     None => tabulate_components(whitney, &points),
                 };
                 let of = |(a, tabulation)| {

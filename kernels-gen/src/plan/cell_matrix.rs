@@ -10,7 +10,7 @@
 //! and therefore refers to the DoFs that the cell reads.
 
 use super::Elements;
-use super::traces::with_traces;
+use super::traces::with_all_traces;
 use fem_dsl::point::PointForm;
 
 /// The block of one pair of components.
@@ -44,7 +44,7 @@ impl CellMatrix {
     /// Returns the entries of an integral's element matrices; of pairs of cells, rows and columns are those of traces:
     /// of all components of the inside, and then of the outside. Vector-valued functions are one component.
     pub fn of(form: &PointForm, elements: &Elements, integral: usize) -> Self {
-        let (form, split) = with_traces(form, elements, integral);
+        let (form, split) = with_all_traces(form, elements, integral);
         let mut matrix = Self::new(&form, &split, integral);
         let rows = || {
             let fields = split.components.iter().zip(&split.origins);

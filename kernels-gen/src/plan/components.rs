@@ -6,10 +6,11 @@
 //! A form whose field is in no such space, but has its elements, is one of grid transfers: it reads the components as
 //! they are.
 
-use super::Elements;
-use crate::element::{Element, Whitney, WhitneyFamily};
-use fem_dsl::point::{Field, Piola, PointForm, PulledField, pulled_back};
+use super::{Elements, Geometry, Plan};
+use crate::element::{Cell, Element, Whitney, WhitneyFamily};
+use fem_dsl::point::{Field, Input, Node, Part, Piola, PointForm, PulledField, Slot, pulled_back};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 
 /// The place of a kernel's field, or of its nodal data, among those of the form.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,15 +26,16 @@ pub struct Origin {
 }
 
 /// Returns a form and its elements with vector-valued fields of the reference cell, in one of the form's integrals; both
-/// as they are if there are none.
+/// as they are if there are none. `bent`: the map of a cell has second derivatives ([`is_bent`]).
 pub(crate) fn with_components<'a>(
     form: &'a PointForm,
     elements: &'a Elements,
-    integral: usize,
+    (integral, bent): (usize, bool),
 ) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
     let of_field = |(field, element): (&Field, &Element)| {
         element.whitney().map(|element| PulledField {
             map: if field.space.is_piola() { map(element) } else { Piola::Reference },
+            bent,
             ..pulled(element)
         })
     };
@@ -53,7 +55,14 @@ pub(crate) fn with_components<'a>(
         aux_origins: Vec::new(),
         ..elements.clone()
     };
+    let gradients = with_gradients(form, integral);
     for (field, &element) in elements.fields.iter().enumerate() {
+        let element = match element {
+            Element::Whitney(own) if gradients.contains(&field) => {
+                Element::Whitney(own.with_gradient())
+            }
+            other => other,
+        };
         let count = elements.components[field];
         for part in parts(element) {
             split.fields.push(part);
@@ -103,5 +112,32 @@ fn pulled(element: Whitney) -> PulledField {
         map: map(element),
         signs: (0..element.cell().dim()).map(|a| element.sign(a)).collect(),
         split: element.cell().is_tensor(),
+        bent: false,
+    }
+}
+
+/// Returns the fields of H(curl) and H(div) whose gradients an integral reads or tests.
+pub(crate) fn with_gradients(form: &PointForm, integral: usize) -> BTreeSet<usize> {
+    let Some(integral) = form.integrals.get(integral) else { return BTreeSet::new() };
+    let tested = integral.residual.iter().chain(&integral.action).map(|(slot, _)| *slot);
+    let pairs = integral.jacobian.iter().flat_map(|entry| [entry.test, entry.trial]);
+    let read = integral.graph.nodes().iter().filter_map(|node| match node {
+        Node::Input(Input::State(slot) | Input::Direction(slot)) => Some(*slot),
+        _ => None,
+    });
+    let own = |slot: &Slot| {
+        matches!(slot.part, Part::Derivative(_)) && form.fields[slot.field].space.is_piola()
+    };
+    tested.chain(pairs).chain(read).filter(own).map(|slot| slot.field).collect()
+}
+
+/// Returns whether the map of a cell may have second derivatives, so that gradients of H(curl) and H(div) depend on
+/// them.
+pub(crate) fn is_bent(cell: Cell, plan: &Plan) -> bool {
+    match plan.geometry {
+        Geometry::Affine => false,
+        Geometry::Corners | Geometry::Nodes(1) if !cell.is_tensor() => false,
+        Geometry::Nodes(_) => !plan.affine,
+        _ => true,
     }
 }

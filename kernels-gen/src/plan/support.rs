@@ -1,5 +1,6 @@
 //! Unsupported plans of integrals over facets, and of integrals with second derivatives.
 
+use super::components::with_gradients;
 use super::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task, reads};
 use crate::abi::Indices;
 use fem_dsl::point::{Input, Integral, Location, PointForm, Slot};
@@ -90,6 +91,47 @@ pub(super) fn second_derivatives(
         ),
         _ => Ok(()),
     }
+}
+
+/// Checks the restrictions of integrals with gradients of fields of H(curl) and H(div).
+pub(super) fn gradients(
+    plan: &Plan,
+    integral: &Integral,
+    elements: &Elements,
+) -> Result<(), PlanError> {
+    let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    if !elements.fields.iter().any(|element| element.has_gradient()) {
+        return Ok(());
+    }
+    if plan.strategy != Strategy::CellPerLane {
+        return unsupported(
+            "gradients in `Hcurl` and `Hdiv` are evaluated by one lane or thread a cell",
+        );
+    }
+    let bends = reads(integral, |input| matches!(input, Input::Bend(..)));
+    match plan.geometry {
+        Geometry::Nodes(_) => {}
+        _ if !bends => {}
+        _ => {
+            return unsupported(
+                "gradients in `Hcurl` and `Hdiv` need second derivatives of the map, from its nodes",
+            );
+        }
+    }
+    match plan.task {
+        Task::Flux => unsupported(
+            "errors of forms with gradients in `Hcurl` and `Hdiv` are not estimated yet: leave `adapt` out",
+        ),
+        _ => Ok(()),
+    }
+}
+
+/// Returns whether integrals of a form read second derivatives of the map of a cell that is not affine: with second
+/// derivatives of functions, and gradients of fields of H(curl) and H(div).
+pub fn needs_bends(form: &PointForm) -> bool {
+    (0..form.integrals.len()).any(|integral| {
+        has_second(&form.integrals[integral]) || !with_gradients(form, integral).is_empty()
+    })
 }
 
 /// Returns whether an integral reads or tests second derivatives.

@@ -5,8 +5,8 @@
 //! for a trace: gather, interpolation, rows and columns of the Jacobian, element matrices. Only the map of the cell
 //! differs between the sides.
 
-use super::components::with_components;
-use super::{Elements, Origin};
+use super::components::{is_bent, with_components};
+use super::{Elements, Origin, Plan};
 use fem_dsl::point::{Coefficient, Graph, Input, Integral, Node, NodeId, PointForm, Side, Slot};
 use std::borrow::Cow;
 
@@ -15,10 +15,27 @@ use std::borrow::Cow;
 pub(crate) fn with_traces<'a>(
     form: &'a PointForm,
     elements: &'a Elements,
+    plan: &Plan,
+) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
+    with_traces_of(form, elements, (plan.integral, is_bent(elements.cell, plan)))
+}
+
+/// Returns the same for all plans: of cells whose map may have second derivatives.
+pub(crate) fn with_all_traces<'a>(
+    form: &'a PointForm,
+    elements: &'a Elements,
     integral: usize,
 ) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
+    with_traces_of(form, elements, (integral, true))
+}
+
+fn with_traces_of<'a>(
+    form: &'a PointForm,
+    elements: &'a Elements,
+    (integral, bent): (usize, bool),
+) -> (Cow<'a, PointForm>, Cow<'a, Elements>) {
     let (count, of_aux) = (elements.fields.len(), elements.aux.len());
-    let (form, elements) = with_components(form, elements, integral);
+    let (form, elements) = with_components(form, elements, (integral, bent));
     let of_pairs = |integral: &Integral| integral.region.is_interior();
     if !form.integrals.get(integral).is_some_and(of_pairs) {
         return (form, elements);

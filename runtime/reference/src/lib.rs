@@ -37,7 +37,7 @@ pub use pairs::{CellPair, Cells, find_pairs};
 use fem_dsl::non_finite::PointInput;
 use fem_dsl::point::{Input, Integral, Location, NodeId, PointForm, Side, Slot};
 use kernels_gen::element::{Cell, Element, ElementError, Lagrange, Rule, default_rule};
-use kernels_gen::plan::{Elements, PlanError, has_second, tested};
+use kernels_gen::plan::{Elements, PlanError, needs_bends, tested};
 use pairs::Placement;
 use point::{Point, Sides};
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub struct Reference<'a> {
     fields: Vec<ElementSpace>,
     /// `None` for data on cells and points.
     aux: Vec<Option<ElementSpace>>,
-    /// True if the form has second derivatives.
+    /// True if the form needs second derivatives of functions or of the map.
     second: bool,
     /// Tabulations of all spaces at the points of the cell.
     tables: Vec<BasisTable>,
@@ -173,7 +173,7 @@ impl<'a> Reference<'a> {
         let all = |table: &dyn Fn(Element) -> BasisTable| {
             elements.iter().map(|&element| table(element)).collect::<Vec<_>>()
         };
-        let second = form.integrals.iter().any(has_second);
+        let second = needs_bends(form);
         let facets = if on_facets { 0..cell.facets().len() } else { 0..0 };
         let facets =
             facets.map(|facet| all(&|of| BasisTable::on_facet(of, rule, facet, second))).collect();

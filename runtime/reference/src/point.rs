@@ -156,6 +156,7 @@ impl<'t> Point<'t> {
         let of_part = match (part, whitney.is_some()) {
             (Part::Value, true) => slot.component,
             (Part::Exterior(i), true) => self.dim + i,
+            (Part::Derivative(axis), true) => self.dim + 3 + slot.component * self.dim + axis,
             (Part::Value, false) => 0,
             (Part::Derivative(axis), false) => 1 + axis,
             (Part::Second(a, b), false) => 1 + self.dim + a * self.dim + b,
@@ -177,7 +178,7 @@ impl<'t> Point<'t> {
 
     /// Returns a component of the physical functions of an element of H(curl) or H(div), or of their exterior derivatives:
     /// with û = ±φ̂ e_a in the reference cell u = J⁻ᵀ û and curl u = J (∇φ̂ × e_a) / det J, or u = J û / det J and
-    /// div u = ∂_a φ̂ / det J.
+    /// div u = ∂_a φ̂ / det J; gradients are those of the products.
     fn vectors(&self, element: Whitney, space: &ElementSpace, slot: Slot) -> Vec<BoundedValue> {
         let mut all = Vec::with_capacity(element.count());
         for a in 0..self.dim {
@@ -190,6 +191,13 @@ impl<'t> Point<'t> {
                     (WhitneyFamily::Curl, Part::Value) => self.inverse[a][slot.component] * value,
                     (WhitneyFamily::Div, Part::Value) => {
                         self.jacobian[slot.component][a] * value / self.determinant
+                    }
+                    (_, Part::Derivative(axis)) => {
+                        let slopes = [0, 1, 2].map(|b| match b < self.dim {
+                            true => derivative(i, b),
+                            false => BoundedValue::ZERO,
+                        });
+                        self.gradient(element.family(), (slot.component, a), axis, (value, slopes))
                     }
                     (WhitneyFamily::Div, _) => derivative(i, a) / self.determinant,
                     (WhitneyFamily::Curl, Part::Exterior(_)) if self.dim == 2 => {
@@ -221,6 +229,41 @@ impl<'t> Point<'t> {
             opposite.for_each(|(function, _)| *function = -*function);
         }
         all
+    }
+
+    /// Returns ∂_j of component i of the physical function of φ̂ e_a, by the product rule:
+    ///
+    /// ```text
+    /// ∂_b (K_ai φ̂) = K_ai ∂_b φ̂ − Σ_lc K_al ∂_bc x_l K_ci φ̂
+    /// ∂_b (J_ia φ̂ / D) = (J_ia ∂_b φ̂ + ∂_ab x_i φ̂ − J_ia φ̂ ∂_b D / D) / D,      ∂_b D = D Σ_lc K_cl ∂_bc x_l,   D = det J
+    /// ```
+    fn gradient(
+        &self,
+        family: WhitneyFamily,
+        (i, a): (usize, usize),
+        j: usize,
+        (value, slopes): (BoundedValue, [BoundedValue; 3]),
+    ) -> BoundedValue {
+        let bends =
+            self.bends.expect("a form with such gradients has second derivatives of the map");
+        let all = || (0..self.dim).flat_map(|l| (0..self.dim).map(move |c| (l, c)));
+        let along = |b: usize| -> BoundedValue {
+            match family {
+                WhitneyFamily::Curl => {
+                    let term = |(l, c): (usize, usize)| {
+                        self.inverse[a][l] * bends[l][b][c] * self.inverse[c][i] * value
+                    };
+                    self.inverse[a][i] * slopes[b] - all().map(term).sum::<BoundedValue>()
+                }
+                WhitneyFamily::Div => {
+                    let term = |(l, c): (usize, usize)| self.inverse[c][l] * bends[l][b][c];
+                    let growth: BoundedValue = all().map(term).sum();
+                    let own = self.jacobian[i][a] * slopes[b] + bends[i][a][b] * value;
+                    (own - self.jacobian[i][a] * value * growth) / self.determinant
+                }
+            }
+        };
+        (0..self.dim).map(|b| self.inverse[b][j] * along(b)).sum()
     }
 
     /// Returns the pull-back factor from a physical to a reference axis, ∂ξ_a/∂x_j; 1 for values.
@@ -343,7 +386,7 @@ impl<'t> Sides<'t> {
                 BoundedValue::new(reference.fields[field].element.penalty_factor())
             }
             Input::Degree => BoundedValue::new(reference.degree as f64),
-            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => {
+            Input::Inverse(..) | Input::Tangent(..) | Input::Bend(..) | Input::Density(_) => {
                 unreachable!("only the pull-back of kernels reads the map of a cell")
             }
         }

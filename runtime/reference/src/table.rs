@@ -32,7 +32,7 @@ impl BasisTable {
             dim: plain.dim,
             values: plain.values.iter().map(|&v| BoundedValue::new(v)).collect(),
             gradients: plain.gradients.iter().map(|&v| BoundedValue::new(v)).collect(),
-            seconds: match second {
+            seconds: match second && element.lagrange().is_some() {
                 true => tabulate_seconds(element, &rule.points())
                     .into_iter()
                     .map(|of| of.into_iter().map(BoundedValue::new).collect())
@@ -96,7 +96,7 @@ impl BasisTable {
             dim: plain.dim,
             values: wide(&plain.values),
             gradients: wide(&plain.gradients),
-            seconds: match second {
+            seconds: match second && element.lagrange().is_some() {
                 true => tabulate_seconds(element, points).iter().map(|of| wide(of)).collect(),
                 false => Vec::new(),
             },

@@ -24,6 +24,7 @@ use kernels_gen::dialect::{GeneratedSource, Language, SourceFile};
 use kernels_gen::generate::{generate, generate_for_threads, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::cell_matrix::CellMatrix;
+use kernels_gen::plan::turns::{FacetPairs, of_pair};
 use kernels_gen::plan::{Elements, Plan, PlanError, Task};
 use spills::SpillAttempts;
 use std::borrow::Cow;
@@ -188,6 +189,19 @@ impl CompiledKernels {
     }
 }
 
+/// Returns the facets of the pairs of simplices of all integrals; `None` without such integrals.
+fn facet_pairs(on: &Discretisation) -> Option<FacetPairs> {
+    let cell = on.mesh.cell();
+    if cell.is_tensor() || on.pairs.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut found = FacetPairs::default();
+    for pair in on.pairs.iter().flatten().flatten() {
+        found.insert(of_pair(cell, pair.sides.map(|side| side.local), pair.orientations));
+    }
+    (found != FacetPairs::default()).then_some(found)
+}
+
 /// Returns the properties of a discretisation that affect plans.
 pub fn facts(on: &Discretisation) -> MeshFacts {
     MeshFacts {
@@ -197,6 +211,7 @@ pub fn facts(on: &Discretisation) -> MeshFacts {
         signs: on.fields.iter().any(|field| field.space.has_signs()),
         periodic: on.mesh.is_periodic(),
         hanging: on.mesh.hanging().is_some(),
+        pairs: facet_pairs(on),
     }
 }
 

@@ -11,8 +11,9 @@ pub enum CellClass {
     Cells(CellSubset, usize),
     /// Facets of an integral of the form, for all cells; of those between two cells the ones that both have whole.
     Facets(usize),
-    /// Facets of an integral that are one facet of their cell ([`kernels_gen::plan::Plan::facet`]).
-    FacetsAt(u8, usize),
+    /// Facets of an integral that are one facet of their cell, or the same facets of both cells
+    /// ([`kernels_gen::plan::Plan::facet`]).
+    FacetsAt(u16, usize),
     /// Facets of an integral between two cells, of which the one on a side is larger.
     HangingFacets(Side, usize),
 }

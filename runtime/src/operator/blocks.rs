@@ -15,7 +15,7 @@ use crate::mesh::partition::Partition;
 use crate::solve::OperatorError;
 use crate::space::discretisation::Discretisation;
 use kernels_gen::abi::{self, KernelAbi, Role, Slots};
-use kernels_gen::plan::{Geometry, Task};
+use kernels_gen::plan::{Geometry, Task, turns};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
@@ -130,9 +130,10 @@ pub(super) fn in_chunks(
                 None => Batches::of_facets(partition, lanes, on.facets_of(integral)),
             }
         }
-        CellClass::FacetsAt(local, integral) => {
-            Batches::of_facets(partition, lanes, &facets_at(on, local, integral))
-        }
+        CellClass::FacetsAt(number, integral) => match pairs_of(on, class) {
+            Some(pairs) => Batches::of_pairs(partition, lanes, &pairs, None),
+            None => Batches::of_facets(partition, lanes, &facets_at(on, number, integral)),
+        },
         CellClass::Cells(..) if slots.is_empty() => Batches::new(partition, lanes, keep),
         CellClass::Cells(..) => {
             let fields = on.fields.iter().map(|field| &*field.space);
@@ -143,15 +144,24 @@ pub(super) fn in_chunks(
 }
 
 /// Returns the facets of an integral that are one facet of their cell.
-pub(super) fn facets_at(on: &Discretisation, local: u8, integral: usize) -> Vec<Facet> {
+pub(super) fn facets_at(on: &Discretisation, number: u16, integral: usize) -> Vec<Facet> {
     let facets = on.facets_of(integral).iter();
-    facets.filter(|facet| facet.local == local).copied().collect()
+    facets.filter(|facet| u16::from(facet.local) == number).copied().collect()
 }
 
 /// Returns the pairs of cells of a class; `None` if it has single cells.
 pub(super) fn pairs_of(on: &Discretisation, class: CellClass) -> Option<Vec<&CellPair>> {
     let pairs = on.pairs_of(class.integral()).filter(|_| class.is_of_facets())?;
-    Some(pairs.iter().filter(|pair| pair.larger == class.larger()).collect())
+    let cell = on.mesh.cell();
+    let is_at = |pair: &CellPair| match class {
+        CellClass::FacetsAt(number, _) => {
+            let facets = pair.sides.map(|side| side.local);
+            turns::of_pair(cell, facets, pair.orientations) == number
+        }
+        _ => true,
+    };
+    let own = |pair: &&CellPair| pair.larger == class.larger() && is_at(pair);
+    Some(pairs.iter().filter(own).collect())
 }
 
 /// Returns all pairs of the form, if its cells share no degrees of freedom.

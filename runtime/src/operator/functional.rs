@@ -27,7 +27,7 @@ use fem_dsl::problem::Expression;
 use kernels_gen::element::{
     ElementError, Lagrange, LinePoints, Rule, Tabulation, WhitneyFamily, default_rule, tabulate,
 };
-use second::{SecondTables, reads_second};
+use second::{SecondTables, is_second, reads_second};
 use std::borrow::Cow;
 
 /// Number of cells evaluated together; sums are formed block by block, in order.
@@ -40,9 +40,11 @@ struct PointValues {
     /// `[component · dim + direction][point]`, in physical space; `[component][point]` of the exterior derivative of
     /// vector-valued functions.
     gradient: Vec<Vec<f64>>,
-    /// `[component · pairs + pair][point]`, in physical space, the pairs of axes a ≤ b in ascending order; empty if they
-    /// are not evaluated.
+    /// `[component · pairs + pair][point]`, in physical space, the pairs of axes a ≤ b in ascending order; of vector-valued
+    /// functions the gradient, `[component · dim + direction][point]`. Empty if they are not evaluated.
     second: Vec<Vec<f64>>,
+    /// True of vector-valued functions.
+    is_vector: bool,
 }
 
 /// The points of a block of cells.
@@ -80,7 +82,14 @@ impl<'a> PointTables<'a> {
     ) -> Result<Self, ElementError> {
         let geometry = Lagrange::continuous(on.mesh.cell(), on.mesh.order())?;
         let of = |(space, _): &'a NodalQuantity<'_>| match space.element().whitney() {
-            Some(_) => Evaluator::new(&on.mesh, space, points).map(QuantityTable::Vector),
+            Some(_) => {
+                let evaluator = Evaluator::new(&on.mesh, space, points)?;
+                let evaluator = match second {
+                    true => evaluator.with_gradients(points)?,
+                    false => evaluator,
+                };
+                Ok(QuantityTable::Vector(evaluator))
+            }
             None => Ok(QuantityTable::Scalar(tabulate(space.element(), points))),
         };
         Ok(Self {
@@ -181,7 +190,11 @@ fn block(
             .map(|(space, _)| PointValues {
                 value: vec![Vec::with_capacity(count); space.value_components()],
                 gradient: vec![Vec::with_capacity(count); derivatives(space)],
-                second: vec![Vec::with_capacity(count); space.components() * pairs],
+                second: match space.element().whitney().filter(|_| second.is_some()) {
+                    Some(_) => vec![Vec::with_capacity(count); dim * dim],
+                    None => vec![Vec::with_capacity(count); space.components() * pairs],
+                },
+                is_vector: space.element().whitney().is_some(),
             })
             .collect(),
     };
@@ -246,6 +259,7 @@ impl PointValues {
         let parts = [
             (&mut self.value, evaluator.values(cell, u)),
             (&mut self.gradient, evaluator.exterior(cell, u)),
+            (&mut self.second, evaluator.gradients(cell, u)),
         ];
         for (rows, values) in parts {
             let count = rows.len();
@@ -564,8 +578,8 @@ pub fn energy<'a>(
         Some(density) => vec![density],
         None => integral.residual.iter().map(|(_, node)| *node).collect(),
     };
-    let tests_second = integral.residual.iter().any(|(slot, _)| slot.part.order() == 2);
-    let second = reads_second((integral, &roots)) || integral.energy.is_none() && tests_second;
+    let tests_second = integral.residual.iter().any(|(slot, _)| is_second(on, *slot));
+    let second = reads_second(on, (integral, &roots)) || integral.energy.is_none() && tests_second;
     let sums = integrate(on, (rule, 1, second), &nodal, |block| {
         let mut batch = Batch::new(&integral.graph, &roots);
         let mut sum = 0.0;
@@ -599,6 +613,7 @@ pub fn energy<'a>(
 fn part(quantity: &PointValues, dim: usize, slot: Slot) -> &[f64] {
     match slot.part {
         Part::Value => &quantity.value[slot.component],
+        Part::Derivative(j) if quantity.is_vector => &quantity.second[slot.component * dim + j],
         Part::Derivative(j) => &quantity.gradient[slot.component * dim + j],
         Part::Second(..) => {
             let parts = Part::of_order(2, dim);

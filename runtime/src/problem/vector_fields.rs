@@ -13,7 +13,7 @@ pub(super) fn has_vector_functions(form: &PointForm) -> bool {
 /// of the Jacobian.
 pub(super) fn has_kernel(form: &PointForm) -> Option<usize> {
     let occurs = |field: usize| {
-        let of_value = |slot: Slot| slot.field == field && slot.part == Part::Value;
+        let of_value = |slot: Slot| slot.field == field && !matches!(slot.part, Part::Exterior(_));
         form.integrals.iter().any(|integral| {
             let mut entries = integral.jacobian.iter();
             entries.any(|entry| of_value(entry.test) || of_value(entry.trial))
@@ -60,16 +60,6 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
         );
     }
     let is_vector = |location| matches!(location, Location::Nodes(space) if space.is_piola());
-    let of_data = form.aux.iter().find(|data| is_vector(data.location)).map(|data| &data.name);
-    if let Some(name) = on_fields.map(|field| &field.name).or(of_data)
-        && form.integrals.iter().any(|integral| integral.region.is_interior())
-    {
-        return refused(
-            name,
-            "terms on facets between cells are not implemented for it",
-            "take it in H1 or L2, or leave these terms out",
-        );
-    }
     let starts = problem.initial.iter().chain(&problem.initial_rate);
     for (field, value) in starts {
         let own = &form.fields[*field];

@@ -31,6 +31,8 @@ pub(super) struct NodesBeyond {
     first_cell: usize,
     /// The hanging words of the cells; empty if no node of the space hangs.
     pub(super) words: Vec<u32>,
+    /// True for each degree of freedom of a cell whose sign is reversed, `[cell][local node]`; empty if none is.
+    signs: Vec<bool>,
 }
 
 /// The owner of a node, and its number there.
@@ -52,6 +54,7 @@ impl Space {
             first: self.n_nodes,
             first_cell: beyond.first(),
             words: Vec::new(),
+            signs: Vec::new(),
         });
         if !self.element.is_continuous() {
             let nodes = |cell: &SharedEntity| {
@@ -72,20 +75,26 @@ impl Space {
         let most = longest(cut, holders.values().map(|(_, ranks)| ranks.len()));
         let identity: BTreeMap<u32, GlobalNode> =
             holders.iter().map(|(&global, &(node, _))| (node, global)).collect();
-        let length = 1 + most;
+        // The number at the owner, the ranks, and of vector-valued functions the sign.
+        let length = 1 + most + usize::from(self.element.whitney().is_some());
         let received = beyond.received(cut, each * length, |cell, values| {
             values.fill(ABSENT);
-            for (values, node) in values.chunks_exact_mut(length).zip(self.cell_nodes(cell)) {
+            let signs = self.cell_signs(cell);
+            let nodes = values.chunks_exact_mut(length).zip(self.cell_nodes(cell)).enumerate();
+            for (local, (values, node)) in nodes {
                 let global = identity[node];
                 values[0] = f64::from(global.1);
                 let ranks = holders[&global].1.iter().map(|&rank| f64::from(rank));
-                values[1..].iter_mut().zip(ranks).for_each(|(value, rank)| *value = rank);
+                values[1..=most].iter_mut().zip(ranks).for_each(|(value, rank)| *value = rank);
+                if let Some(sign) = values.get_mut(1 + most) {
+                    *sign = f64::from(u8::from(signs.get(local).is_some_and(|&reversed| reversed)));
+                }
             }
         });
         let global = |values: &[f64]| (values[1] as u32, values[0] as u32);
         let own: BTreeSet<GlobalNode> = holders.keys().copied().collect();
         for values in received.chunks_exact(length) {
-            let ranks = values[1..].iter().take_while(|&&rank| rank != ABSENT);
+            let ranks = values[1..=most].iter().take_while(|&&rank| rank != ABSENT);
             let ranks = ranks.map(|&rank| rank as u32);
             holders.entry(global(values)).or_insert_with(|| (u32::MAX, ranks.collect()));
         }
@@ -102,6 +111,10 @@ impl Space {
             first: self.n_nodes,
             first_cell: beyond.first(),
             words: self.hanging.as_ref().map_or_else(Vec::new, |_| beyond.hanging().to_vec()),
+            signs: received
+                .chunks_exact(length)
+                .filter_map(|values| values.get(1 + most).map(|&sign| sign == 1.0))
+                .collect(),
         });
         new.shared = in_ranges(holders);
         new
@@ -145,6 +158,13 @@ impl Space {
             ((owner, numbers[node as usize] as u32), (node, ranks))
         };
         ranks_of.into_iter().map(holder).collect()
+    }
+
+    /// Returns whether the sign of each degree of freedom of a cell beyond a part is reversed; `None` if it is no such cell.
+    pub(super) fn signs_beyond(&self, cell: usize) -> Option<&[bool]> {
+        let beyond = self.beyond.as_ref()?;
+        let first = cell.checked_sub(beyond.first_cell)? * self.nodes_per_cell;
+        Some(beyond.signs.get(first..first + self.nodes_per_cell).unwrap_or(&[]))
     }
 
     /// Returns whether the space has the nodes of cells beyond a part.

@@ -377,7 +377,7 @@ impl Discretisation {
             Input::Normal(_) | Input::Diameter(_) | Input::Extent(_) | Input::Direction(_) => true,
             Input::Param(..) | Input::Coordinate(_) | Input::Time | Input::Degree => false,
             Input::PenaltyFactor(_) => false,
-            Input::Inverse(..) | Input::Tangent(..) | Input::Density(_) => true,
+            Input::Inverse(..) | Input::Tangent(..) | Input::Bend(..) | Input::Density(_) => true,
         });
         let measures = |(slot, node): &(Slot, NodeId)| {
             slot.field >= measured && slot.part == Part::Value && !sided[*node]

@@ -8,14 +8,18 @@
 //! H(div)    u = Σ_a J_a û_a / det J   div u = Σ_a ∂_a û_a / det J
 //! ```
 //!
+//! Gradients in a cell follow by the product rule, from ∂_b J_a and ∂_b C_a.
+//!
 //! (P. Monk, "Finite Element Methods for Maxwell's Equations" (2003), section 3.9). The determinant has its sign, so that
 //! mirrored cells need no rule of their own.
 
 use super::Space;
 use crate::mesh::Mesh;
 use crate::support::parallel::*;
+use fem_dsl::point::Part;
 use kernels_gen::element::{
-    Cell, ElementError, Lagrange, Tabulation, Whitney, WhitneyFamily, tabulate, tabulate_components,
+    Cell, ElementError, Lagrange, Tabulation, Whitney, WhitneyFamily, tabulate,
+    tabulate_components, tabulate_seconds,
 };
 
 /// The map of a cell at a point.
@@ -92,6 +96,8 @@ pub struct Evaluator<'a> {
     map: Option<MapTable>,
     /// The functions of the element, or of each component of its reference functions.
     functions: Vec<Tabulation>,
+    /// The second derivatives of the geometry's functions, `[pair of axes][point · nodes + node]`, for gradients.
+    seconds: Vec<Vec<f64>>,
 }
 
 impl<'a> Evaluator<'a> {
@@ -111,7 +117,17 @@ impl<'a> Evaluator<'a> {
                 (Some(MapTable::new(mesh, points)?), tabulate_components(element, points))
             }
         };
-        Ok(Self { mesh, space, n_points: points.len(), map, functions })
+        Ok(Self { mesh, space, n_points: points.len(), map, functions, seconds: Vec::new() })
+    }
+
+    /// Returns the same evaluator with second derivatives of the map, for [`Evaluator::gradients`].
+    ///
+    /// # Errors
+    ///
+    /// The geometry has no element.
+    pub fn with_gradients(self, points: &[[f64; 3]]) -> Result<Self, ElementError> {
+        let geometry = Lagrange::continuous(self.mesh.cell(), self.mesh.order())?;
+        Ok(Self { seconds: tabulate_seconds(geometry, points), ..self })
     }
 
     /// Returns the physical values of a field in a cell, `[point][component]`; `u` holds the degrees of freedom.
@@ -164,6 +180,63 @@ impl<'a> Evaluator<'a> {
             }
         }
         values
+    }
+
+    /// Returns the gradient of a field in a cell, `[point][component · dim + axis]`. Empty for fields that are not of H(curl)
+    /// or H(div), and without [`Evaluator::with_gradients`].
+    pub fn gradients(&self, cell: usize, u: &[f64]) -> Vec<f64> {
+        let Some((element, map)) = self.whitney().filter(|_| !self.seconds.is_empty()) else {
+            return Vec::new();
+        };
+        let (own, dim) = (self.own(element, cell, u), self.mesh.dim());
+        let mut gradients = Vec::with_capacity(self.n_points * dim * dim);
+        for q in 0..self.n_points {
+            let map = map.at(self.mesh, cell, q);
+            let inverse = map.cofactors.map(|row| row.map(|x| x / map.determinant));
+            let bends = self.bends(cell, q);
+            // ∂_b J_a, and ∂_b K_a = −Σ_c (K_a · ∂_b J_c) K_c
+            let slope = |a: usize, b: usize| -> [f64; 3] {
+                let bend = |a: usize| bends[a.min(b)][a.max(b)];
+                match element.family() {
+                    WhitneyFamily::Curl => (0..dim).fold([0.0; 3], |sum, c| {
+                        let symbol = dot(&inverse[a], &bend(c));
+                        [0, 1, 2].map(|i| sum[i] - symbol * inverse[c][i])
+                    }),
+                    WhitneyFamily::Div => {
+                        let growth: f64 = (0..dim).map(|c| dot(&inverse[c], &bend(c))).sum();
+                        let (own, tangent) = (bend(a), map.tangents[a]);
+                        [0, 1, 2].map(|i| (own[i] - growth * tangent[i]) / map.determinant)
+                    }
+                }
+            };
+            let mut along = [[0.0; 3]; 3];
+            for (a, b) in (0..dim).flat_map(|a| (0..dim).map(move |b| (a, b))) {
+                let direction = match element.family() {
+                    WhitneyFamily::Curl => inverse[a],
+                    WhitneyFamily::Div => map.tangents[a].map(|x| x / map.determinant),
+                };
+                let value = self.component(element, a, q, &own, None);
+                let derivative = self.component(element, a, q, &own, Some(b));
+                let slope = slope(a, b);
+                (0..dim).for_each(|i| along[b][i] += derivative * direction[i] + value * slope[i]);
+            }
+            for (i, j) in (0..dim).flat_map(|i| (0..dim).map(move |j| (i, j))) {
+                gradients.push((0..dim).map(|b| inverse[b][j] * along[b][i]).sum());
+            }
+        }
+        gradients
+    }
+
+    /// Returns ∂²x/∂ξ_a∂ξ_b at a point of a cell, at `[a][b]` with a ≤ b.
+    fn bends(&self, cell: usize, q: usize) -> [[[f64; 3]; 3]; 3] {
+        let nodes = self.mesh.cell_nodes(cell).len();
+        let mut bends = [[[0.0; 3]; 3]; 3];
+        for (part, table) in Part::of_order(2, self.mesh.dim()).into_iter().zip(&self.seconds) {
+            if let Part::Second(a, b) = part {
+                bends[a][b] = self.mesh.place_of(cell, &table[q * nodes..(q + 1) * nodes]);
+            }
+        }
+        bends
     }
 
     /// Returns the element and the map of fields of H(curl) and H(div).

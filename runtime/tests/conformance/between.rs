@@ -1,10 +1,13 @@
 //! Random kernels of integrals between cells: forms, cells and choices of plans are drawn.
 
 use super::launch::{Launcher, Shape};
+use super::pairs::number_of;
 use super::setting::Setting;
 use fem_dsl::point::{PointForm, Side};
 use fem_dsl::source::Source;
-use fem_dsl::testing::{Random, random_interior, random_interior_at_points};
+use fem_dsl::testing::{
+    Random, random_interior, random_interior_at_points, random_interior_vectors,
+};
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, Rule, default_rule};
 use kernels_gen::kir::Precision;
@@ -43,10 +46,12 @@ pub(crate) fn draw(
     let (mut random, mut drawn) = (Random(seed), Vec::new());
     for number in (seed << 20).. {
         let dim = 2 + random.below(2);
-        let at_points = random.below(2) == 1;
-        let text = match at_points {
-            true => random_interior_at_points(number, dim),
-            false => random_interior(number, dim),
+        let kind = random.below(3);
+        let at_points = kind == 1;
+        let text = match kind {
+            0 => random_interior(number, dim),
+            1 => random_interior_at_points(number, dim),
+            _ => random_interior_vectors(number, dim),
         };
         let form = integral(&text, &format!("interior_{number}"), dim, random.below(2));
         let Some(form) = form else { continue };
@@ -90,7 +95,9 @@ fn one(
     if nodes > NODES {
         return None;
     }
-    let precision = if single { Precision::F32 } else { Precision::F64 };
+    // On simplices, squares of functions that vanish on a facet to rounding are below single precision.
+    let is_mapped = elements.are_vector_valued() && !tensor;
+    let precision = if single && !is_mapped { Precision::F32 } else { Precision::F64 };
     let (strategy, lanes) = match (target, shares) {
         (Target::Threads, true) => (Strategy::ThreadPerLine { cells: 1 + random.below(3) }, 1),
         (Target::Threads, false) => (Strategy::CellPerLane, 8),
@@ -120,9 +127,12 @@ fn one(
         block: [1, 3][random.below(2)],
         ..Plan::new(target, task, lanes, precision, geometry)
     };
+    let setting = &Setting::new(form, degree, rule, shape, geometry, 1);
+    // Of vector-valued functions on simplices, pairs of the same facets.
+    let of_first = || Some(number_of(cell, &setting.pairs(&plan).first()?.1));
+    let plan = Plan { facet: if is_mapped { of_first() } else { None }, ..plan };
     check(form, &elements, &plan).ok()?;
     // Terms of random forms may vanish.
-    let setting = &Setting::new(form, degree, rule, shape, geometry, 1);
     let wanted = Launcher { form, elements: &elements, setting }.wanted(&plan, None);
     let mut seen = wanted.iter().filter(|own| own.value.abs() > own.tolerance(f64::EPSILON));
     seen.next()?;

@@ -391,11 +391,13 @@ impl Launcher<'_> {
             Role::Turns(_) | Role::Rows(..) | Role::FirstAxis(_) => {
                 return Ok(Data::U32(self.of_rotated(plan, role, layout_of)));
             }
-            Role::Signs(Owner::Field(i) | Owner::Result(i)) => {
-                batched(&s.fields[i].numbering.signs())
+            Role::Signs(Owner::Field(trace) | Owner::Result(trace)) => {
+                let (field, setting) = self.of_trace(trace, self.form.fields.len());
+                batched(&setting.fields[field].numbering.signs())
             }
-            Role::Signs(Owner::Aux(i)) => {
-                batched(&s.aux[i].as_ref().map_or_else(Vec::new, Numbering::signs))
+            Role::Signs(Owner::Aux(trace)) => {
+                let (aux, setting) = self.of_trace(trace, self.form.aux.len());
+                batched(&setting.aux[aux].as_ref().map_or_else(Vec::new, Numbering::signs))
             }
             Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(trace) | Role::AuxPoints(trace) => {

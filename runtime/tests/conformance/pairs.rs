@@ -9,6 +9,7 @@ use fem_dsl::point::Side;
 use fem_dsl::testing::Random;
 use kernels_gen::abi::{Indices, hanging};
 use kernels_gen::element::{Cell, Element, Lagrange, tabulate};
+use kernels_gen::plan::turns::of_pair;
 use kernels_gen::plan::{Elements, Plan};
 use runtime::reference::{CellPair, Cells, find_pairs};
 use std::collections::BTreeMap;
@@ -160,6 +161,12 @@ impl Connected {
     }
 }
 
+/// Returns the number of the facets of a pair of simplices.
+pub(super) fn number_of(cell: Cell, turns: &[Turn; 2]) -> u16 {
+    let facets = turns.map(|(_, facet, _)| facet as u8);
+    of_pair(cell, facets, turns.map(|(.., orientation)| orientation))
+}
+
 impl Setting {
     /// Returns the pairs of a plan, as the reference has them and as kernels do: as many as there are copies at most.
     pub(crate) fn pairs(&self, plan: &Plan) -> Vec<(CellPair, [Turn; 2])> {
@@ -172,6 +179,9 @@ impl Setting {
             Some((pair, connected.oriented(self.cell, pair.sides, plan.larger)?))
         };
         let mut pairs: Vec<_> = all.into_iter().filter_map(oriented).collect();
+        if let Some(number) = plan.facet {
+            pairs.retain(|(_, turns)| number_of(self.cell, turns) == number);
+        }
         if let (Indices::Cells, Some((_, first))) = (plan.indices, pairs.first()) {
             // All lanes of a batch are rotated alike.
             let rotation =

@@ -101,7 +101,9 @@ impl Setting {
         let aux_values = aux_values.collect();
         let (geometry, coordinates, connected) = match meet {
             true => {
-                let (geometry, coordinates, how) = connected(cell, shape, copies, &mut random);
+                // How cells meet does not depend on the number of copies.
+                let mut own = Random(hash(&form.name).wrapping_add(degree as u64));
+                let (geometry, coordinates, how) = connected(cell, shape, copies, &mut own);
                 (geometry, coordinates, Some(how))
             }
             false => {

@@ -290,7 +290,7 @@ fn vectors_on_facets() {
                     signs: true,
                     ..Plan::new(Target::Vectors, task, 4, Precision::F64, geometry)
                 };
-                for plan in at_facets(plan, &elements) {
+                for plan in at_facets(plan, &elements, &form.integrals[0].region, None) {
                     let is_own =
                         |facet: usize| plan.facet.is_none_or(|at| usize::from(at) == facet);
                     let own = facets.iter().copied().filter(|&(_, facet)| is_own(facet));

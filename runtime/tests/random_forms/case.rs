@@ -5,8 +5,8 @@ use fem_dsl::point::{Location, PointForm, Region, Slot};
 use fem_dsl::problem::Quadrature;
 use fem_dsl::source::Source;
 use fem_dsl::testing::{
-    Regions, random_interior, random_interior_at_points, random_regions, random_second,
-    random_vectors,
+    Regions, random_interior, random_interior_at_points, random_interior_vectors, random_regions,
+    random_second, random_vectors,
 };
 use kernels_gen::dialect::opencl::OPENCL;
 use kernels_gen::generate::{
@@ -103,6 +103,13 @@ impl Case {
         let (dim, _) = kind(seed);
         let text = random_vectors(seed, dim);
         Self::of(seed, "vectors", Regions { text, smooth: true, energy: false })
+    }
+
+    /// Creates a form with integrals between cells of a field in Hcurl or Hdiv.
+    pub(crate) fn vectors_between(seed: u64) -> Self {
+        let (dim, _) = kind(seed);
+        let text = random_interior_vectors(seed, dim);
+        Self::of(seed, "interior", Regions { text, smooth: true, energy: false })
     }
 
     fn of(seed: u64, prefix: &str, regions: Regions) -> Self {

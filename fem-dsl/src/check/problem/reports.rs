@@ -498,6 +498,7 @@ fn measure(
     own.name.clone_from(&form.name);
     own.defaults = form.params.iter().map(|param| default(&mut own, param)).collect();
     let mut expressions = Expressions::new(&piece.file, &names, own, found);
+    expressions.cellwise = names::blocks(written).any(|(block, ..)| block.region.is_interior());
     lets(&mut expressions);
     let mut sums = CallExpressions::default();
     let mut measured = Measures::default();

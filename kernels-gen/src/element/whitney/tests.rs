@@ -217,7 +217,7 @@ fn functions_of_rotated_simplices_are_those_of_the_simplex() {
                 dofs.iter().map(|dof| element.functional(dof, element.degree() / 2 + 1)).collect();
             let points: Vec<[f64; 3]> =
                 functionals.iter().flatten().map(|(point, _)| place(point)).collect();
-            let (tables, mut start) = (tabulate_turned(element, facet, &points), 0);
+            let (tables, mut start) = (tabulate_turned(element, (facet, 0), &points), 0);
             for (dof, terms) in dofs.iter().zip(&functionals) {
                 for (i, other) in dofs.iter().enumerate() {
                     let term = |(q, (_, weights)): (usize, &([f64; 3], [f64; 3]))| -> f64 {

@@ -24,6 +24,12 @@ impl KernelFacts<'_> {
         read || tested || blocks
     }
 
+    /// Returns whether second derivatives of a cell's map are read.
+    pub(crate) fn needs_bends(&self, side: Side) -> bool {
+        let reads = |input: &Input| matches!(input, Input::Bend(of, ..) if *of == side);
+        self.needs_second(side) || self.inputs.iter().any(reads)
+    }
+
     /// Returns whether the map of a cell has second derivatives, so that those of a function contain its gradient.
     pub(super) fn is_bent(&self) -> bool {
         is_bent(self.elements, self.plan)
@@ -40,6 +46,17 @@ impl KernelFacts<'_> {
         }
         let is_own = |slot: &Slot| self.row(slot.field, slot.component) == row;
         self.outputs.iter().any(|(slot, _)| is_own(slot) && slot.part.order() == 2)
+    }
+}
+
+/// Returns the side of an entry of a cell's map.
+pub(super) fn side_of_map(input: Input) -> Option<Side> {
+    match input {
+        Input::Inverse(side, ..)
+        | Input::Tangent(side, ..)
+        | Input::Bend(side, ..)
+        | Input::Density(side) => Some(side),
+        _ => None,
     }
 }
 

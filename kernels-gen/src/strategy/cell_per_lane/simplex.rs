@@ -42,7 +42,8 @@ pub(super) struct EvaluatedQuantity {
 impl EvaluatedQuantity {
     /// Evaluates a quantity whose nodal values are in `nodal`.
     pub(super) fn new(s: &mut Lowering<'_>, quantity: &Quantity, nodal: LocalId) -> Self {
-        let tables = Tables::with_seconds(s, &quantity.name, quantity.element, quantity.second);
+        let name = (quantity.name.as_str(), s.facts.side_of(quantity.source));
+        let tables = Tables::with_seconds(s, name, quantity.element, quantity.second);
         let sums = (tables.nodes > WRITTEN).then(|| {
             let value = quantity.value.then_some(Part::Value);
             let of =
@@ -160,13 +161,16 @@ struct ParentFunction {
     nodes: Nodes,
     /// Its value and derivatives at a point.
     sums: LocalId,
+    /// True if nodes of its element may hang; else it is the cell's own.
+    hangs: bool,
 }
 
 impl ParentFunction {
     fn new(s: &mut Lowering<'_>, element: Element, name: &str, side: Side) -> Self {
         let unit = s.b.local(&format!("{name}_unit"), element.count());
         let sums = s.b.local(&format!("{name}_unit_sums"), 1 + s.facts.form.dim);
-        Self { unit, nodes: nodes(s, element, unit, (1, side)), sums }
+        let hangs = element.is_continuous();
+        Self { unit, nodes: nodes(s, element, unit, (1, side)), sums, hangs }
     }
 
     /// Becomes the function of a degree of freedom.
@@ -174,7 +178,9 @@ impl ParentFunction {
         s.b.clear(self.unit, 0, self.nodes.length);
         let one = s.b.constant(1.0);
         s.b.store(self.unit, node.clone(), one);
-        self.nodes.resolve(s, false);
+        if self.hangs {
+            self.nodes.resolve(s, false);
+        }
     }
 
     /// Returns its value and derivatives at a point.
@@ -226,8 +232,9 @@ fn diagonal_of_parents(s: &mut Lowering<'_>, result: &ElementVector) {
 
 /// Computes the columns of the element matrix that belong to one component, with its basis functions from tables.
 pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
-    let Quantity { name, element, second, .. } = s.facts.quantities[0].clone();
-    let of_trial = Tables::with_seconds(s, &name, element, second);
+    let Quantity { name, element, second, source, .. } = s.facts.quantities[0].clone();
+    let side = s.facts.side_of(source);
+    let of_trial = Tables::with_seconds(s, (&name, side), element, second);
     let mut results = Vec::new();
     for (field, rows) in s.facts.written_rows() {
         let tables = result_tables(s, field);
@@ -236,11 +243,8 @@ pub(super) fn columns(s: &mut Lowering<'_>, column: &Column<'_>) {
         results.push((field, rows, nodal, tables));
     }
     let small = of_trial.nodes * s.facts.points() <= s.facts.unroll();
-    let source = s.facts.quantities[0].source;
-    let of_parent = s
-        .facts
-        .hangs(source, element)
-        .then(|| ParentFunction::new(s, element, &name, s.facts.side_of(source)));
+    let of_parent =
+        s.facts.hangs(source, element).then(|| ParentFunction::new(s, element, &name, side));
     repeat(s, "j", of_trial.nodes, small, |s, j| {
         s.forget();
         if let Some(function) = &of_parent {
@@ -284,7 +288,8 @@ fn result_tables(s: &mut Lowering<'_>, field: usize) -> Tables {
     let rows = || facts.rows_of(field);
     let second = rows().any(|row| facts.tests_second(row))
         || facts.plan.task == Task::Diagonal && facts.blocks.has_second();
-    Tables::with_seconds(s, &facts.form.fields[field].name, element, second)
+    let side = facts.side_of(QuantitySource::State(field));
+    Tables::with_seconds(s, (&facts.form.fields[field].name, side), element, second)
 }
 
 /// The sums over the points for one field.

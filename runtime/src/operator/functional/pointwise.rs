@@ -67,7 +67,7 @@ pub fn extrema(
     let degree = degrees.max().unwrap_or(1).max(on.mesh.order());
     let points = Lagrange::equispaced(on.mesh.cell(), degree + 1)?.points();
     let weights = vec![1.0; points.len()];
-    let tables = PointTables::new(on, &points, &nodal, reads_second((integral, roots)))?;
+    let tables = PointTables::new(on, &points, &nodal, reads_second(on, (integral, roots)))?;
     let found = block_by_block(on, &tables, &weights, &nodal, |block| {
         let values = evaluated(on, block, &place, parameters, (integral, roots));
         let of_root = |row: Vec<f64>| {
@@ -114,7 +114,7 @@ pub fn values_at_quadrature(
 ) -> Result<QuadratureValues, ElementError> {
     let (nodal, place) = read_by((integral, roots), on, u);
     let (points, weights) = (rule.points(), rule.weights());
-    let tables = PointTables::new(on, &points, &nodal, reads_second((integral, roots)))?;
+    let tables = PointTables::new(on, &points, &nodal, reads_second(on, (integral, roots)))?;
     let found = block_by_block(on, &tables, &weights, &nodal, |block| {
         let rows = evaluated(on, block, &place, parameters, (integral, roots));
         let at = |point: usize| select(&rows.iter().map(|row| row[point]).collect::<Vec<f64>>());
@@ -168,7 +168,7 @@ pub fn values_at(
     places: &[LocatedPoint],
 ) -> Result<Vec<Vec<f64>>, ElementError> {
     let (nodal, place) = read_by((integral, roots), on, u);
-    let second = reads_second((integral, roots));
+    let second = reads_second(on, (integral, roots));
     let one = |at: &LocatedPoint| {
         let tables = PointTables::new(on, &[at.xi], &nodal, second)?;
         let block = block(on, &[at.cell], &[1.0], &nodal, &tables);

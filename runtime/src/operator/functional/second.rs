@@ -6,7 +6,7 @@
 
 use super::NodalQuantity;
 use crate::space::discretisation::Discretisation;
-use fem_dsl::point::{Input, Integral, Node, NodeId, Part, reachable};
+use fem_dsl::point::{Input, Integral, Node, NodeId, Part, Slot, reachable};
 use kernels_gen::element::{Lagrange, tabulate_seconds};
 
 /// Second derivatives of basis functions at points: `[pair of axes][point · nodes + node]`.
@@ -18,10 +18,20 @@ pub(super) struct SecondTables {
     quantities: Vec<Seconds>,
 }
 
-/// Returns whether some nodes of an integral's graph read second derivatives.
-pub(super) fn reads_second((integral, roots): (&Integral, &[NodeId])) -> bool {
+/// Returns whether a slot is a second derivative, or a gradient of a vector-valued function, which depends on those of the
+/// map.
+pub(super) fn is_second(on: &Discretisation, slot: Slot) -> bool {
+    let is_vector = || on.fields.get(slot.field)?.space.element().whitney();
+    match slot.part {
+        Part::Derivative(_) => is_vector().is_some(),
+        part => part.order() == 2,
+    }
+}
+
+/// Returns whether some nodes of an integral's graph read second derivatives, or gradients of vector-valued functions.
+pub(super) fn reads_second(on: &Discretisation, (integral, roots): (&Integral, &[NodeId])) -> bool {
     reachable(&integral.graph, roots).into_iter().any(|id| match integral.graph.nodes()[id] {
-        Node::Input(Input::State(slot)) => slot.part.order() == 2,
+        Node::Input(Input::State(slot)) => is_second(on, slot),
         _ => false,
     })
 }

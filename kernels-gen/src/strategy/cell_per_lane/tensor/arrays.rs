@@ -8,6 +8,7 @@ use crate::lower::facts::{Quantity, QuantitySource};
 use crate::lower::lowering::Lowering;
 use crate::lower::tables::Tables;
 use crate::plan::{Plan, Target};
+use fem_dsl::point::Side;
 use std::ops::Range;
 
 /// The private arrays of one quantity or result; component c of an array of length l starts at
@@ -153,8 +154,9 @@ impl Tensor {
             Some(index) => self.inputs[index].1.clone(),
             None => self.arrays(s, &result, &factors),
         };
-        let dense =
-            factors.dense.then(|| Tables::with_seconds(s, &result.name, result.element, second));
+        let dense = factors
+            .dense
+            .then(|| Tables::with_seconds(s, (&result.name, Side::Inside), result.element, second));
         if dense.is_none() && result.gradient && !arrays.has_derivatives() {
             self.derivative_arrays(s, &result, &mut arrays, factors.derived);
         }

@@ -317,6 +317,24 @@ fn facets_of_cells_that_hang() {
     }
 }
 
+/// The same of forms with a field in Hcurl or Hdiv.
+#[test]
+fn pairs_of_cells_with_vectors() {
+    let lanes = |precision| if precision == Precision::F32 { 8 } else { 4 };
+    let mut larger = 0;
+    for drawn in between::draw(Target::Vectors, lanes, between::VECTORS, 24) {
+        let between::Case { form, elements, degree, rule, shape, plan, .. } = &drawn;
+        let setting = Setting::new(form, *degree, *rule, *shape, plan.geometry, CELLS);
+        let launcher = Launcher { form, elements, setting: &setting };
+        let agreement = launcher.compare(plan, &Interpreted { form, elements, threads: false });
+        let name = format!("seed {} on {rule}, {shape:?}: {plan:?}", drawn.seed);
+        let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert!(agreement.seen > 0 || plan.precision == Precision::F32, "{name}");
+        larger += usize::from(plan.larger.is_some());
+    }
+    assert!(larger > 0);
+}
+
 /// Random kernels between cells, with all orientations of the facet.
 #[test]
 fn pairs_of_cells() {

@@ -32,6 +32,9 @@ const CELLS: [[Cell; 2]; 2] =
 
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
+/// The first seed of forms with a field in Hcurl or Hdiv.
+pub(crate) const VECTORS: u64 = 1 << 10;
+
 /// Largest number of nodes of all components of a cell.
 const NODES: usize = 120;
 
@@ -46,7 +49,7 @@ pub(crate) fn draw(
     let (mut random, mut drawn) = (Random(seed), Vec::new());
     for number in (seed << 20).. {
         let dim = 2 + random.below(2);
-        let kind = random.below(3);
+        let kind = if seed < VECTORS { random.below(2) } else { 2 };
         let at_points = kind == 1;
         let text = match kind {
             0 => random_interior(number, dim),

@@ -101,9 +101,11 @@ impl Setting {
         let aux_values = aux_values.collect();
         let (geometry, coordinates, connected) = match meet {
             true => {
-                // How cells meet does not depend on the number of copies.
+                // Of vector-valued functions, plans depend on how cells meet, whatever the number of copies.
                 let mut own = Random(hash(&form.name).wrapping_add(degree as u64));
-                let (geometry, coordinates, how) = connected(cell, shape, copies, &mut own);
+                let is_mapped = form.fields.iter().any(|field| field.space.is_piola());
+                let random = if is_mapped { &mut own } else { &mut random };
+                let (geometry, coordinates, how) = connected(cell, shape, copies, random);
                 (geometry, coordinates, Some(how))
             }
             false => {

@@ -7,8 +7,10 @@ use fem_dsl::problem::{Reports, SolverSettings};
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::device::cpu::LinkedKernels;
+use runtime::files::input::tables_in;
 use runtime::kernels::compile::{Execution, Target};
 use runtime::problem::{ConvergenceError, NonFiniteOrigin, RunError};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 /// A form: the physics of a PDE at one point, checked, with the kernels that were compiled ahead of time.
@@ -34,7 +36,7 @@ impl Form {
     ///
     /// All mistakes of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Error> {
-        let source = Source::new(name, text).in_folder(".");
+        let source = Source::new(name, text).in_folder(Some(tables_in(Path::new("."))));
         let (program, diagnostics) = compile(&source);
         let errors: Vec<_> = diagnostics.into_iter().filter(|found| found.is_error()).collect();
         let Some(program) = program.filter(|_| errors.is_empty()) else {

@@ -93,6 +93,23 @@ pub enum Defect {
     TooLong,
 }
 
+/// Folder of the files of tables, `table("data.csv", a)`, and their reader: the language reads no files.
+#[derive(Clone, Debug)]
+pub struct TableFolder {
+    /// The folder from which relative paths start.
+    pub path: PathBuf,
+    /// Reads the text of a file, or returns the reason why it cannot.
+    pub read: fn(&Path) -> Result<String, String>,
+}
+
+impl PartialEq for TableFolder {
+    fn eq(&self, other: &Self) -> bool {
+        self.path == other.path
+    }
+}
+
+impl Eq for TableFolder {}
+
 /// A text with its name in messages. A lone carriage return ends a line; it is replaced by a line feed, so that all
 /// readers of the text count the same lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -101,7 +118,7 @@ pub struct Source {
     text: String,
     bare_returns: bool,
     defect: Option<Defect>,
-    folder: Option<PathBuf>,
+    folder: Option<TableFolder>,
 }
 
 impl Source {
@@ -144,15 +161,15 @@ impl Source {
         Self { name, text: String::new(), bare_returns: false, defect, folder: None }
     }
 
-    /// Returns the source with the folder in which its files of tables are looked for.
+    /// Returns the source with the folder of its tables.
     #[must_use]
-    pub fn in_folder(self, folder: impl Into<PathBuf>) -> Self {
-        Self { folder: Some(folder.into()), ..self }
+    pub fn in_folder(self, folder: Option<TableFolder>) -> Self {
+        Self { folder, ..self }
     }
 
-    /// Returns the folder of its files, if it has one.
-    pub fn folder(&self) -> Option<&Path> {
-        self.folder.as_deref()
+    /// Returns the folder of its tables, if it has one.
+    pub fn folder(&self) -> Option<&TableFolder> {
+        self.folder.as_ref()
     }
 
     /// Returns the name, usually a path.

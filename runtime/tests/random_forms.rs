@@ -29,7 +29,7 @@ const FORMS: u64 = 100;
 const BETWEEN: u64 = 30;
 
 /// Number of forms with integrals between cells and vector-valued functions.
-const VECTORS_BETWEEN: u64 = 12;
+const VECTORS_BETWEEN: u64 = 4;
 
 /// Number of forms with integrals between cells by groups of threads.
 const SHARED: u64 = 12;

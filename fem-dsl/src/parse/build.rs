@@ -13,19 +13,17 @@ use crate::ast::{
 };
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
+use crate::source::TableFolder;
 use crate::words;
 use fem_dsl_grammar::{Grammar, Rule};
 use pest::Parser;
 use pest::iterators::Pair;
-use std::path::Path;
 
 /// Builds the tree of a scanned text, and returns its syntax errors.
-pub(super) fn build(scan: &mut Scan, folder: Option<&Path>) -> (File, Vec<Diagnostic>) {
+pub(super) fn build(scan: &mut Scan, folder: Option<&TableFolder>) -> (File, Vec<Diagnostic>) {
     let text = std::mem::take(&mut scan.text);
-    let tables = TableSettings {
-        folder: folder.map(Path::to_owned),
-        is_declared: tables::is_declared(scan, &text),
-    };
+    let tables =
+        TableSettings { folder: folder.cloned(), is_declared: tables::is_declared(scan, &text) };
     let mut builder = Builder { scan, text: &text, exprs: Expressions::default() };
     builder.exprs.tables = tables;
     let mut file = File::default();

@@ -16,7 +16,7 @@ use crate::arena::IndexVec;
 use crate::ast::{Argument, BinaryOp, Expr, ExprId, ExprKind, Ident, Span, UnaryOp};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use std::path::{Path, PathBuf};
+use crate::source::TableFolder;
 
 /// The expressions of a file.
 type Arena = IndexVec<ExprId, Expr>;
@@ -31,7 +31,7 @@ const MOST_ROWS: usize = 1000;
 #[derive(Clone, Debug, Default)]
 pub(super) struct TableSettings {
     /// The folder of the text, if it has one.
-    pub(super) folder: Option<PathBuf>,
+    pub(super) folder: Option<TableFolder>,
     /// True if a function of a form has this name.
     pub(super) is_declared: bool,
 }
@@ -52,13 +52,13 @@ pub(super) fn table(
     if function.name != TABLE || settings.is_declared {
         return None;
     }
-    let table = read(arena, settings.folder.as_deref(), (function, arguments, named));
+    let table = read(arena, settings.folder.as_ref(), (function, arguments, named));
     Some(table.map(|table| table.expression(&mut Tree { span, arena })))
 }
 
 /// Values outside of a table.
 #[derive(Clone, Copy, PartialEq)]
-enum Outside {
+enum Extrapolation {
     /// Not a number, so that a solve fails and says where.
     Error,
     /// The value of the end.
@@ -74,13 +74,13 @@ struct Table {
     places: Vec<f64>,
     values: Vec<f64>,
     is_linear: bool,
-    outside: Outside,
+    outside: Extrapolation,
 }
 
 /// Reads the arguments of a call.
 fn read(
     arena: &Arena,
-    folder: Option<&Path>,
+    folder: Option<&TableFolder>,
     (function, arguments, named): (&Ident, &[ExprId], &[Argument]),
 ) -> Result<Table, Box<Diagnostic>> {
     let wrong = |span: Span, message: String, label: &str| {
@@ -125,7 +125,7 @@ fn read(
         let message = format!("the places of a table ascend, but {} follows {}", pair[1], pair[0]);
         return Err(wrong(at, message, "not ascending"));
     }
-    let mut table = Table { of, places, values, is_linear: false, outside: Outside::Error };
+    let mut table = Table { of, places, values, is_linear: false, outside: Extrapolation::Error };
     for Argument { name, value } in named {
         let word = match &arena[*value].kind {
             ExprKind::Name(word) => word.as_str(),
@@ -134,9 +134,9 @@ fn read(
         match (name.name.as_str(), word) {
             ("interpolation", "cubic") => table.is_linear = false,
             ("interpolation", "linear") => table.is_linear = true,
-            ("outside", "error") => table.outside = Outside::Error,
-            ("outside", "hold") => table.outside = Outside::Hold,
-            ("outside", "extend") => table.outside = Outside::Extend,
+            ("outside", "error") => table.outside = Extrapolation::Error,
+            ("outside", "hold") => table.outside = Extrapolation::Hold,
+            ("outside", "extend") => table.outside = Extrapolation::Extend,
             ("interpolation", _) => {
                 let message = "`interpolation` is `cubic` or `linear`".to_owned();
                 return Err(wrong(arena[*value].span, message, "neither"));
@@ -182,13 +182,13 @@ fn column(arena: &Arena, id: ExprId) -> Result<Vec<f64>, Box<Diagnostic>> {
 }
 
 /// Reads the first two columns of a file; lines that begin with `#`, and a first line without numbers, are left out.
-fn rows(folder: Option<&Path>, name: &str) -> Result<(Vec<f64>, Vec<f64>), String> {
+fn rows(folder: Option<&TableFolder>, name: &str) -> Result<(Vec<f64>, Vec<f64>), String> {
     let Some(folder) = folder else {
         return Err(
             "this text belongs to no folder; write its numbers, `table([…], […], u)`".to_owned()
         );
     };
-    let text = std::fs::read_to_string(folder.join(name)).map_err(|error| error.to_string())?;
+    let text = (folder.read)(&folder.path.join(name))?;
     let (mut places, mut values) = (Vec::new(), Vec::new());
     let lines = text.lines().zip(1..).map(|(line, number)| (line.trim(), number));
     for (line, number) in lines.filter(|(line, _)| !line.is_empty() && !line.starts_with('#')) {
@@ -229,7 +229,7 @@ impl Table {
             [x[i], y[i], m, second, (m + next - 2.0 * rise) / (h * h)]
         };
         let mut all: Vec<Polynomial> = (0..steps.len()).map(polynomial).collect();
-        if self.outside == Outside::Extend {
+        if self.outside == Extrapolation::Extend {
             let last = steps.len();
             let ends = match self.is_linear {
                 true => [rises[0], rises[last - 1]],
@@ -246,14 +246,14 @@ impl Table {
         let polynomials = self.polynomials();
         let (first, last) = (self.places[0], self.places[self.places.len() - 1]);
         let mut e = self.of;
-        if self.outside == Outside::Hold {
+        if self.outside == Extrapolation::Hold {
             let (first, last) = (tree.number(first), tree.number(last));
             let above = tree.call("max", vec![e, first]);
             e = tree.call("min", vec![above, last]);
         }
         // The polynomial i holds below the bound i, except the last.
         let bounds = match self.outside {
-            Outside::Extend => &self.places[..],
+            Extrapolation::Extend => &self.places[..],
             _ => &self.places[1..self.places.len() - 1],
         };
         let below = |tree: &mut Tree<'_>, &bound: &f64| {
@@ -274,7 +274,7 @@ impl Table {
             let own = coefficient(tree, number);
             value = tree.binary(BinaryOp::Add, own, product);
         }
-        if self.outside == Outside::Error {
+        if self.outside == Extrapolation::Error {
             let [first, last] = [first, last].map(|end| tree.number(end));
             let from = tree.binary(BinaryOp::Sub, e, first);
             let to = tree.binary(BinaryOp::Sub, last, e);

@@ -13,7 +13,6 @@ use crate::point::{PointForm, Shape, point};
 use crate::problem::{FunctionalKind, ReportFormula, Reports};
 use crate::simplify::simplify;
 use std::ops::Range;
-use std::path::Path;
 
 impl Program {
     /// Returns a report of a form in `dim` dimensions, for the text after the `=` of a `report`.
@@ -25,8 +24,7 @@ impl Program {
         let named = self.form(form).ok_or_else(|| vec![self.no_form(form, None)])?;
         let checked = named.dimensions.form(dim);
         let checked = checked.ok_or_else(|| vec![wrong_dimension(named, dim, None)])?;
-        let folder = self.source.folder().unwrap_or(Path::new("."));
-        let text = (checked.source.as_str(), folder);
+        let text = (checked.source.as_str(), self.source.folder());
         let piece = report_piece(text, (form, &new_name(checked)), value)?;
         let (file, _, found) = expand(&piece.file);
         if !found.is_empty() {

@@ -22,7 +22,7 @@ use crate::support::input::{self, InputError};
 pub use error::FileError;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::FileArray;
-use fem_dsl::source::shortened;
+use fem_dsl::source::{TableFolder, shortened};
 use kernels_gen::element::Lagrange;
 pub use npy::NpyError;
 use npy::NpyTable;
@@ -366,6 +366,12 @@ fn names(data: &VtuData) -> Vec<String> {
         .chain(of(Association::Points, "at points"))
         .chain(of(Association::Cells, "on cells"))
         .collect()
+}
+
+/// Returns the folder of a text's tables, with their reader.
+pub fn tables_in(folder: &Path) -> TableFolder {
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    TableFolder { path: folder.to_owned(), read }
 }
 
 /// Reads the numbers of a `.npy`, row by row.

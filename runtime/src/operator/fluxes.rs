@@ -147,7 +147,7 @@ impl Operator {
                 CellClass::FacetsAt(local, own) if own == integral => Some(local),
                 _ => continue,
             };
-            let is_own = |at: &usize| local.is_none_or(|local| all[*at].local == local);
+            let is_own = |at: &usize| local.is_none_or(|local| u16::from(all[*at].local) == local);
             let places: Vec<usize> = (0..all.len()).filter(is_own).collect();
             if places.is_empty() {
                 continue;

@@ -9,6 +9,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{MeshSource, Problem};
 use fem_dsl::program::{Program, compile_with};
 use fem_dsl::source::{MAX_BYTES, Source};
+use runtime::files::input::tables_in;
 use runtime::mesh::initial::{InitialMesh, begin};
 use runtime::mesh::refine::forest::refined;
 use runtime::mesh::{LoadError, Mesh, load};
@@ -93,7 +94,9 @@ pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
                 "cannot read {STDIN}: {error}\nhelp: give it a text, as in `wf check - < a.wf`"
             ))
         })?;
-        return Ok(Source::from_bytes(called(file), &bytes).in_folder("."));
+        return Ok(
+            Source::from_bytes(called(file), &bytes).in_folder(Some(tables_in(Path::new("."))))
+        );
     }
     let bytes = File::open(file).and_then(bounded).map_err(|error| {
         let help = match error.kind() {
@@ -102,8 +105,8 @@ pub(crate) fn read(file: &Path) -> Result<Source, Failure> {
         };
         Failure::input(format!("cannot read {}: {error}\nhelp: {help}", file.display()))
     })?;
-    let folder = file.parent().unwrap_or(Path::new("."));
-    Ok(Source::from_bytes(called(file), &bytes).in_folder(folder))
+    let folder = tables_in(file.parent().unwrap_or(Path::new(".")));
+    Ok(Source::from_bytes(called(file), &bytes).in_folder(Some(folder)))
 }
 
 /// Reads the whole input, or slightly more than the size limit: some files have no end.
@@ -135,7 +138,7 @@ pub(crate) fn compile(
 /// Returns a text with an appended line.
 pub(crate) fn appended(source: &Source, text: &str) -> Source {
     let made = Source::new(source.name(), format!("{}\n{text}\n", source.text()));
-    made.in_folder(source.folder().unwrap_or(Path::new(".")))
+    made.in_folder(source.folder().cloned())
 }
 
 /// Returns the command line's overrides.

@@ -5,8 +5,7 @@ use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, Label};
 use crate::parse::parse;
-use crate::source::{Source, Span};
-use std::path::Path;
+use crate::source::{Source, Span, TableFolder};
 use std::sync::Arc;
 
 /// Replacements of a problem's items; each value is text of the language.
@@ -93,17 +92,17 @@ impl Piece {
     /// Parses the item `before` + `text` + `;`.
     fn parse(name: &str, before: &str, text: &str) -> Result<Self, Vec<Diagnostic>> {
         let before = format!("problem command_line solves it {{ {before}");
-        Self::within(name, Path::new("."), before, text)
+        Self::within(name, None, before, text)
     }
 
     /// Parses the item at the end of `before`, + `text` + `;`, with the preceding text.
     fn within(
         name: &str,
-        folder: &Path,
+        folder: Option<&TableFolder>,
         before: String,
         text: &str,
     ) -> Result<Self, Vec<Diagnostic>> {
-        let whole = Source::new(name, format!("{before}{text}\n; }}")).in_folder(folder);
+        let whole = Source::new(name, format!("{before}{text}\n; }}")).in_folder(folder.cloned());
         let (file, diagnostics) = parse(&whole);
         let origin = Origin {
             source: Arc::new(Source::new(name, text)),
@@ -203,7 +202,7 @@ pub(crate) fn field_piece(
 
 /// Parses a report on the solution of a form, given by its text in a folder and its name.
 pub(crate) fn report_piece(
-    (text, folder): (&str, &Path),
+    (text, folder): (&str, Option<&TableFolder>),
     (form, name): (&str, &str),
     value: &str,
 ) -> Result<Piece, Vec<Diagnostic>> {

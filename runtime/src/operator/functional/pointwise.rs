@@ -146,7 +146,7 @@ pub fn values_in_cells(
 ) -> Result<Vec<f64>, ElementError> {
     let (nodal, place) = read_by((integral, roots), on, u);
     let weights = vec![1.0; points.len()];
-    let tables = PointTables::new(on, points, &nodal, reads_second((integral, roots)))?;
+    let tables = PointTables::new(on, points, &nodal, reads_second(on, (integral, roots)))?;
     let found = block_by_block(on, &tables, &weights, &nodal, |block| {
         let rows = evaluated(on, block, &place, parameters, (integral, roots));
         let at = |point: usize| select(&rows.iter().map(|row| row[point]).collect::<Vec<f64>>());

@@ -149,7 +149,7 @@ fn read(
                 let message = format!("`{TABLE}` has no argument `{}`", name.name);
                 let diagnostic = wrong(name.span, message, "not here");
                 let known = ["interpolation", "outside"];
-                return Err(Box::new(diagnostic.suggest(&name.name, known.into_iter())));
+                return Err(Box::new(diagnostic.suggest(&name.name, known)));
             }
         }
     }

@@ -59,7 +59,22 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
             "write `preconditioner: multigrid`, or leave it out",
         );
     }
+    let is_interior = form.integrals.iter().any(|integral| integral.region.is_interior());
+    if let Some(field) = on_fields.filter(|_| is_interior && problem.adapt.is_some()) {
+        return refused(
+            &field.name,
+            "error estimates of terms between cells are not implemented for it",
+            "refine the whole mesh with `refine`",
+        );
+    }
     let is_vector = |location| matches!(location, Location::Nodes(space) if space.is_piola());
+    if let Some(data) = form.aux.iter().find(|data| is_interior && is_vector(data.location)) {
+        return refused(
+            &data.name,
+            "data of these spaces has no values on facets between cells",
+            "declare it `on nodes in L2(k)`, or leave these terms out",
+        );
+    }
     let starts = problem.initial.iter().chain(&problem.initial_rate);
     for (field, value) in starts {
         let own = &form.fields[*field];

@@ -8,12 +8,12 @@ fn solved(text: &str) -> Result<Solution, weakform::Error> {
 }
 
 #[track_caller]
-fn solution(text: &str) -> Solution {
+pub(crate) fn solution(text: &str) -> Solution {
     solved(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
 }
 
 #[track_caller]
-fn refused(text: &str) -> String {
+pub(crate) fn refused(text: &str) -> String {
     solved(text).err().map(|error| error.to_string()).expect("an error")
 }
 

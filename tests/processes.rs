@@ -216,6 +216,26 @@ fn one_process_draws_what_all_have_found() {
     assert!(alone.0 == alone.1 && three.0 < alone.0 && three.1 > alone.1, "{alone:?}, {three:?}");
 }
 
+/// Means of the cells at a node include those of other processes, also where nodes hang.
+#[test]
+fn outputs_of_several_processes_are_those_of_one() {
+    if !is_there() {
+        return;
+    }
+    let text = "form f { field u: scalar; f1[u] = grad(u); f0[u] = -exp(x[0] + 2 * x[1]); }\n\
+                problem p solves f { mesh = lshape(dim: 2, refine: 2); degree = 2; dirichlet u = 0;\n\
+                adapt(steps: 2); output slope = grad(u); output mean = grad(u)[0] on cells; }";
+    let folder = with("a.wf", text);
+    for field in ["slope", "mean"] {
+        let draws = |processes: usize, file: &str| {
+            let options = ["a.wf", "--no-output", "--picture-size", "200x200", "--field", field];
+            run(processes, folder.path(), &[&options[..], &["--picture", file]].concat());
+            std::fs::read(folder.path().join(file)).expect("a picture")
+        };
+        assert!(draws(1, "one.png") == draws(3, "three.png"), "{field}");
+    }
+}
+
 /// Levels of a partitioned mesh are those that a dry run of as many processes predicts.
 #[test]
 fn several_processes_make_the_predicted_levels() {

@@ -1,20 +1,7 @@
 //! `table(…)`: values, slopes and ends against SciPy's `PchipInterpolator`, in forms, problems and files.
 
-use weakform::{Execution, Form, Solution};
-
-fn solved(text: &str) -> Result<Solution, weakform::Error> {
-    Form::parse(text, "f")?.problem("p")?.execution(Execution::Interpreted).run()
-}
-
-#[track_caller]
-fn solution(text: &str) -> Solution {
-    solved(text).unwrap_or_else(|error| panic!("{error}\n{text}"))
-}
-
-#[track_caller]
-fn refused(text: &str) -> String {
-    solved(text).err().map(|error| error.to_string()).expect("an error")
-}
+use super::outputs::{refused, solution};
+use weakform::Solution;
 
 #[track_caller]
 fn number(solution: &Solution, name: &str) -> f64 {

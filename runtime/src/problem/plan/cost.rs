@@ -101,6 +101,9 @@ pub(in crate::problem) fn worth_matrices(on: &Discretisation) -> bool {
 const OF_A_DIRECTION: f64 = 2.5;
 /// The same for MINRES on saddle points; measured 17 to 45 for the Stokes equations on squares.
 const OF_A_SADDLE: f64 = 20.0;
+/// The same for CG in H(curl) and H(div): measured 22, 25 and 38 for curl·curl + 1 on cubes at degrees 2, 3 and 4, 35 for
+/// div·div + 1 at degree 2; on squares 15 and 26 at degrees 2 and 4.
+const OF_A_VECTOR: f64 = 22.0;
 /// Seconds of an iteration per degree of freedom: on one core, and on a GPU.
 const AN_ITERATION: [f64; 2] = [1.3e-8, 6e-11];
 /// Seconds of multigrid set-up without kernel compilation, and per degree of freedom on one core. Measured on cubes at
@@ -115,16 +118,18 @@ const CYCLES: f64 = 50.0;
 pub(super) fn multigrid_pays(properties: &ProblemProperties) -> bool {
     let (n, cores) = (properties.size.unknowns, properties.resources.cores as f64);
     let each = an_iteration(properties.resources.has_device, cores);
-    let saved = iterations(properties.size, properties.is_saddle) - CYCLES;
+    let saved = iterations(properties) - CYCLES;
     saved * each * n > making_levels(n, cores)
 }
 
 /// Predicts the iterations with the diagonal preconditioner.
-pub(super) fn iterations(
-    SystemSize { dim, unknowns, components, .. }: SystemSize,
-    saddle: bool,
-) -> f64 {
-    let of_a_direction = if saddle { OF_A_SADDLE } else { OF_A_DIRECTION };
+pub(super) fn iterations(properties: &ProblemProperties) -> f64 {
+    let SystemSize { dim, unknowns, components, .. } = properties.size;
+    let of_a_direction = match properties {
+        ProblemProperties { is_saddle: true, .. } => OF_A_SADDLE,
+        ProblemProperties { has_vector_functions: true, .. } => OF_A_VECTOR,
+        _ => OF_A_DIRECTION,
+    };
     of_a_direction * (unknowns / components.max(1.0)).powf(1.0 / dim as f64)
 }
 

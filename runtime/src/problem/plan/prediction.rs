@@ -90,7 +90,7 @@ pub fn predict(
     let solver = |multigrid| plan.linear.solver.iterating(is_symmetric, multigrid).word();
     let named = &plan.linear.preconditioner.settings;
     let Some(settings) = HierarchySettings::of(named) else {
-        let iterations = cost::iterations(size, is_saddle);
+        let iterations = cost::iterations(&plan.properties);
         let range = [iterations / 2.0, 2.0 * iterations];
         let each = cost::an_iteration(resources.has_device, cores) * unknowns;
         return Some(Prediction {

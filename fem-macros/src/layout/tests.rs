@@ -3,11 +3,18 @@
 use super::*;
 use fem_dsl::ast::File;
 use fem_dsl::parse::parse;
-use fem_dsl::source::Source;
+use fem_dsl::source::{Source, TableFolder};
 use std::path::Path;
 
 fn tokens(text: &str) -> TokenStream {
     text.parse().unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+/// Returns a source whose tables are beside the examples.
+fn source(name: &str, text: impl Into<String>) -> Source {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../examples");
+    let read = |path: &Path| std::fs::read_to_string(path).map_err(|error| error.to_string());
+    Source::new(name, text).in_folder(Some(TableFolder { path, read }))
 }
 
 /// Returns a tree as text without locations.
@@ -40,10 +47,10 @@ fn the_corpus_reads_the_same_through_both_doors() {
     let corpus = files("tests/forms");
     assert!(corpus.len() >= 10);
     for (name, text) in corpus.into_iter().chain(files("examples")) {
-        let (direct, wrong) = parse(&Source::new(name.clone(), text.clone()));
+        let (direct, wrong) = parse(&source(&name, text.clone()));
         assert!(wrong.is_empty(), "{name}: {wrong:?}");
         let laid_out = layout(tokens(&text));
-        let (through, wrong) = parse(&Source::new(name.clone(), laid_out.text()));
+        let (through, wrong) = parse(&source(&name, laid_out.text()));
         assert!(wrong.is_empty(), "{name}: {wrong:?}\n{}", laid_out.text());
         assert_eq!(plain(&direct), plain(&through), "{name}\n{}", laid_out.text());
     }

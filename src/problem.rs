@@ -104,7 +104,8 @@ impl Problem {
         self
     }
 
-    /// Sets whether kernels are compiled or interpreted; by default they are interpreted only without a compiler.
+    /// Sets whether kernels are compiled or interpreted; by default they are interpreted without a compiler, and where
+    /// that is predicted to end before the compiler would.
     #[must_use]
     pub fn execution(mut self, execution: Execution) -> Self {
         self.execution = execution;

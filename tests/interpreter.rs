@@ -67,7 +67,7 @@ fn file(folder: &tempfile::TempDir) -> std::path::PathBuf {
 fn without_a_compiler_problems_are_solved_as_with_one() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = file(&folder);
-    let run = ["run", "--no-output"];
+    let run = ["run", "--compile", "--no-output"];
     let compiled = values(&wf(&run, &file).output().expect("wf should start"));
     let output = without_rustc(&run, &file);
     let interpreted = values(&output);
@@ -110,6 +110,29 @@ fn the_interpreter_can_be_asked_for() {
     }
 }
 
+/// The choice follows from the size of the problem, and is the same in each run.
+#[test]
+fn small_problems_are_interpreted_without_being_asked() {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let file = folder.path().join("cells.wf");
+    let text = "form f { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
+         problem p solves f { mesh = box(dim: 2, cells: 8); dirichlet u = 0; }";
+    std::fs::write(&file, text).expect("the form should be written");
+    let kernels = |arguments: &[&str]| {
+        let run = [&["run", "--no-output"], arguments].concat();
+        let output = wf(&run, &file).output().expect("wf should start");
+        assert!(output.stderr.is_empty(), "{}", String::from_utf8_lossy(&output.stderr));
+        values(&output)[0]["kernels"].as_str().map(str::to_owned)
+    };
+    let small = kernels(&[]);
+    assert_eq!(small.as_deref(), Some("interpreted"));
+    assert_eq!(kernels(&["--compile"]).as_deref(), Some("compiled"));
+    assert_eq!(kernels(&["--mesh", "box(dim: 2, cells: 160)"]).as_deref(), Some("compiled"));
+    // Nobody misses the compiler.
+    let output = without_rustc(&["run", "--no-output"], &file);
+    assert!(output.status.success() && output.stderr.is_empty());
+}
+
 /// The notes of a solution contain it, too, not only a log.
 #[test]
 fn a_run_through_time_notes_that_its_kernels_are_interpreted() {
@@ -118,6 +141,7 @@ fn a_run_through_time_notes_that_its_kernels_are_interpreted() {
     let text = "form f { field u: scalar; f0[u] = dt(u) + u; }
          problem p solves f { mesh = box(dim: 2, cells: 1); time = bdf(to: 1, step: 0.5); }";
     std::fs::write(&file, text).expect("the form should be written");
-    let notes = values(&without_rustc(&["run", "--no-output"], &file))[0]["notes"].to_string();
+    let notes =
+        values(&without_rustc(&["run", "--compile", "--no-output"], &file))[0]["notes"].to_string();
     assert!(notes.contains("interpreted") && notes.contains("no `rustc`"), "{notes}");
 }

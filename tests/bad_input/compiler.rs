@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `wf run` with a compiler that may take half a second.
 fn run(stand: &Stand, compiler: &Path) -> Output {
-    let mut command = stand.command(&["run", "a.wf", "--no-output", "--json"]);
+    let mut command = stand.command(&["run", "a.wf", "--compile", "--no-output", "--json"]);
     command.env("WF_RUSTC", compiler).env("WF_COMPILE_SECONDS", "0.5");
     command.output().expect("wf should start")
 }
@@ -117,7 +117,8 @@ fn a_cache_where_nothing_may_be_run_is_done_without() {
         return;
     }
     let wf = env!("CARGO_BIN_EXE_wf");
-    let output = apart(&[wf, "run", "a.wf", "--no-output", "--json"]).expect("wf should start");
+    let output =
+        apart(&[wf, "run", "a.wf", "--compile", "--no-output", "--json"]).expect("wf should start");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let found: serde_json::Value = serde_json::from_slice(&output.stdout).expect("JSON");
@@ -132,7 +133,7 @@ fn waiting(stand: &Stand) -> (Child, [String; 2]) {
     let numbers = stand.path("numbers");
     let hang =
         format!("sleep 600 & echo $$ $! > {0}.part; mv {0}.part {0}; wait", numbers.display());
-    let mut command = stand.command(&["run", "a.wf", "--no-output"]);
+    let mut command = stand.command(&["run", "a.wf", "--compile", "--no-output"]);
     command.env("WF_RUSTC", stand.compiler("rustc", VERSION, &hang));
     command.env("TMPDIR", stand.path("")).stdout(Stdio::null()).stderr(Stdio::null());
     let child = command.spawn().expect("wf should start");

@@ -58,7 +58,7 @@ fn a_full_disk_leaves_no_partial_output() {
 fn a_full_disk_under_the_compiler_is_said() {
     let stand = Stand::problem(BOX);
     let temporary = tempfile::tempdir().expect("a folder");
-    let arguments = ["run", "a.wf", "--no-output"];
+    let arguments = ["run", "a.wf", "--compile", "--no-output"];
     let mut command = without_room(&stand, &arguments);
     let text = plain_failure(&output(command.env("TMPDIR", temporary.path())), &arguments);
     assert!(text.contains("WF_CACHE_DIR or TMPDIR"), "{text}");
@@ -76,7 +76,8 @@ fn a_full_disk_under_the_compiler_is_said() {
 #[test]
 fn a_cache_that_cannot_be_is_said_and_done_without() {
     let stand = Stand::problem(BOX);
-    let mut command = stand.command(&["run", "a.wf", "--no-output", "--json"]);
+    let arguments = ["run", "a.wf", "--compile", "--no-output", "--json"];
+    let mut command = stand.command(&arguments);
     let output = output(command.env("WF_CACHE_DIR", stand.path("a.wf")));
     let notice = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{notice}");
@@ -132,7 +133,8 @@ fn a_folder_that_vanishes_during_the_solve_loses_no_result() {
     // Kernels are compiled after the check; the version of the compiler is asked for before it.
     let compile = format!("rm -rf {}; exec rustc \"$@\"", stand.path("results").display());
     let vanish = stand.compiler("vanish", "exec rustc -vV", &compile);
-    let mut command = stand.command(&["run", "a.wf", "--output", "results/u.vtu"]);
+    let arguments = ["run", "a.wf", "--compile", "--output", "results/u.vtu"];
+    let mut command = stand.command(&arguments);
     let output = output(command.env("WF_RUSTC", vanish));
     let (found, failure) = (utf8(&output.stdout), utf8(&output.stderr));
     assert_eq!(output.status.code(), Some(1), "{failure}");

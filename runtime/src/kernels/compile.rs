@@ -35,7 +35,8 @@ use std::time::Instant;
 /// Execution mode of kernels.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Execution {
-    /// Compiled with a usable compiler, else interpreted, with a warning.
+    /// Compiled with a usable compiler, else interpreted, with a warning. A whole solve that is predicted to end before
+    /// a compiler would is interpreted.
     #[default]
     Automatic,
     /// Compiled; an error without a compiler.

@@ -193,7 +193,7 @@ impl AdaptiveLoop<'_> {
     fn estimate(&self, solution: &Solution) -> Result<ErrorEstimate, RunError> {
         let Context { elements, on, parameters, platform, .. } = &solution.context;
         let (form, params) = (solution.context.form(), &parameters.values);
-        let Platform { target, device } = platform;
+        let Platform { target, device, .. } = platform;
         let estimator = Estimator::new(form, elements, on, params, target, device.as_ref())?;
         Ok(estimator.estimate(&solution.u)?)
     }

@@ -54,7 +54,7 @@ impl<'a> IntegrationBackend<'a> {
             Some((measures::energy(&problem.form)?, rule_of_data(on, elements.rule)))
         });
         let request = |(form, rule): (PointForm, Rule)| {
-            let Platform { target, device } = self.kernels(on, rule)?;
+            let Platform { target, device, .. } = self.kernels(on, rule)?;
             let elements = Elements::new(&form, elements.cell, elements.degree, rule).ok()?;
             let (tasks, deferred) = (vec![Task::Residual], Vec::new());
             let (facts, needs_deferred) = (facts(on), false);

@@ -8,7 +8,7 @@ use super::files::FileData;
 use super::kernels::{Kernels, compile_for, compile_operator};
 use super::memory::check_room;
 use super::multigrid::HierarchyInput;
-use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
+use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve, quickest};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
 use super::vector_fields;
@@ -77,8 +77,10 @@ impl Context {
         in_step("memory model", || {
             check_room(form, &elements, &mesh, named, platform.device.as_deref())
         })?;
-        let context = Self::with_elements(Arc::clone(problem), mesh, elements, platform.clone())?;
+        let mut context =
+            Self::with_elements(Arc::clone(problem), mesh, elements, platform.clone())?;
         let plan = context.plan(named)?;
+        context.platform = quickest(platform, problem, &context.elements, &context.on, &plan);
         Ok((context, plan))
     }
 

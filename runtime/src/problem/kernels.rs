@@ -77,7 +77,7 @@ pub(super) fn operator_request(
     platform: &Platform,
     needs_diagonal: bool,
 ) -> KernelRequest {
-    let Platform { target, device } = platform.clone();
+    let Platform { target, device, .. } = platform.clone();
     let target = target.representing(target.representation.unwrap_or_default());
     KernelRequest {
         form: form.clone(),
@@ -159,7 +159,7 @@ fn compile_deferring_for(
     platform: &Platform,
     table_cache: TableCache,
 ) -> Result<(Operator, Kernels), RunError> {
-    let Platform { target, device } = platform;
+    let Platform { target, device, .. } = platform;
     let symmetric = form.integrals.iter().all(|integral| integral.symmetric);
     let (facts, precision) = (facts(on), target.precision);
     let Some(device) = device.clone() else {

@@ -15,6 +15,7 @@
 
 pub(super) mod cost;
 mod hierarchy;
+mod interpreting;
 mod levels;
 mod modes;
 mod prediction;
@@ -33,6 +34,7 @@ use fem_dsl::problem::{
     SolverSettings,
 };
 pub use hierarchy::{FieldPreconditioner, HierarchySettings, LevelSettings, STEPS};
+pub(super) use interpreting::quickest;
 pub(super) use levels::{INVERTED, MULTIGRID_STOPS, halved, most_factorised};
 pub use modes::{ModesPlan, plan_modes};
 pub use prediction::{PredictedLevel, Prediction, predict};

@@ -57,6 +57,11 @@ pub(crate) struct ProblemArguments {
     /// warning, where there is no `rustc` on the search path or in WF_RUSTC.
     #[arg(long)]
     pub(crate) interpret: bool,
+
+    /// Compile the kernels of small problems too. Without it, kernels are interpreted where that is predicted to end
+    /// before the compiler would; the numbers agree up to rounding.
+    #[arg(long, conflicts_with = "interpret")]
+    pub(crate) compile: bool,
 }
 
 impl ProblemArguments {
@@ -67,6 +72,11 @@ impl ProblemArguments {
             return Target { execution: Execution::Interpreted, ..target };
         }
         target
+    }
+
+    /// Returns the number of runs by which kernels are compiled or interpreted, of so many that are begun.
+    pub(crate) fn runs(&self, begun: usize) -> usize {
+        if self.compile { usize::MAX } else { begun }
     }
 }
 

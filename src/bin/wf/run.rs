@@ -184,6 +184,7 @@ pub(crate) fn execute(
                 arguments,
                 which: problem,
                 varied,
+                runs: arguments.problem.runs(values.len()),
                 device: &device,
                 group: processes.group(),
                 console,
@@ -296,6 +297,8 @@ struct Solve<'a> {
     which: ErrorAttribution<'a>,
     /// The index of the solve, the parameter and its value, for a parameter with several values.
     varied: Option<(usize, &'a str, &'a str)>,
+    /// The number of solves with the same kernels.
+    runs: usize,
     device: &'a Option<Arc<dyn Device>>,
     /// The processes that share the work.
     group: &'a Arc<dyn ProcessGroup>,
@@ -305,7 +308,7 @@ struct Solve<'a> {
 impl Solve<'_> {
     /// Solves one problem, starting from the end of the last solve if there was one, and stores its end there.
     fn one(&self, start: &mut Option<Vec<f64>>, log: &mut StepLog) -> Result<Report, Failure> {
-        let Self { arguments, which, varied, device, group, console } = *self;
+        let Self { arguments, which, varied, runs, device, group, console } = *self;
         let number = varied.map(|(number, ..)| number);
         let (name, file) = (which.problem, &arguments.problem.file);
         self.destination(log)?.try_out()?;
@@ -342,7 +345,7 @@ impl Solve<'_> {
             restart,
             failure: None,
         };
-        let platform = Platform::new(target, device.clone());
+        let platform = Platform { runs, ..Platform::new(target, device.clone()) };
         let solution = run_steps(&problem, mesh, earlier, &platform, &mut steps);
         let StepObserver { taken, reported, failure, .. } = steps;
         if let Some(path) = &arguments.report {

@@ -116,6 +116,7 @@ impl Arguments {
             param: self.param.clone(),
             aux: self.aux.clone(),
             interpret: self.interpret,
+            compile: false,
         });
         Overrides { tagged: true, ..overrides }
     }

@@ -213,7 +213,7 @@ impl HierarchyInput<'_> {
         is_block: bool,
     ) -> Result<Vec<KernelRequest>, RunError> {
         let mut all = self.with_shift(IdentityOf::Values, |own| own.level_requests(settings))?;
-        let Platform { target, device } = self.platform.clone();
+        let Platform { target, device, .. } = self.platform.clone();
         // A block among several has an operator for its diagonal.
         let own = is_block.then(|| self.form.clone());
         all.extend(own.into_iter().chain([identity(self.form, IdentityOf::Exterior)]).map(

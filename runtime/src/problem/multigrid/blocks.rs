@@ -115,7 +115,7 @@ impl HierarchyInput<'_> {
                 }
                 BlockForm::Mass(form) => {
                     let (form, elements, on) = self.mass_form(form, number)?;
-                    let Platform { target, device } = self.platform.clone();
+                    let Platform { target, device, .. } = self.platform.clone();
                     all.push(KernelRequest {
                         facts: facts(&on),
                         form,

@@ -64,9 +64,14 @@ struct Cost {
     bytes: f64,
 }
 
+/// Returns the number of products that read the matrix off the operator.
+pub(super) fn products_of_a_matrix(size: SystemSize) -> f64 {
+    4.0 / 3.0 * (2.0 * size.degree + 1.0).powi(size.dim as i32) * size.components
+}
+
 /// Predicts the cost for `n` degrees of freedom with `components` per node, elements of a degree, and `dim` dimensions.
 fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
-    let products = 4.0 / 3.0 * (2.0 * degree + 1.0).powi(dim as i32) * components;
+    let products = products_of_a_matrix(SystemSize { dim, unknowns: n, components, degree });
     let nodes = (n / components).max(1.0);
     let separator = components * nodes.powf(1.0 - 1.0 / dim as f64);
     let (operations, entries) = match dim {

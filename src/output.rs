@@ -10,7 +10,7 @@ use kernels_gen::element::WhitneyFamily;
 use runtime::files::output::{CellField, Output, OutputError, PointField, StateField};
 use runtime::space::Space;
 use runtime::space::discretisation::{AuxValues, Discretisation, Field};
-use runtime::space::evaluate::{CellwiseField, cellwise};
+use runtime::space::evaluate::{CellwiseField, cellwise, in_living_cells};
 use std::borrow::Cow;
 use std::io::Write;
 use std::path::Path;
@@ -85,15 +85,31 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
     let resolved: Vec<(Cow<'_, Space>, Cow<'_, [f64]>)> = own.collect();
     let (mut nodal, mut states): (Vec<Nodal<'_>>, Vec<StateField<'_>>) = Default::default();
     let mut cellwise: Vec<Nodal<'_>> = Vec::new();
-    for (number, Field { space, .. }) in on.fields.iter().enumerate() {
+    let mut of_parts: Vec<SampledField> = Vec::new();
+    for (number, field) in on.fields.iter().enumerate() {
+        let space = &field.space;
         let Named { name, shape, .. } = &form.fields[number];
         let values = &u[on.dofs_of(number)];
         let (at_nodes, resolved) = &resolved[number];
         if space.element().whitney().is_some() {
-            cellwise.push((name, *shape, &**at_nodes, &**resolved));
+            let own = (&**name, *shape, &**at_nodes, &**resolved);
+            match field.support {
+                None => cellwise.push(own),
+                Some(_) => {
+                    let both = sampled(on, own)?.into_iter();
+                    of_parts.extend(both.map(|of| of.of_living_cells(field)));
+                }
+            }
             continue;
         }
-        nodal.push((name, *shape, at_nodes, resolved));
+        match field.support {
+            None => nodal.push((name, *shape, at_nodes, resolved)),
+            Some(_) => of_parts.push(SampledField {
+                name: name.clone(),
+                shape: *shape,
+                field: in_living_cells(field, (at_nodes, resolved))?,
+            }),
+        }
         // States of subdomains are never read.
         if on.mesh.cut().is_none() {
             states.push(StateField { name, space, values });
@@ -117,6 +133,7 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
         .map(|field| sampled(on, field))
         .collect::<Result<Vec<_>, _>>()?
         .concat();
+    let sampled: Vec<SampledField> = of_parts.into_iter().chain(sampled).collect();
     let point_fields = sampled.iter().map(|of| PointField {
         name: &of.name,
         element: of.field.element,
@@ -145,6 +162,13 @@ struct SampledField {
     name: String,
     shape: Shape,
     field: CellwiseField,
+}
+
+impl SampledField {
+    /// The same with NaN where a field does not live.
+    fn of_living_cells(self, field: &Field) -> Self {
+        Self { field: self.field.of_living_cells(field), ..self }
+    }
 }
 
 /// Returns a field of H(curl) or H(div) and its curl or divergence.

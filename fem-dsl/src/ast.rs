@@ -204,7 +204,7 @@ pub struct FormItem {
 pub enum FormItemKind {
     /// A broken item of unknown kind; already reported. In its presence, checks for missing items are suppressed.
     Broken,
-    /// `field u: SHAPE in SPACE;`
+    /// `field u: SHAPE in SPACE on "a", "b";`
     Field {
         /// Name.
         name: Ident,
@@ -212,6 +212,8 @@ pub enum FormItemKind {
         shape: Option<ShapeSpec>,
         /// Space, if present.
         space: Option<SpaceSpec>,
+        /// Tags of its cells; none for all cells.
+        tags: Vec<Text>,
     },
     /// `aux a: SHAPE on PLACE;`
     Aux {

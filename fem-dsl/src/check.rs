@@ -23,6 +23,7 @@ mod shapes;
 mod side_words;
 mod sides;
 pub(crate) mod strong;
+pub(crate) mod supports;
 pub(crate) mod uncoupled;
 pub(crate) mod unused;
 pub mod value;

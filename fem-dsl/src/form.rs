@@ -314,7 +314,7 @@ impl Form {
                 self.defaults.push(self.exprs.constant(0.0));
                 self.params.len() - 1
             });
-            let Field { ref name, shape, space } = self.fields[field];
+            let Field { ref name, shape, space, .. } = self.fields[field];
             let name = self.unused(format!("{}{name}", "dt_".repeat(order)));
             self.aux.push(Aux { name, shape, location: Location::Nodes(space) });
             let (aux, read) = (self.aux.len() - 1, read.contains(&(field, order)));

@@ -32,21 +32,26 @@ use std::collections::BTreeMap;
 pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     let mut made = with_scale(form, "errors");
     made.aux.clear();
-    let mut graph = Graph::new();
-    let mut residual = Vec::new();
+    // The cells of each field.
+    let mut parts: Vec<(Region, Graph, Vec<(Slot, NodeId)>)> = Vec::new();
     for (field, exact) in known {
         let own = made.fields.len();
         let name = unused(&made, "measured");
         made.fields.push(further(name, 2));
+        let region = form.fields[*field].region();
+        let at = parts.iter().position(|(known, ..)| *known == region).unwrap_or(parts.len());
+        if at == parts.len() {
+            parts.push((region, Graph::new(), Vec::new()));
+        }
+        let (_, graph, residual) = &mut parts[at];
         let scale = graph.intern(Node::Input(Input::Param(form.params.len(), 0)));
         let roots: Vec<NodeId> = exact.value.iter().chain(&exact.gradient).copied().collect();
-        let copies = copied(&mut graph, &exact.graph, &roots, |graph, input| {
-            graph.intern(Node::Input(input))
-        });
+        let copies =
+            copied(graph, &exact.graph, &roots, |graph, input| graph.intern(Node::Input(input)));
         let (values, gradient) = copies.split_at(exact.value.len());
         let derivatives = match made.fields[*field].space {
             _ if gradient.is_empty() => Vec::new(),
-            space if space.is_piola() => exterior(&mut graph, space, gradient),
+            space if space.is_piola() => exterior(graph, space, gradient),
             _ => gradient.to_vec(),
         };
         let space = Some(made.fields[*field].space);
@@ -60,12 +65,16 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
                 graph.intern(Node::Binary(Binary::Mul, scaled, scaled))
             });
             let squares: Vec<NodeId> = squares.collect();
-            let sum = sum(&mut graph, &squares);
+            let sum = sum(graph, &squares);
             let slot = Slot { field: own, side: Side::Inside, component: order, part: Part::Value };
             residual.extend(sum.map(|sum| (slot, sum)));
         }
     }
-    made.integrals = vec![integral(Region::Cells, graph, residual)];
+    // The cells of all fields come first.
+    parts.sort_by_key(|(region, ..)| *region != Region::Cells);
+    let integrals =
+        parts.into_iter().map(|(region, graph, residual)| integral(region, graph, residual));
+    made.integrals = integrals.collect();
     made
 }
 
@@ -147,7 +156,7 @@ fn unused(form: &PointForm, wish: &str) -> String {
 
 fn further(name: String, components: usize) -> Field {
     let shape = if components == 1 { Shape::Scalar } else { Shape::Vector(components) };
-    Field { name, shape, space: Space::L2(Degree::Fixed(0)) }
+    Field { name, shape, space: Space::L2(Degree::Fixed(0)), cells: Vec::new() }
 }
 
 /// Returns an integral whose residual does not depend on its own fields.

@@ -9,6 +9,18 @@ pub struct Field {
     pub shape: Shape,
     /// Function space.
     pub space: Space,
+    /// Tags of the cells on which it lives; none for all cells.
+    pub cells: Vec<String>,
+}
+
+impl Field {
+    /// Returns the cells on which it lives.
+    pub fn region(&self) -> Region {
+        match self.cells.is_empty() {
+            true => Region::Cells,
+            false => Region::CellsUnder(self.cells.clone()),
+        }
+    }
 }
 
 /// Data supplied at run time.
@@ -239,6 +251,8 @@ pub enum InteriorFacets {
     Under(Vec<String>),
     /// Those between a cell with the first tag, the inside, and one with the second.
     Between([String; 2]),
+    /// Those between two cells with one of these tags each. Either cell may be the inside.
+    Within(Vec<String>),
 }
 
 impl Region {
@@ -265,6 +279,7 @@ impl std::fmt::Display for Region {
             Self::Interior(InteriorFacets::Between([from, to])) => {
                 write!(f, "interior from {from:?} to {to:?}")
             }
+            Self::Interior(InteriorFacets::Within(tags)) => write!(f, "interior within {tags:?}"),
         }
     }
 }

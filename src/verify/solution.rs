@@ -133,6 +133,7 @@ mod tests {
             name: name.to_owned(),
             shape,
             space: Space::H1(Degree::Relative(0)),
+            cells: Vec::new(),
         };
         let shapes = [Shape::Scalar, Shape::Vector(3), Shape::Matrix(3, 3)];
         let fields: Vec<Field> =

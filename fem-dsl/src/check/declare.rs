@@ -1,6 +1,7 @@
 //! Fields and auxiliary data: shapes and spaces.
 
 use super::names::Names;
+use super::supports;
 use crate::ast::{DegreeSpec, Family, LocationKind, ShapeKind, ShapeSpec, SpaceSpec};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -31,6 +32,7 @@ pub(super) fn fields_and_aux(
             name: item.name.name.clone(),
             shape: shape.filter(|_| !is_piola).unwrap_or(unread),
             space: space.unwrap_or(Space::H1(Degree::Relative(0))),
+            cells: supports::tags(item.tags),
         });
     }
     // Data at nodes are values: in Hcurl and Hdiv unknowns are none.

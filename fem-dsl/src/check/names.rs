@@ -68,6 +68,7 @@ pub(super) struct FieldItem<'a> {
     pub(super) name: &'a Ident,
     pub(super) shape: Option<ast::ShapeSpec>,
     pub(super) space: Option<ast::SpaceSpec>,
+    pub(super) tags: &'a [ast::Text],
 }
 
 /// Auxiliary data as declared.

@@ -3,12 +3,12 @@
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
 use super::names::{Block, ExprContext, blocks, subtree};
-use super::{shapes, sides};
+use super::{shapes, sides, supports};
 use crate::ast::{self, BlockRegion, FormItem, FormItemKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::adjoint;
-use crate::form::{Expr, ExprId, Integral, Row, Shape, Terminal, Type};
+use crate::form::{Expr, ExprId, Row, Shape, Terminal, Type};
 use crate::point::{InteriorFacets, Location, Region, Side, Space};
 use crate::source::Span;
 use std::collections::{BTreeMap, BTreeSet};
@@ -74,12 +74,7 @@ fn cellwise_gradients(checker: &mut Checker<'_>, form: &ast::Form) {
 
 /// Returns the region of a block with tags.
 pub(super) fn under(block: BlockRegion, tags: &[ast::Text]) -> Region {
-    let mut names: Vec<String> = Vec::new();
-    for tag in tags {
-        if !names.contains(&tag.text) {
-            names.push(tag.text.clone());
-        }
-    }
+    let names = supports::tags(tags);
     match block {
         BlockRegion::Cells => Region::CellsUnder(names),
         BlockRegion::Boundary => Region::Facets(names),
@@ -241,7 +236,8 @@ fn region(
     if let Some(block) = block.filter(|block| block.region.is_of_facets()) {
         data_at_points(checker, (items, block.region), &rows, energy);
     }
-    checker.form.integrals.push(Integral { region, rows, action: Vec::new(), energy });
+    let parts = supports::split(checker, items, (region, block), rows, energy);
+    checker.form.integrals.extend(parts);
 }
 
 impl RegionPhysics {

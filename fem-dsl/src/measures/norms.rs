@@ -8,7 +8,7 @@
 //! are formed from the complete components, so that no pass sees a square of their constants.
 
 use super::{sum, with_scale};
-use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Region, Side, Slot};
+use crate::point::{Binary, Input, Node, NodeId, Part, PointForm, Side, Slot};
 use std::ops::Range;
 
 /// Replaces components of the additional fields of a form with `own` fields by their squares. The first component of
@@ -32,7 +32,7 @@ pub(crate) fn norms(form: PointForm, own: usize, ranges: &[Range<usize>]) -> Poi
         })
     };
     for mut integral in integrals {
-        if integral.region == Region::Cells {
+        if integral.region.is_of_cells() {
             for range in ranges {
                 let (squared, kept): (Vec<_>, Vec<_>) =
                     integral.residual.iter().partition(|(slot, _)| range.contains(&number(*slot)));

@@ -180,7 +180,7 @@ impl Builder<'_> {
         // A misspelt item declares the name of the intended item.
         let meant = nearest(&first, words::FORM_ITEMS.iter().copied());
         match if rule == Rule::form_item { meant.unwrap_or("") } else { first.as_str() } {
-            "field" => FormItemKind::Field { name, shape: None, space: None },
+            "field" => FormItemKind::Field { name, shape: None, space: None, tags: Vec::new() },
             "aux" => FormItemKind::Aux { name, shape: None, place: None },
             "param" => FormItemKind::Param { name, shape: None, value: self.error(at) },
             "let" => FormItemKind::Let { name, value: self.error(at) },

@@ -125,10 +125,11 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
     {
         builder.declared(&name);
     }
-    let ItemParts { names, exprs, shape, space, place, word, side, .. } = parts(builder, pair);
+    let ItemParts { names, exprs, strings, shape, space, place, word, side, .. } =
+        parts(builder, pair);
     let (mut names, mut exprs) = (names.into_iter(), exprs.into_iter());
     match rule {
-        Rule::field => FormItemKind::Field { name: next(&mut names), shape, space },
+        Rule::field => FormItemKind::Field { name: next(&mut names), shape, space, tags: strings },
         Rule::aux => FormItemKind::Aux { name: next(&mut names), shape, place },
         Rule::param => {
             FormItemKind::Param { name: next(&mut names), shape, value: next(&mut exprs) }

@@ -34,7 +34,12 @@ fn form(
         doc: String::new(),
         source: String::new(),
         dim,
-        fields: vec![Field { name: "u".to_owned(), shape: Shape::Scalar, space: H1 }],
+        fields: vec![Field {
+            name: "u".to_owned(),
+            shape: Shape::Scalar,
+            space: H1,
+            cells: Vec::new(),
+        }],
         aux: Vec::new(),
         params: Vec::new(),
         rates: Vec::new(),

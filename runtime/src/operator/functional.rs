@@ -170,6 +170,22 @@ fn read_by<'a>(
     (nodal, place)
 }
 
+/// Returns whether each cell has values of all fields that expressions read; `None` if all cells have.
+pub(crate) fn living_cells(
+    on: &Discretisation,
+    (integral, roots): (&Integral, &[NodeId]),
+) -> Option<Vec<bool>> {
+    let read = reachable(&integral.graph, roots);
+    let supports = read.into_iter().filter_map(|id| match integral.graph.nodes()[id] {
+        Node::Input(Input::State(slot)) => on.fields.get(slot.field)?.support.as_deref(),
+        _ => None,
+    });
+    supports.fold(None, |all, support| match all {
+        None => Some(support.cells.clone()),
+        Some(all) => Some(all.iter().zip(&support.cells).map(|(a, b)| *a && *b).collect()),
+    })
+}
+
 fn block(
     on: &Discretisation,
     cells: &[usize],
@@ -388,8 +404,13 @@ pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, El
     let (own, count) = (space.resolved(&u[on.dofs_of(field)]), space.components() + 1);
     let sums = integrate(on, (fine_rule(on), count, false), &[own], |block| {
         let components = block.quantities[0].value.iter();
-        let sum = |row: &Vec<f64>| row.iter().zip(&block.weight).map(|(u, w)| u * w).sum();
-        components.map(sum).chain([block.weight.iter().sum()]).collect()
+        let lives =
+            |point: usize| on.fields[field].lives_on(block.cells[point / block.points_per_cell]);
+        let weights = block.weight.iter().enumerate();
+        let weights = weights.map(|(point, w)| if lives(point) { *w } else { 0.0 });
+        let weights: Vec<f64> = weights.collect();
+        let sum = |row: &Vec<f64>| row.iter().zip(&weights).map(|(u, w)| u * w).sum();
+        components.map(sum).chain([weights.iter().sum()]).collect()
     })?;
     let (volume, sums) = sums.split_last().map_or((1.0, &[][..]), |(last, sums)| (*last, sums));
     Ok(sums.iter().map(|sum| sum / volume).collect())
@@ -436,6 +457,9 @@ pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementErr
     add(&mut of_reference, &|q| weights[q]);
     let is_affine = on.mesh.is_affine();
     let of_cell = |(cell, own): (usize, &mut [f64])| {
+        if !on.fields[field].lives_on(cell) {
+            return;
+        }
         let det = |q: usize| map(on, cell, q, &geometry).2.abs();
         if is_affine {
             let det = det(0);
@@ -538,6 +562,9 @@ fn squares(
     known: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
+    let lives = |block: &PointBlock, point: usize| {
+        on.fields[field].lives_on(block.cells[point / block.points_per_cell])
+    };
     let sums = integrate(on, (rule, 2, false), &[own], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
@@ -545,7 +572,8 @@ fn squares(
         let rows: Vec<&Vec<f64>> =
             computed.value.iter().chain(&computed.gradient).take(entries).collect();
         let mut sums = vec![0.0; 2];
-        for (point, weight) in block.weight.iter().enumerate() {
+        let points = block.weight.iter().enumerate();
+        for (point, weight) in points.filter(|(point, _)| lives(block, *point)) {
             for (at, row) in rows.iter().enumerate() {
                 let difference = factor * (row[point] - known[point * entries + at]);
                 sums[usize::from(at >= values)] += weight * difference * difference;
@@ -580,17 +608,25 @@ pub fn energy<'a>(
     };
     let tests_second = integral.residual.iter().any(|(slot, _)| is_second(on, *slot));
     let second = reads_second(on, (integral, &roots)) || integral.energy.is_none() && tests_second;
+    // The cells of the form's only integral.
+    let is_in = |cell: &usize| {
+        on.cells_of(0).is_none_or(|cells| cells.binary_search(&(*cell as u32)).is_ok())
+    };
     let sums = integrate(on, (rule, 1, second), &nodal, |block| {
         let mut batch = Batch::new(&integral.graph, &roots);
         let mut sum = 0.0;
+        let points = block.points_per_cell;
+        let of_cells = block.weight.iter().enumerate();
+        let of_cells = of_cells.filter(|(point, _)| is_in(&block.cells[point / points]));
+        let weights: Vec<(usize, f64)> = of_cells.map(|(point, &weight)| (point, weight)).collect();
         if let Some(density) = integral.energy {
             // The ray may pass through states without a density.
             for (s, sign) in [(1.0, 1.0), (0.0, -1.0)] {
                 batch.run(block.weight.len(), |input, row| {
                     fill(on, block, &place, parameters, input, s, row);
                 });
-                let products = batch.values(density).iter().zip(&block.weight);
-                sum += sign * products.map(|(density, w)| density * w).sum::<f64>();
+                let density = batch.values(density);
+                sum += sign * weights.iter().map(|&(point, w)| density[point] * w).sum::<f64>();
             }
             return vec![sum];
         }
@@ -600,8 +636,9 @@ pub fn energy<'a>(
             });
             for (slot, node) in &integral.residual {
                 let tested = part(&block.quantities[slot.field], on.mesh.dim(), *slot);
-                let products = batch.values(*node).iter().zip(tested).zip(&block.weight);
-                sum += weight_s * products.map(|((r, v), w)| r * v * w).sum::<f64>();
+                let values = batch.values(*node);
+                let product = |&(point, w): &(usize, f64)| values[point] * tested[point] * w;
+                sum += weight_s * weights.iter().map(product).sum::<f64>();
             }
         }
         vec![sum]
@@ -640,6 +677,12 @@ fn fill(
         Input::State(slot) => {
             let values = part(&block.quantities[slot.field], dim, slot);
             row.iter_mut().zip(values).for_each(|(row, value)| *row = s * value);
+            // It has no value elsewhere.
+            if let Some(support) = on.fields.get(slot.field).and_then(|own| own.support.as_ref()) {
+                let rows = row.iter_mut().enumerate();
+                rows.filter(|(point, _)| !support.cells[cell(*point)])
+                    .for_each(|(_, row)| *row = f64::NAN);
+            }
         }
         Input::Aux(slot) => match (&on.aux[slot.field], place[slot.field]) {
             (_, Some(at)) => row.copy_from_slice(part(&block.quantities[at], dim, slot)),

@@ -122,7 +122,13 @@ pub(super) fn assess(
 /// Returns the integral of a form that has an energy; that of a stage contains terms of its time derivative.
 fn energy_of<'f>(form: &'f PointForm, problem: &Problem) -> Option<&'f Integral> {
     match form.integrals.as_slice() {
-        [integral] if integral.symmetric && problem.stepping.is_none() => Some(integral),
+        [integral]
+            if integral.symmetric
+                && integral.region.is_of_cells()
+                && problem.stepping.is_none() =>
+        {
+            Some(integral)
+        }
         _ => None,
     }
 }

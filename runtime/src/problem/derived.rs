@@ -180,12 +180,17 @@ impl Evaluator<'_> {
             false => Space::new(mesh, &on.partition, element, count)?,
         };
         let values = self.in_cells(output, &space.nodal().points())?;
+        let expressions = self.form.map(|form| PointwiseExpressions::new(form, self.of));
+        let living = expressions.and_then(|own| own.living_cells(on, output.first, count));
         let hangs = space.hanging_nodes();
         let mut sums = vec![0.0; space.n_dofs()];
         let mut cells = vec![0.0_f64; space.n_nodes()];
         let per_cell = space.nodes_per_cell();
         for (at, values) in values.chunks(count).enumerate() {
             let (cell, node) = (at / per_cell, at % per_cell);
+            if living.as_ref().is_some_and(|living| !living[cell]) {
+                continue;
+            }
             if hangs.as_ref().is_some_and(|hangs| hangs(cell, node)) {
                 continue;
             }
@@ -206,7 +211,9 @@ impl Evaluator<'_> {
             }
         }
         for (sums, cells) in sums.chunks_mut(count).zip(&cells) {
-            sums.iter_mut().for_each(|sum| *sum /= cells.max(1.0));
+            // Fields that it reads live in other cells alone.
+            let cells = if living.is_some() { *cells } else { cells.max(1.0) };
+            sums.iter_mut().for_each(|sum| *sum /= cells);
         }
         let (space, values) = {
             let (space, values) = space.resolved(&sums);

@@ -24,7 +24,6 @@ use crate::algebra::vector::{Precision, Vector};
 use crate::operator::Operator;
 use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
-use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
 use crate::support::timers::in_step;
 use fem_dsl::point::{Coefficient, Part, Shape};
@@ -140,7 +139,7 @@ fn weakly_held(
     let mut on = (*context.on).clone();
     for motion in &weak {
         let field = &mut on.fields[motion.field];
-        field.constraints = Constraints::none(&field.space);
+        *field = field.unconstrained();
     }
     let unheld = Context { on: Arc::new(on), ..context.clone() };
     let (mut operator, _) = unheld.operator_on(&Platform::from(context.platform.target))?;

@@ -182,8 +182,7 @@ pub fn conditions<'h, E: From<RunError>>(
     held: impl IntoIterator<Item = &'h ConditionSupport>,
     mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
 ) -> Result<Vec<Constraints>, E> {
-    let spaces = on.fields.iter().map(|field| &*field.space);
-    let mut all: Vec<Constraints> = spaces.map(Constraints::none).collect();
+    let mut all: Vec<Constraints> = on.fields.iter().map(Constraints::of_field).collect();
     let mut stated = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
         let ConditionSupport { field, name, trace, nodes, places, .. } = held;

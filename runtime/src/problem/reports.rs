@@ -19,7 +19,7 @@ use crate::algebra::vector::root_of_squares;
 use crate::kernels::compile::{Execution, Target};
 use crate::mesh::locate::{LocatedPoint, Locator};
 use crate::operator::functional::{
-    Extrema, QuadratureValues, extrema, rule_of_data, values_at, values_at_quadrature,
+    Extrema, QuadratureValues, extrema, living_cells, rule_of_data, values_at, values_at_quadrature,
 };
 use crate::operator::{Operator, TableCache};
 use crate::processes::Reduction;
@@ -222,6 +222,18 @@ impl<'a> PointwiseExpressions<'a> {
         Self { form, roots, places }
     }
 
+    /// Returns whether each cell has values of some components; `None` if all cells have.
+    pub(super) fn living_cells(
+        &self,
+        on: &Discretisation,
+        first: usize,
+        count: usize,
+    ) -> Option<Vec<bool>> {
+        let places = (first..first + count).filter_map(|at| self.places.get(&at));
+        let roots: Vec<NodeId> = places.map(|&at| self.roots[at]).collect();
+        living_cells(on, (self.form.integrals.first()?, &roots))
+    }
+
     /// Extracts components from root values.
     pub(super) fn pick<T>(
         &self,
@@ -406,7 +418,9 @@ impl<'a> Reporter<'a> {
         first: usize,
         count: usize,
     ) -> Result<Vec<Vec<f64>>, RunError> {
-        let (located, gaps) = self.locate(report, places)?;
+        let living =
+            self.pointwise.as_ref().and_then(|own| own.living_cells(self.of.on, first, count));
+        let (located, gaps) = self.locate(report, places, living.as_deref())?;
         let (Some(pointwise), of) = (&self.pointwise, self.of) else { return Ok(Vec::new()) };
         let Some(integral) = pointwise.form.integrals.first() else {
             return Ok(gaps
@@ -432,11 +446,12 @@ impl<'a> Reporter<'a> {
         Ok(all.chunks(count).map(<[f64]>::to_vec).collect())
     }
 
-    /// Locates points: each on the nearest process; also returns the mask of points outside the mesh.
+    /// Locates points, among the `living` cells: each on the nearest process; also returns the mask of points outside.
     fn locate(
         &mut self,
         report: &str,
         places: &[[f64; 3]],
+        living: Option<&[bool]>,
     ) -> Result<(Vec<Option<LocatedPoint>>, Vec<bool>), RunError> {
         let mesh = &self.of.on.mesh;
         if self.locator.is_none() {
@@ -448,8 +463,9 @@ impl<'a> Reporter<'a> {
         let mut located = Vec::with_capacity(places.len());
         let mut gaps = Vec::with_capacity(places.len());
         let (mut beside, mut first): (Option<([f64; 3], f64)>, Option<[f64; 3]>) = (None, None);
+        let is_in = |cell: usize| living.is_none_or(|living| living[cell]);
         let found: Vec<Option<LocatedPoint>> =
-            places.iter().map(|place| locator.find(place)).collect();
+            places.iter().map(|place| locator.find_among(place, is_in)).collect();
         let far =
             |found: &Option<LocatedPoint>| found.map_or(f64::INFINITY, |found| found.distance);
         let mut least: Vec<f64> = found.iter().map(far).collect();
@@ -488,8 +504,9 @@ impl<'a> Reporter<'a> {
                 _ => format!("{count} of {all} points, {} the first, lie", super::shown(&first)),
             };
             tracing::warn!(
-                "the report `{report}` has a gap: {which} outside of the mesh\n\
-                 help: name a place inside; a gap is NaN, empty in CSV and null in JSON"
+                "the report `{report}` has a gap: {which} outside of {}\n\
+                 help: name a place inside; a gap is NaN, empty in CSV and null in JSON",
+                if living.is_some() { "the cells of its fields" } else { "the mesh" }
             );
         }
         Ok((located, gaps))
@@ -537,9 +554,11 @@ pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 
     }
     let components = on.fields[field].space.components();
     let none = || vec![[f64::INFINITY, f64::NEG_INFINITY]; components];
-    let of_some = |own: &[f64]| {
+    let outside = on.fields[field].support.as_ref().map_or(&[][..], |support| &support.outside);
+    let of_some = |(part, own): (usize, &[f64])| {
         let mut ranges = none();
-        for node in own.chunks(components) {
+        let nodes = ((part << 14) as u32..).zip(own.chunks(components));
+        for (_, node) in nodes.filter(|(node, _)| outside.binary_search(node).is_err()) {
             for (range, &value) in ranges.iter_mut().zip(node) {
                 *range = [range[0].min(value), range[1].max(value)];
             }
@@ -547,7 +566,7 @@ pub(super) fn ranges(on: &Discretisation, field: usize, u: &[f64]) -> Vec<[f64; 
         ranges
     };
     let parts: Vec<Vec<[f64; 2]>> =
-        u[on.dofs_of(field)].par_chunks(components << 14).map(of_some).listed();
+        u[on.dofs_of(field)].par_chunks(components << 14).enumerate().map(of_some).listed();
     let both = |(a, b): (&[f64; 2], &[f64; 2])| [a[0].min(b[0]), a[1].max(b[1])];
     let all: Vec<[f64; 2]> =
         parts.iter().fold(none(), |all, part| all.iter().zip(part).map(both).collect());

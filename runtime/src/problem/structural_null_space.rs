@@ -459,6 +459,14 @@ impl ConnectedParts {
     pub(super) fn held(&self, on: &Discretisation, of: FieldComponent) -> Vec<bool> {
         let mut held = self.held_here(on, of);
         in_any(&on.mesh, &mut held);
+        // Nothing of the field is in the other parts.
+        if let Some(support) = &on.fields[of.field].support {
+            let mut lives = vec![false; self.count];
+            let cells = self.of.iter().zip(&support.cells).filter(|(_, lives)| **lives);
+            cells.for_each(|(&part, _)| lives[part as usize] = true);
+            in_any(&on.mesh, &mut lives);
+            held.iter_mut().zip(lives).for_each(|(held, lives)| *held |= !lives);
+        }
         held
     }
 
@@ -488,12 +496,12 @@ impl ConnectedParts {
         if left == 0 {
             return held;
         }
-        if field.constraints.is_empty() && combined.is_empty() {
+        if field.constraints.given().len() == 0 && combined.is_empty() {
             return held;
         }
         for (cell, &part) in self.of.iter().enumerate() {
             let holds = |&node: &u32| {
-                field.constraints.is_constrained(node as usize * components + of.component)
+                field.constraints.is_given(node as usize * components + of.component)
                     || combined.contains(&node)
             };
             if !held[part as usize] && space.cell_nodes(cell).iter().any(holds) {

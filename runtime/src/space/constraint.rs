@@ -9,6 +9,7 @@ pub mod affine;
 pub mod oblique;
 
 use crate::space::Space;
+use crate::space::discretisation::Field;
 use crate::support::parallel::filled;
 use oblique::{NodeConditions, ObliqueCondition};
 use std::sync::Arc;
@@ -27,6 +28,8 @@ pub struct Constraints {
     /// Constrained degrees of freedom, in the order of their first constraint.
     dofs: Vec<u32>,
     values: Vec<f64>,
+    /// The number of the first of them that lie outside of the cells on which the field lives; they stay 0.
+    outside: usize,
     oblique: Vec<ObliqueCondition>,
     /// The prescribed mean of each component, if the field is determined up to a constant; else empty.
     mean: Vec<f64>,
@@ -56,9 +59,19 @@ impl Constraints {
             place: Arc::default(),
             dofs: Vec::new(),
             values: Vec::new(),
+            outside: 0,
             oblique: Vec::new(),
             mean: Vec::new(),
         }
+    }
+
+    /// Creates the constraints of a field without conditions: what lies outside of its cells is 0.
+    pub fn of_field(field: &Field) -> Self {
+        let mut own = Self::none(&field.space);
+        let nodes = field.support.iter().flat_map(|support| &support.outside);
+        nodes.for_each(|&node| own.hold(node as usize));
+        own.outside = own.dofs.len();
+        own
     }
 
     /// Constrains all components, or one, at some nodes: `value` writes the components, or the one, at a node's point.
@@ -156,6 +169,7 @@ impl Constraints {
                 self.dofs.push(dof as u32);
                 self.values.push(value);
             }
+            place if (place as usize) < self.outside => {}
             place => self.values[place as usize] = value,
         }
     }
@@ -163,6 +177,22 @@ impl Constraints {
     /// Returns the number of constrained degrees of freedom.
     pub fn len(&self) -> usize {
         self.dofs.len()
+    }
+
+    /// Returns the number of degrees of freedom outside of the cells on which the field lives.
+    pub fn n_outside(&self) -> usize {
+        self.outside
+    }
+
+    /// Returns the degrees of freedom with conditions, without those outside of the cells on which the field lives.
+    pub fn given(&self) -> impl ExactSizeIterator<Item = (usize, f64)> {
+        self.iter().skip(self.outside)
+    }
+
+    /// Returns whether a degree of freedom has a condition.
+    pub fn is_given(&self, dof: usize) -> bool {
+        let place = self.place.get(dof);
+        place.is_some_and(|&place| place != FREE && place as usize >= self.outside)
     }
 
     /// Returns whether no degree of freedom is constrained.

@@ -2,7 +2,7 @@
 //! auxiliary data.
 
 use crate::mesh::distributed::PartInterface;
-use crate::mesh::pairs::{CellPair, CellsBeyond, interior};
+use crate::mesh::pairs::{CellPair, CellsBeyond, interior, members};
 use crate::mesh::partition::Partition;
 use crate::mesh::periodic::PeriodicError;
 use crate::mesh::{Facet, Mesh, MeshError};
@@ -43,6 +43,35 @@ pub struct Field {
     pub space: Arc<Space>,
     /// The essential boundary conditions.
     pub constraints: Constraints,
+    /// The part of the mesh on which it lives; `None` for all cells.
+    pub support: Option<Arc<FieldSupport>>,
+}
+
+impl Field {
+    /// A field on all cells, without conditions.
+    pub fn new(space: Arc<Space>) -> Self {
+        Self { constraints: Constraints::none(&space), space, support: None }
+    }
+
+    /// The same without the conditions that are given; what lies outside of its cells stays 0.
+    #[must_use]
+    pub fn unconstrained(&self) -> Self {
+        Self { constraints: Constraints::of_field(self), ..self.clone() }
+    }
+
+    /// Returns whether it lives on a cell.
+    pub fn lives_on(&self, cell: usize) -> bool {
+        self.support.as_ref().is_none_or(|support| support.cells[cell])
+    }
+}
+
+/// The part of a mesh on which a field lives.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSupport {
+    /// Whether each cell belongs to it.
+    pub cells: Vec<bool>,
+    /// The nodes of other cells alone, ascending.
+    pub outside: Vec<u32>,
 }
 
 /// Error of [`Discretisation::with_fields`].
@@ -214,7 +243,7 @@ impl Discretisation {
         let partition = Partition::new(&mesh, unknowns as f64 / mesh.n_cells().max(1) as f64);
         let field = |&(element, components): &(Element, usize)| {
             let space = Space::new(&mesh, &partition, element, components)?;
-            Ok(Field { constraints: Constraints::none(&space), space: Arc::new(space) })
+            Ok(Field::new(Arc::new(space)))
         };
         let fields = fields.iter().map(field).collect::<Result<_, SpaceError>>()?;
         let (aux, facets, pairs, cells) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
@@ -233,14 +262,10 @@ impl Discretisation {
         form: &PointForm,
         fields: &[(Element, usize)],
     ) -> Result<Self, WithFieldsError> {
-        let free = |space: &Arc<Space>| Field {
-            constraints: Constraints::none(space),
-            space: Arc::clone(space),
-        };
-        let mut all: Vec<Field> = self.fields.iter().map(|field| free(&field.space)).collect();
+        let mut all: Vec<Field> = self.fields.iter().map(Field::unconstrained).collect();
         for &(element, components) in fields {
             let space = Space::new(&self.mesh, &self.partition, element, components)?;
-            all.push(free(&Arc::new(space)));
+            all.push(Field::new(Arc::new(space)));
         }
         let mut on = self.of_fields(all);
         on.aux.truncate(form.aux.len());
@@ -315,6 +340,66 @@ impl Discretisation {
         });
         self.pairs = pairs.collect::<Result<_, MeshError>>()?;
         self.reach_beyond(form);
+        self.find_supports(form)
+    }
+
+    /// Finds the parts of the mesh on which fields of the form live.
+    fn find_supports(&mut self, form: &PointForm) -> Result<(), MeshError> {
+        for (field, of) in self.fields.iter_mut().zip(&form.fields) {
+            if of.cells.is_empty() {
+                continue;
+            }
+            let all = members(&self.mesh, &self.mesh.cells_under(&of.cells)?);
+            let space = &field.space;
+            let mut lives = vec![0.0_f64; space.n_nodes()];
+            let nodes = space.all_nodes().collect::<Vec<u32>>();
+            let of_cells = nodes.chunks_exact(space.nodes_per_cell()).zip(&all);
+            for (nodes, _) in of_cells.filter(|(_, is_in)| **is_in) {
+                nodes.iter().for_each(|&node| lives[node as usize] = 1.0);
+            }
+            if let Some(cut) = self.mesh.cut() {
+                space.sharing(cut.group()).largest(&mut lives);
+            }
+            let outside = (0..).zip(&lives).filter(|(_, lives)| **lives == 0.0);
+            let outside = outside.map(|(node, _)| node).collect();
+            let cells = all[..self.mesh.n_cells()].to_vec();
+            field.support = Some(Arc::new(FieldSupport { cells, outside }));
+            field.constraints = Constraints::of_field(field);
+        }
+        self.check_supports(form)
+    }
+
+    /// Checks that the integrals over cells and the boundary have terms only of fields that live there.
+    fn check_supports(&self, form: &PointForm) -> Result<(), MeshError> {
+        for (number, integral) in form.integrals.iter().enumerate() {
+            let rows = integral.residual.iter().map(|(slot, _)| slot.field);
+            let read = integral.graph.nodes().iter().filter_map(|node| match node {
+                Node::Input(Input::State(slot)) => Some(slot.field),
+                _ => None,
+            });
+            for field in rows.chain(read) {
+                let Some(own) = self.fields.get(field).filter(|own| own.support.is_some()) else {
+                    continue;
+                };
+                let of_facets = self.facets[number].iter().map(|facet| facet.cell as usize);
+                let mut of_cells = self.cells_of(number).into_iter().flatten();
+                let is_elsewhere = of_facets.into_iter().any(|cell| !own.lives_on(cell))
+                    || of_cells.any(|&cell| !own.lives_on(cell as usize));
+                // All processes have the same answer.
+                if self.mesh.in_all(usize::from(is_elsewhere)) > 0 {
+                    let region = match &integral.region {
+                        Region::CellsUnder(tags) => {
+                            format!("the part {} of the mesh", quoted(tags))
+                        }
+                        Region::Facets(tags) => format!("the boundary {}", quoted(tags)),
+                        region => format!("`{region}`"),
+                    };
+                    let fem_dsl::point::Field { name, cells, .. } = &form.fields[field];
+                    let (field, cells) = (name.clone(), quoted(cells));
+                    return Err(MeshError::Elsewhere { region, field, cells });
+                }
+            }
+        }
         Ok(())
     }
 
@@ -340,7 +425,7 @@ impl Discretisation {
                 true => space.joining(cut, beyond),
                 false => space.reaching(beyond),
             });
-            field.constraints = Constraints::none(&field.space);
+            *field = Field::new(Arc::clone(&field.space));
         }
         let spaces: Vec<&Space> = fields.iter().map(|field| &*field.space).collect();
         self.partition = with_writers(&self.partition, beyond, &spaces);
@@ -448,6 +533,13 @@ impl Discretisation {
                     [*pair, pair.reversed(mesh.cell())].into_iter().find(is_between)
                 };
                 Ok(all.iter().filter_map(both).collect())
+            }
+            Region::Interior(InteriorFacets::Within(tags)) => {
+                let cells = mesh.cells_under(tags)?;
+                let is_in =
+                    |&(cell, _): &(usize, usize)| cells.binary_search(&(cell as u32)).is_ok();
+                let within = |pair: &&MatchedPair| pair.sides.iter().all(is_in);
+                Ok(all.iter().filter(within).copied().collect())
             }
             Region::Cells | Region::CellsUnder(_) | Region::Facets(_) => Ok(Vec::new()),
         };
@@ -621,10 +713,27 @@ impl Discretisation {
         numbers
     }
 
-    /// Returns the number of degrees of freedom of all fields on all processes.
+    /// Returns the number of degrees of freedom of all fields on all processes, without those outside of the cells on
+    /// which fields live.
     pub fn dofs_in_all(&self) -> usize {
-        let own = self.n_dofs();
-        self.mesh.in_all(self.sharing().map_or(own, |sharing| sharing.counted(own)))
+        let (own, sharing) = (self.n_dofs(), self.sharing());
+        let is_own =
+            |dof: &usize| sharing.as_ref().is_none_or(|sharing| !sharing.is_of_others(*dof));
+        let outside = self.outside().filter(is_own).count();
+        let counted = sharing.as_ref().map_or(own, |sharing| sharing.counted(own));
+        self.mesh.in_all(counted - outside)
+    }
+
+    /// Returns the entries outside of the cells on which their fields live.
+    pub fn outside(&self) -> impl Iterator<Item = usize> {
+        self.fields.iter().enumerate().flat_map(|(number, field)| {
+            let (start, components) = (self.dofs_of(number).start, field.space.components());
+            let nodes = field.support.iter().flat_map(|support| &support.outside);
+            nodes.flat_map(move |&node| {
+                let first = start + node as usize * components;
+                first..first + components
+            })
+        })
     }
 
     /// Returns the range of each field in a vector.
@@ -662,6 +771,12 @@ impl Discretisation {
             field.constraints.iter().map(move |(dof, value)| (start + dof, value))
         })
     }
+}
+
+/// Returns tags as the language writes them.
+fn quoted(tags: &[String]) -> String {
+    let tags: Vec<String> = tags.iter().map(|tag| format!("\"{tag}\"")).collect();
+    tags.join(", ")
 }
 
 /// Returns for each field of a form whether it occurs in an integral over pairs of cells.

@@ -14,6 +14,7 @@
 //! mirrored cells need no rule of their own.
 
 use super::Space;
+use super::discretisation::Field;
 use crate::mesh::Mesh;
 use crate::support::parallel::*;
 use fem_dsl::point::Part;
@@ -313,6 +314,50 @@ pub fn cellwise(mesh: &Mesh, space: &Space, u: &[f64]) -> Result<[CellwiseField;
         CellwiseField { element, nodes: (0..count as u32).collect(), components, values }
     };
     Ok([field(&|cell| evaluator.values(cell, u)), field(&|cell| evaluator.exterior(cell, u))])
+}
+
+/// Interpolates a nodal field in each cell separately, for output of one that does not live on all cells; NaN in the
+/// others. `u` are the values of [`Space::resolved`].
+///
+/// # Errors
+///
+/// An element that does not exist.
+pub fn in_living_cells(
+    field: &Field,
+    (space, u): (&Space, &[f64]),
+) -> Result<CellwiseField, ElementError> {
+    let (nodal, components) = (space.nodal(), space.components());
+    let element = Lagrange::discontinuous(nodal.cell(), nodal.degree())?;
+    let table = tabulate(nodal, &element.points());
+    let (count, per_cell) = (element.count(), space.nodes_per_cell());
+    let cells = space.nodes().len() / per_cell.max(1);
+    let mut values = vec![f64::NAN; cells * count * components];
+    for (cell, own) in values.chunks_exact_mut(count * components).enumerate() {
+        if !field.lives_on(cell) {
+            continue;
+        }
+        for (at, value) in own.iter_mut().enumerate() {
+            let (point, component) = (at / components, at % components);
+            let nodes = space.cell_nodes(cell).iter().enumerate();
+            let terms = nodes.map(|(local, &node)| {
+                table.value(point, local) * u[node as usize * components + component]
+            });
+            *value = terms.sum();
+        }
+    }
+    let nodes = (0..(cells * count) as u32).collect();
+    Ok(CellwiseField { element, nodes, components, values })
+}
+
+impl CellwiseField {
+    /// The same with NaN where a field does not live.
+    #[must_use]
+    pub fn of_living_cells(mut self, field: &Field) -> Self {
+        let each = self.element.count() * self.components;
+        let cells = self.values.chunks_exact_mut(each.max(1)).enumerate();
+        cells.filter(|(cell, _)| !field.lives_on(*cell)).for_each(|(_, own)| own.fill(f64::NAN));
+        self
+    }
 }
 
 pub(super) fn dot(a: &[f64; 3], b: &[f64; 3]) -> f64 {

@@ -100,6 +100,7 @@ impl Maker {
                 name: "u".to_owned(),
                 shape: self.field,
                 space: Space::H1(Degree::Relative(0)),
+                cells: Vec::new(),
             }],
             aux: self.aux,
             params: self.params,

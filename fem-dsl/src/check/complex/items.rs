@@ -164,9 +164,13 @@ impl<'a> Expander<'a> {
             expander.names.fields.contains(&name.name) || expander.names.data.contains(&name.name)
         };
         match kind {
-            FormItemKind::Field { name, shape, space } if is_part(self, name) => {
-                let field =
-                    |name| FormItemKind::Field { name, shape: real_shape(shape), space: *space };
+            FormItemKind::Field { name, shape, space, tags } if is_part(self, name) => {
+                let field = |name| FormItemKind::Field {
+                    name,
+                    shape: real_shape(shape),
+                    space: *space,
+                    tags: tags.clone(),
+                };
                 renamed(name, part_names(&name.name)).map(field).into()
             }
             FormItemKind::Aux { name, shape, place } if is_part(self, name) => {

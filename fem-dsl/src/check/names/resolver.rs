@@ -27,7 +27,7 @@ impl<'a> Resolver<'a> {
         for item in items {
             let names = &mut self.names;
             let (name, meaning) = match &item.kind {
-                FormItemKind::Field { name, shape, space } => {
+                FormItemKind::Field { name, shape, space, tags } => {
                     if region.is_some() {
                         // Its meaning is unknown, so that its uses are not reported.
                         names.repeated.insert(&name.name);
@@ -38,7 +38,7 @@ impl<'a> Resolver<'a> {
                                 .help("declare it in the form itself, or data with `aux`"),
                         );
                     }
-                    names.fields.push(FieldItem { name, shape: *shape, space: *space });
+                    names.fields.push(FieldItem { name, shape: *shape, space: *space, tags });
                     (name, Meaning::Field(names.fields.len() - 1))
                 }
                 FormItemKind::Aux { name, shape, place } => {

@@ -77,6 +77,13 @@ fn read(
             .help("choose them so that together they are at most 1");
         wrong.push(piece.place(diagnostic));
     }
+    if let Some(field) = checker.form.fields.iter().find(|field| !field.cells.is_empty()) {
+        let message = format!("`adapt` does not estimate errors of `{}`", field.name);
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(statement.span, "its error at the boundary of its cells is not known")
+            .help("refine the whole mesh, `refine = 1;`, or make a finer mesh where it is needed");
+        wrong.push(piece.place(diagnostic));
+    }
     let right = wrong.is_empty();
     checker.diagnostics.extend(wrong);
     right.then_some(adapt)

@@ -44,7 +44,7 @@ impl Integrands {
             let shape = point::Shape::Vector((self.count - start).min(MOST_COMPONENTS));
             let name = format!("report{}", start / MOST_COMPONENTS);
             let space = Space::L2(Degree::Fixed(0));
-            form.fields.push(Field { name, shape, space });
+            form.fields.push(Field { name, shape, space, cells: Vec::new() });
         }
         // Cells come first.
         self.regions.sort_by_key(|(region, _)| *region != Region::Cells);

@@ -81,7 +81,7 @@ pub(super) fn has_value_between(
     let mut form = expressions.form.clone();
     let shape = form.exprs.shape(value).to_point().unwrap_or(point::Shape::Scalar);
     let (field, space) = (form.fields.len(), Space::L2(Degree::Fixed(0)));
-    form.fields.push(Field { name: "report".to_owned(), shape, space });
+    form.fields.push(Field { name: "report".to_owned(), shape, space, cells: Vec::new() });
     let Some(rows) = tested(&mut form, &on.region, field, value) else { return true };
     let integral = Integral { region: on.region.clone(), rows, action: Vec::new(), energy: None };
     if asymmetric(&form, &integral).is_none() {
@@ -108,7 +108,9 @@ pub(super) fn tested(
 ) -> Option<Vec<Row>> {
     let row = |side, value| Row { f0: Some(value), ..Row::empty(field, side) };
     match region {
-        Region::Interior(InteriorFacets::All | InteriorFacets::Under(_)) => {
+        Region::Interior(
+            InteriorFacets::All | InteriorFacets::Under(_) | InteriorFacets::Within(_),
+        ) => {
             let half = form.exprs.constant(0.5);
             let value = form.exprs.mul(half, value).ok()?;
             Some(Side::ALL.map(|side| row(side, value)).into())

@@ -18,7 +18,7 @@ use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
 use crate::check::names::{self, Block, ExprContext, subtree};
-use crate::check::value;
+use crate::check::{supports, value};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form, Shape, Terminal};
@@ -571,15 +571,19 @@ fn taken(
         CallResult::Functional(Functional { shape, kind })
     };
     Some(match (asked, root) {
-        (RequestedCall::Integral { .. }, Some((_, value, on))) => {
+        (RequestedCall::Integral { .. }, Some((root, value, on))) => {
             let shape = shape_of(expressions, value);
-            let region = on.map_or(Region::Cells, |on| on.region.clone());
+            let region = match on {
+                Some(on) => on.region.clone(),
+                None => living(expressions, root, value)?,
+            };
             let first = integrals.add(&mut expressions.form, region, value);
             measure(shape, FunctionalKind::Integral { first })
         }
-        (RequestedCall::Norm { .. }, Some((_, value, _))) => {
+        (RequestedCall::Norm { .. }, Some((root, value, _))) => {
             let components = shape_of(expressions, value).components();
-            let first = integrals.add(&mut expressions.form, Region::Cells, value);
+            let region = living(expressions, root, value)?;
+            let first = integrals.add(&mut expressions.form, region, value);
             measure(point::Shape::Scalar, FunctionalKind::Norm { first, components })
         }
         (RequestedCall::Minimum { .. } | RequestedCall::Maximum { .. }, Some((root, value, _))) => {
@@ -632,6 +636,21 @@ fn taken(
         }
         _ => return None,
     })
+}
+
+/// Returns the cells on which all fields of an expression live; none of no cell are reported.
+fn living(expressions: &mut Expressions<'_>, root: ExprId, value: form::ExprId) -> Option<Region> {
+    let region = supports::cells_of(&expressions.form, value);
+    if region.is_none() {
+        let span = expressions.span(root);
+        let message = "no cells are named in which all fields of this expression live";
+        expressions.report(
+            Diagnostic::new(Code::NotAvailableHere, message)
+                .label(span, "its fields live in different cells")
+                .help("integrate each where its fields live, and add the integrals"),
+        );
+    }
+    region
 }
 
 fn padded(point: &[f64]) -> [f64; 3] {

@@ -23,6 +23,19 @@ pub enum MeshError {
     /// A mesh without cells.
     #[error("the mesh has no cells")]
     Empty,
+    /// A region with terms of a field that lives in other cells.
+    #[error(
+        "{region} has terms of `{field}`, which lives on {cells}, and is not in these cells\n\
+         help: name a part of these cells or of their boundary, or let `{field}` live there too"
+    )]
+    Elsewhere {
+        /// The region.
+        region: String,
+        /// The field.
+        field: String,
+        /// Its cells.
+        cells: String,
+    },
     /// A kind of cell or an order that a mesh cannot have.
     #[error("a mesh of {cell} cells of order {order} is not supported; {expected}")]
     Unsupported {

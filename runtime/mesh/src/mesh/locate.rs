@@ -78,10 +78,18 @@ impl<'a> Locator<'a> {
 
     /// Finds the cell of a point; `None` outside the mesh and not near a curved boundary.
     pub fn find(&self, x: &[f64; 3]) -> Option<LocatedPoint> {
+        self.find_among(x, |_| true)
+    }
+
+    /// Finds the cell of a point among those that `is_in` selects; `None` outside of them.
+    pub fn find_among(&self, x: &[f64; 3], is_in: impl Fn(usize) -> bool) -> Option<LocatedPoint> {
         let mut inside: Option<LocatedPoint> = None;
         let mut beside: Option<LocatedPoint> = None;
         self.tree.find(&BoundingBox { lower: *x, upper: *x }, &mut |&cell| {
             let cell = cell as usize;
+            if !is_in(cell) {
+                return false;
+            }
             let Some(xi) = self.invert(cell, x) else { return false };
             let nearest = nearest(self.mesh.cell(), xi);
             let outside = distance(&xi, &nearest);

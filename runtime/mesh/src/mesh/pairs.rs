@@ -82,6 +82,11 @@ pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, M
                 |&FacetSide { cell, local }: &FacetSide| tagged.contains(&Facet { cell, local });
             Ok(selected(mesh, |pair| pair.sides.iter().any(is_tagged).then_some(pair)))
         }
+        InteriorFacets::Within(tags) => {
+            let cells = members(mesh, &mesh.cells_under(tags)?);
+            let is_in = |side: &FacetSide| cells[side.cell as usize];
+            Ok(selected(mesh, |pair| pair.sides.iter().all(is_in).then_some(pair)))
+        }
         InteriorFacets::Between(tags) => {
             let [from, to] = [&tags[0], &tags[1]].map(|tag| mesh.cells_under([tag]));
             let [from, to] = [from?, to?].map(|cells| members(mesh, &cells));
@@ -95,7 +100,7 @@ pub fn interior(mesh: &Mesh, facets: &InteriorFacets) -> Result<Vec<CellPair>, M
 }
 
 /// Returns whether each cell, and each one beyond a part, is among some of the cells. Collective on a part.
-fn members(mesh: &Mesh, cells: &[u32]) -> Vec<bool> {
+pub fn members(mesh: &Mesh, cells: &[u32]) -> Vec<bool> {
     let mut values = vec![0.0; mesh.n_cells()];
     cells.iter().for_each(|&cell| values[cell as usize] = 1.0);
     if let (Some(cut), Some(beyond)) = (mesh.cut(), mesh.beyond()) {

@@ -4,7 +4,9 @@
 //! the largest degree k of fields and geometry.
 
 use super::second::reads_second;
-use super::{NodalQuantity, PointBlock, PointTables, block, block_by_block, fill, read_by};
+use super::{
+    NodalQuantity, PointBlock, PointTables, block, block_by_block, fill, living_cells, read_by,
+};
 use crate::mesh::locate::LocatedPoint;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
@@ -68,14 +70,22 @@ pub fn extrema(
     let points = Lagrange::equispaced(on.mesh.cell(), degree + 1)?.points();
     let weights = vec![1.0; points.len()];
     let tables = PointTables::new(on, &points, &nodal, reads_second(on, (integral, roots)))?;
+    let living: Vec<Option<Vec<bool>>> =
+        roots.iter().map(|&root| living_cells(on, (integral, &[root]))).collect();
     let found = block_by_block(on, &tables, &weights, &nodal, |block| {
         let values = evaluated(on, block, &place, parameters, (integral, roots));
-        let of_root = |row: Vec<f64>| {
+        let of_root = |(row, living): (Vec<f64>, &Option<Vec<bool>>)| {
             let mut extrema = Extrema::NONE;
-            row.into_iter().zip(&block.x).for_each(|(value, &x)| extrema.take(value, x));
+            let lives = |point: usize| {
+                let cell = block.cells[point / block.points_per_cell];
+                living.as_ref().is_none_or(|living| living[cell])
+            };
+            let points = row.into_iter().zip(&block.x).enumerate();
+            let points = points.filter(|(point, _)| lives(*point));
+            points.for_each(|(_, (value, &x))| extrema.take(value, x));
             extrema
         };
-        values.into_iter().map(of_root).collect::<Vec<_>>()
+        values.into_iter().zip(&living).map(of_root).collect::<Vec<_>>()
     });
     let mut all = vec![Extrema::NONE; roots.len()];
     for of_block in found {

@@ -30,7 +30,6 @@ use crate::processes::any;
 use crate::processes::interface_exchange::InterfaceExchange;
 use crate::solve::{GridTransfer, OperatorError};
 use crate::space::Space;
-use crate::space::constraint::Constraints;
 use crate::space::discretisation::{Discretisation, Field, TargetRows, TransferTargets};
 use crate::support::parallel::*;
 use fem_dsl::point::PointForm;
@@ -151,8 +150,8 @@ impl TargetRows for OwnedDofs {
     }
 
     fn row(&self, cell: usize, row: &mut [u32]) {
-        let Self { field: Field { space, constraints }, layout, points, places, periodic, owners } =
-            self;
+        let Self { field, layout, points, places, periodic, owners } = self;
+        let Field { space, constraints, .. } = field;
         let nodes = match owners {
             NodesOfCells::FirstTouched(_) => space.cell_nodes(cell),
             NodesOfCells::Listed { nodes, .. } => {
@@ -311,10 +310,7 @@ impl KernelTransfer {
         fine: &Discretisation,
         place: &TransferEnvironment,
     ) -> Result<Self, RunError> {
-        let free = |field: &Field| Field {
-            constraints: Constraints::none(&field.space),
-            space: Arc::clone(&field.space),
-        };
+        let free = |field: &Field| Field::new(Arc::clone(&field.space));
         let other = free(only(coarse)?);
         Self::at_nodes(fine, &free(only(fine)?), (&other, &coarse.partition), place)
     }

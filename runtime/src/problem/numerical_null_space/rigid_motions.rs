@@ -166,7 +166,7 @@ pub(super) fn left(
             Ok(rows.iter().map(|rows| strongest(rows, count)).collect())
         };
         // Some conditions suffice if they restrain all motions well.
-        let every = sampled(on.fields[field].constraints.iter().len());
+        let every = sampled(on.fields[field].constraints.given().len());
         let mut held = strengths_of(every)?;
         let is_well_held = |own: &Vec<[f64; MOST]>| {
             own.len() == count && own.iter().all(|row| dot(row, row).sqrt() > WELL)
@@ -235,7 +235,7 @@ fn rows(
 ) -> Result<Vec<Vec<[f64; MOST]>>, RunError> {
     let (dim, own) = (on.mesh.dim(), &on.fields[field]);
     // The nodes with conditions, ascending, and their points.
-    let constrained = || own.constraints.iter().step_by(every).map(|(dof, _)| dof);
+    let constrained = || own.constraints.given().step_by(every).map(|(dof, _)| dof);
     let mut nodes: Vec<u32> = constrained().map(|dof| (dof / dim) as u32).collect();
     nodes.extend(own.constraints.oblique().iter().map(|oblique| oblique.node));
     for number in 0..on.affine.len() {

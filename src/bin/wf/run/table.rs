@@ -281,6 +281,7 @@ mod tests {
             name: name.to_owned(),
             shape: Shape::Scalar,
             space: Space::H1(Degree::Relative(0)),
+            cells: Vec::new(),
         };
         let report = |name: &str, shape, values: &[f64]| ReportResult {
             name: name.to_owned(),

@@ -107,7 +107,7 @@ pub(crate) fn with_output<T, E: From<OutputError>>(
             Some(_) => of_parts.push(SampledField {
                 name: name.clone(),
                 shape: *shape,
-                field: in_living_cells(field, (at_nodes, resolved))?,
+                field: in_living_cells(field, (at_nodes, resolved)).map_err(OutputError::from)?,
             }),
         }
         // States of subdomains are never read.

@@ -26,6 +26,7 @@ mod means;
 mod meeting;
 mod newton;
 mod outputs;
+mod parts;
 mod pictures;
 mod plan;
 mod probe;

@@ -5,12 +5,12 @@ use weakform::{Execution, Form, Solution};
 
 /// Returns a grid of n × n squares over the unit square: cells with y < 1/2 are "soft", the others "hard", with
 /// "middle" between them; optionally all are divided into triangles.
-fn layers(n: usize, triangles: bool) -> String {
+pub(crate) fn layers(n: usize, triangles: bool) -> String {
     bent_layers(n, triangles, 0.0)
 }
 
 /// Returns the same with nodes that are moved by up to `bend`, except across the boundary and the middle.
-fn bent_layers(n: usize, triangles: bool, bend: f64) -> String {
+pub(crate) fn bent_layers(n: usize, triangles: bool, bend: f64) -> String {
     let side = n + 1;
     let mut text = String::from(
         "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n7\n1 1 \"left\"\n1 2 \"right\"\n1 3 \"bottom\"\n1 4 \"top\"\n1 7 \"middle\"\n\

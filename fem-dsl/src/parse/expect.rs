@@ -179,7 +179,9 @@ fn habit(first: &str, previous: &str, found: &str) -> Option<&'static str> {
         (_, _, "or") => "write `||`",
         (_, _, "not") => "write `!`",
         ("aux", _, "in") => "write `on nodes in H1(k)`: the space of data at nodes",
-        ("field", _, "on") => "a field has a space, `in H1(k)`; `on …` is for `aux`",
+        ("field", "on", _) => {
+            "the cells of a field have tags, `on \"solid\"`; `on nodes` and its like are for `aux`"
+        }
         ("field" | "aux" | "param", "tensor" | "scalar", "(") => {
             "`tensor` is a dim × dim matrix, and `vector(n)` has n components"
         }

@@ -26,7 +26,6 @@ use runtime::reference::{
 };
 use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::space::Space;
-use runtime::space::constraint::Constraints;
 use runtime::space::discretisation::{AuxValues, Discretisation, Field};
 use std::sync::Arc;
 #[cfg(any(feature = "cuda", feature = "opencl"))]
@@ -504,7 +503,7 @@ fn discretise(form: &PointForm, elements: &Elements, mesh: Mesh, seed: u64) -> D
         on.partition = Partition::with_chunk_cells(&on.mesh, 1 + mix(seed, 21) as usize % 4);
         for (field, &(element, components)) in on.fields.iter_mut().zip(&elements.spaces()) {
             let space = Space::new(&on.mesh, &on.partition, element, components).expect("a space");
-            *field = Field { constraints: Constraints::none(&space), space: Arc::new(space) };
+            *field = Field::new(Arc::new(space));
         }
     }
     for (number, field) in on.fields.iter_mut().enumerate() {

@@ -442,6 +442,16 @@ fn the_stress_at_a_hole_is_three_times_the_tension() {
     assert!((number(reports, "peak") - 3.0).abs() < 5e-3, "{reports}");
 }
 
+/// Far from the inlet a channel with a constant flux at both walls has the Nusselt number 140/17 (Shah and London 1978).
+#[test]
+fn a_channel_between_heated_plates_has_its_nusselt_number() {
+    let solved = run("conjugate.wf", &[]);
+    let reports = &solved[0]["reports"];
+    assert!((number(reports, "nusselt") / (140.0 / 17.0) - 1.0).abs() < 1e-3, "{reports}");
+    // The velocity lives in the fluid, the temperature everywhere.
+    assert_eq!(solved[0]["dofs"], 5796);
+}
+
 /// A table of Brauer's formula gives its flux: the limb between air and steel (Brauer 1975).
 #[test]
 fn a_table_of_steel_gives_the_flux_of_its_formula() {

@@ -127,7 +127,7 @@ fn small_problems_are_interpreted_without_being_asked() {
     let small = kernels(&[]);
     assert_eq!(small.as_deref(), Some("interpreted"));
     assert_eq!(kernels(&["--compile"]).as_deref(), Some("compiled"));
-    assert_eq!(kernels(&["--mesh", "box(dim: 2, cells: 160)"]).as_deref(), Some("compiled"));
+    assert_eq!(kernels(&["--mesh", "box(dim: 2, cells: 320)"]).as_deref(), Some("compiled"));
     // Nobody misses the compiler.
     let output = without_rustc(&["run", "--no-output"], &file);
     assert!(output.status.success() && output.stderr.is_empty());

@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 45] = [
+const GALLERY: [ShownExample; 46] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -59,6 +59,7 @@ const GALLERY: [ShownExample; 45] = [
     shown("stokes_hdiv", &["form stokes_hdiv", "problem lid"], ""),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
+    shown("conjugate", &["form conjugate", "problem channel"], "--field T"),
     shown("vortices", &["form navier_stokes", "problem vortices"], ""),
     shown("heat", &["form heat", "problem bar"], "--field T"),
     shown("rotation", &["form rotation", "problem turn"], ""),

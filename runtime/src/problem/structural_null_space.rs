@@ -294,7 +294,12 @@ fn free_constant(
         fixed[parts.of[cell] as usize] = true;
     }
     let held = match by_cell {
-        true => parts.held_here(on, of),
+        true => {
+            let mut held = parts.held_here(on, of);
+            let lives = parts.living(on, of.field).into_iter().flatten();
+            held.iter_mut().zip(lives).for_each(|(held, lives)| *held |= !lives);
+            held
+        }
         false => parts.held(on, of),
     };
     for (part, holds) in held.into_iter().enumerate() {
@@ -459,15 +464,20 @@ impl ConnectedParts {
     pub(super) fn held(&self, on: &Discretisation, of: FieldComponent) -> Vec<bool> {
         let mut held = self.held_here(on, of);
         in_any(&on.mesh, &mut held);
-        // Nothing of the field is in the other parts.
-        if let Some(support) = &on.fields[of.field].support {
-            let mut lives = vec![false; self.count];
-            let cells = self.of.iter().zip(&support.cells).filter(|(_, lives)| **lives);
-            cells.for_each(|(&part, _)| lives[part as usize] = true);
+        if let Some(mut lives) = self.living(on, of.field) {
             in_any(&on.mesh, &mut lives);
             held.iter_mut().zip(lives).for_each(|(held, lives)| *held |= !lives);
         }
         held
+    }
+
+    /// Returns the mask of parts with cells of this process on which a field lives; `None` if it lives on all cells.
+    fn living(&self, on: &Discretisation, field: usize) -> Option<Vec<bool>> {
+        let support = on.fields[field].support.as_ref()?;
+        let mut lives = vec![false; self.count];
+        let cells = self.of.iter().zip(&support.cells).filter(|(_, lives)| **lives);
+        cells.for_each(|(&part, _)| lives[part as usize] = true);
+        Some(lives)
     }
 
     /// Returns the mask of parts on which a condition on this process fixes the component.

@@ -89,7 +89,9 @@ pub fn extrema(
     });
     let mut all = vec![Extrema::NONE; roots.len()];
     for of_block in found {
-        for (all, own) in all.iter_mut().zip(of_block) {
+        // Without a point there is no extremum.
+        let found = |(_, own): &(&mut Extrema, Extrema)| *own != Extrema::NONE;
+        for (all, own) in all.iter_mut().zip(of_block).filter(found) {
             all.take(own.least.0, own.least.1);
             all.take(own.most.0, own.most.1);
         }

@@ -510,6 +510,21 @@ pub enum ProblemItemKind {
         /// The part of the boundary; all of it if absent.
         place: Option<SupportSpec>,
     },
+    /// `bound u[i] >= EXPR on "tag";` or `<=`
+    Bound {
+        /// The field.
+        field: Ident,
+        /// The component, if present.
+        component: Option<ExprId>,
+        /// The product, for a bound of the normal component.
+        normal: Option<NormalProduct>,
+        /// The side of the values of the field.
+        side: BoundSide,
+        /// Value.
+        value: ExprId,
+        /// The part of the boundary; all nodes of the field if absent.
+        place: Option<SupportSpec>,
+    },
     /// `periodic "left" = "right";`
     Periodic {
         /// The tags.
@@ -568,6 +583,16 @@ pub enum ProblemItemKind {
         /// The points of its values.
         sampling: OutputSampling,
     },
+}
+
+/// The side of a bound on which a field lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoundSide {
+    /// `>=`
+    #[default]
+    Above,
+    /// `<=`
+    Below,
 }
 
 /// Points of the values of an output.

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod assess;
+mod bounds;
 mod checkpoint;
 mod clock;
 mod collective_errors;
@@ -233,6 +234,29 @@ pub enum DataError {
         /// Location and value.
         source: NonFiniteValue,
     },
+    /// A bound with a value that is not finite.
+    #[error("the bound of `{name}` is {value} at {}", shown(.point))]
+    BoundNotFinite {
+        /// The field.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// Location.
+        point: [f64; 3],
+    },
+    /// A lower bound above an upper one.
+    #[error(
+        "`{name}` has no values between its bounds: it is at least {lower} and at most {upper} at one node\n\
+         help: keep the lower bound below the upper one"
+    )]
+    BoundsCross {
+        /// The field.
+        name: String,
+        /// The largest lower bound.
+        lower: f64,
+        /// The smallest upper bound.
+        upper: f64,
+    },
     /// Auxiliary data without a value.
     #[error("`aux {name}` has no value\nhelp: give it in the problem, `aux {name} = …;`")]
     NoAux {
@@ -368,6 +392,17 @@ pub enum ConvergenceError {
         source: SolveError,
         /// Switches of the form.
         difficulty: Box<NewtonDifficulty>,
+    },
+    /// Bounds whose active set did not settle.
+    #[error(
+        "the set of degrees of freedom at their bounds did not settle: {changed} changed in the last of {sets} sets\n\
+         help: take degree 1 and a finer mesh, or approach the data by a sweep, `wf run --param load=1..10:5`"
+    )]
+    ActiveSet {
+        /// Number of active sets.
+        sets: usize,
+        /// Number of degrees of freedom that changed in the last one.
+        changed: usize,
     },
     /// A load step that did not converge.
     #[error(

@@ -6,6 +6,7 @@
 //! A numerical failure is not an error of the call but the [`Outcome`] in the [`Report`]. [`Report::converged`] turns
 //! it into a [`SolveError`].
 
+mod active_system;
 mod approximation;
 mod auxiliary_space;
 mod bicgstab;
@@ -37,6 +38,7 @@ mod watchdog;
 mod wrapper;
 
 pub use crate::algebra::linear::{LinearOperator, OperatorError};
+pub(crate) use active_system::{ActiveApproximation, ActiveMask, ActiveSystem};
 pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };

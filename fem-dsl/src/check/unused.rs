@@ -34,6 +34,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Output { value, .. }
         | ProblemItemKind::Initial { value, .. }
         | ProblemItemKind::Exact { value, .. }
+        | ProblemItemKind::Bound { value, .. }
         | ProblemItemKind::Manufactured { value, .. } => Some(*value),
         ProblemItemKind::Dirichlet { value, .. } => *value,
         // Their arguments are keywords and numbers. A load parameter has no effect on its own.

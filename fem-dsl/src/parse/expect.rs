@@ -51,6 +51,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" | "time" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
+        "bound" => Rule::bound,
         "periodic" => Rule::periodic,
         "exact" | "manufactured" | "mean" | "initial" => Rule::solution,
         "adapt" => Rule::adapt,
@@ -426,6 +427,7 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (ParseContext::Problem, "dirichlet") => {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
+        (ParseContext::Problem, "bound") => "write `bound u >= 0;` or `bound u[1] >= 0 on \"tag\";`",
         (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",

@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, ident, span, text};
 use crate::ast::{
-    Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
+    Argument, BoundSide, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
     LocationSpec, NamedCall, NormalProduct, OutputSampling, ProblemItemKind, RowKind, ShapeKind,
     ShapeSpec, SideWord, SpaceSpec, Span, SupportSpec, Text,
 };
@@ -29,6 +29,7 @@ struct ItemParts {
     word: Option<Ident>,
     side: Option<(SideWord, Span)>,
     sampling: OutputSampling,
+    bound: BoundSide,
 }
 
 fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
@@ -77,6 +78,7 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
                     _ => OutputSampling::Cells,
                 };
             }
+            Rule::side if part.as_str() == "<=" => parts.bound = BoundSide::Below,
             Rule::where_ => parts.where_ = Some(where_(part)),
             Rule::vertex => {
                 let point = part.into_inner().find(|inner| inner.as_rule() == Rule::expr);
@@ -178,7 +180,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
                 ProblemItemKind::Aux { name, value, place: parts.where_ }
             }
         }
-        Rule::dirichlet => {
+        Rule::dirichlet | Rule::bound => {
             let (field, normal) = match parts.normal {
                 Some((false, [field, normal])) => {
                     (field, Some(NormalProduct { cross: false, normal }))
@@ -188,8 +190,13 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
                 }
                 None => (next(&mut names), None),
             };
-            let (component, value, place) = (parts.component, exprs.next(), parts.where_);
-            ProblemItemKind::Dirichlet { field, component, normal, value, place }
+            let (component, place) = (parts.component, parts.where_);
+            if rule == Rule::dirichlet {
+                let value = exprs.next();
+                return ProblemItemKind::Dirichlet { field, component, normal, value, place };
+            }
+            let (side, value) = (parts.bound, next(&mut exprs));
+            ProblemItemKind::Bound { field, component, normal, side, value, place }
         }
         Rule::periodic => {
             let mut sides = parts.strings.into_iter();

@@ -5,8 +5,11 @@
 //! ∫ f dx / ∫ dx with the quadrature of the form.
 
 use super::RunError;
+use super::bounds;
 use super::evaluation_state::EvaluationState;
+use super::platform::Platform;
 use super::reports::PointwiseExpressions;
+use crate::operator::TableCache;
 use crate::operator::functional::{values_at_quadrature, values_in_cells};
 use crate::space::Space;
 use crate::space::discretisation::{AuxValues, Discretisation};
@@ -40,6 +43,7 @@ fn location(sampling: OutputSampling, k: Degree) -> Location {
 /// Returns the form of a problem with its outputs as data, which pictures and files show.
 pub fn form_with_outputs(problem: &Problem) -> PointForm {
     let mut form = problem.form.clone();
+    form.aux.extend(bounds::outputs(problem));
     form.aux.extend(problem.reports.outputs.iter().map(|output| Aux {
         name: output.name.clone(),
         shape: output.shape,
@@ -77,6 +81,22 @@ pub(super) fn derived(
     }
     let evaluator = Evaluator { of, form: reports.derivation.as_ref() };
     reports.outputs.iter().map(|output| evaluator.field(output)).collect()
+}
+
+/// Evaluates the densities of the multipliers of bounds at a state.
+///
+/// # Errors
+///
+/// Kernels that cannot be compiled.
+pub(super) fn multipliers(
+    problem: &Problem,
+    of: EvaluationState<'_>,
+    platform: &Platform,
+    tables: &mut TableCache,
+) -> Result<Vec<DerivedField>, RunError> {
+    let found = bounds::densities(problem, of, platform, tables)?;
+    let field = |(Aux { name, shape, location }, values)| DerivedField { name, shape, location, values };
+    Ok(found.into_iter().map(field).collect())
 }
 
 /// Evaluation of outputs at one state.

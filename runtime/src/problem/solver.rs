@@ -1,5 +1,6 @@
 //! Execution of a [`SolvePlan`]: an operator, its system and a start → the solution and a report.
 
+mod bounded;
 mod ramp;
 mod redundant_direct;
 mod sequence;
@@ -162,6 +163,9 @@ pub(crate) fn solve_planned(
     let compatibility = Compatibility::of(operator, context)?;
     drop(checking);
     let (mut report, iterations) = match &plan.newton {
+        _ if !context.problem.bounds.is_empty() => {
+            bounded::solve_bounded(operator, context, u, (plan, floor), observe)?
+        }
         Some(newton) => {
             let by = (plan, newton, floor);
             solve_by_newton(operator, context, u, by, kept, observe)?
@@ -236,17 +240,13 @@ fn solve_linear(
     Ok(report)
 }
 
-fn solve_by_newton(
-    operator: &mut Operator,
-    context: &Context,
-    u: &mut Vector,
+/// Returns the settings of Newton's method of a plan.
+fn newton_options(
     (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
-    kept: Option<&mut Option<Newton>>,
-    observe: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<(Report, usize), RunError> {
-    let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
+    preconditioning: Preconditioning,
+) -> NewtonOptions {
     let CgSettings { rtol, atol, max_iterations, strict } = plan.stop(floor);
-    let newton_settings = NewtonOptions {
+    NewtonOptions {
         rtol,
         atol,
         max_iterations,
@@ -257,7 +257,19 @@ fn solve_by_newton(
         full_steps: by.full_steps,
         switches: plan.properties.has_switches,
         strict,
-    };
+    }
+}
+
+fn solve_by_newton(
+    operator: &mut Operator,
+    context: &Context,
+    u: &mut Vector,
+    (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
+    kept: Option<&mut Option<Newton>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<(Report, usize), RunError> {
+    let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
+    let newton_settings = newton_options((plan, by, floor), preconditioning);
     let inner = &mut |_| Continue::Yes;
     let steps = by.load_steps;
     let load = match by.load.as_deref() {

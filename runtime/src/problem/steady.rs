@@ -4,6 +4,7 @@
 //! context → operator → unique? → start → solve → converged? → measure
 //! ```
 
+use super::bounds;
 use super::clock::{Clock, Phase};
 use super::context::Context;
 use super::difficulty::unconverged;
@@ -92,7 +93,8 @@ pub(super) fn solve_steady(
     operator.precondition_by(None);
     let mut r = u.like();
     let throughput = in_step("throughput", || throughput(&operator, &u, &mut r))?;
-    let residual = r.norm();
+    let residual =
+        bounds::free_residual(problem, &context.on, &context.parameters, &u, &mut r)?;
     let entries = in_step("download", || u.to_vec());
     operator.finish()?;
     notes.extend(report.notes.iter().cloned());

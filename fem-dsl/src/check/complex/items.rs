@@ -341,6 +341,13 @@ impl<'a> Expander<'a> {
                 }
                 parts.into_iter().map(|(field, value)| condition((field, Some(value)))).collect()
             }
+            Kind::Bound { field, component, normal, side, value, place } => {
+                let what = format!("the bound of `{}`", field.name);
+                let value = self.real(*value, &what);
+                let (field, component, place) = (field.clone(), *component, place.clone());
+                let normal = normal.clone();
+                vec![Kind::Bound { field, component, normal, side: *side, value, place }]
+            }
             Kind::Report { name, value: root } => {
                 let value = self.value(*root);
                 if value.is_real() {

@@ -10,6 +10,7 @@
 //! Integrands become the f0 of additional fields of `L2(0)`, one component per number, so that the kernels of a form
 //! integrate them cell by cell. Pointwise expressions become such a form, too.
 
+use super::bounds::{field_of, has_bound};
 use super::integrands::Integrands;
 use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
 use super::report_values::{has_values_everywhere, tensor};
@@ -35,7 +36,8 @@ const MOST_POINTS: f64 = 1e6;
 const REPORT: &str = "a report";
 
 /// The names of the functionals.
-const MEASURES: [&str; 7] = ["integral", "minimum", "maximum", "l2", "at", "line", "reaction"];
+const MEASURES: [&str; 8] =
+    ["integral", "minimum", "maximum", "l2", "at", "line", "reaction", "multiplier"];
 
 /// The reports of a problem, before their forms are turned into scalars.
 #[derive(Clone, Debug, Default)]
@@ -65,7 +67,7 @@ enum RequestedCall {
     At { root: ExprId, at: Vec<f64> },
     Output { root: ExprId },
     Line { root: ExprId, from: Vec<f64>, to: Vec<f64>, points: usize },
-    Reaction { field: usize, on: Option<Vec<String>> },
+    Reaction { field: usize, on: Option<Vec<String>>, of_bounds: bool },
 }
 
 impl RequestedCall {
@@ -296,7 +298,7 @@ fn ask(
     let (form, name) = (checker.form, call.function.name.as_str());
     let field = form.fields.iter().position(|field| field.name == name);
     let takes: &[&str] = match (field, name) {
-        (None, "integral" | "reaction") => &["on"],
+        (None, "integral" | "reaction" | "multiplier") => &["on"],
         (None, "line") => &["from", "to", "points"],
         _ => &[],
     };
@@ -329,13 +331,17 @@ fn ask(
         "l2" => RequestedCall::Norm { root },
         "minimum" => RequestedCall::Minimum { root },
         "maximum" => RequestedCall::Maximum { root },
-        "reaction" => {
-            let field = field_of(checker, piece, root)?;
+        "reaction" | "multiplier" => {
+            let field = field_of(checker, piece, (name, root))?;
             let on = match (argument("on"), on) {
                 (Some(given), Some(on)) => Some(boundary_tags(checker, (piece, given), on)?),
                 _ => None,
             };
-            RequestedCall::Reaction { field, on }
+            let of_bounds = name == "multiplier";
+            if of_bounds && !has_bound(checker, piece, (field, root)) {
+                return None;
+            }
+            RequestedCall::Reaction { field, on, of_bounds }
         }
         _ => {
             if !alone {
@@ -424,29 +430,6 @@ fn place(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Vec<
         .help(format!("write `[{example}]`"));
     checker.report(piece, diagnostic);
     None
-}
-
-/// Returns the field of an argument.
-fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<usize> {
-    let expr = &piece.file.exprs[value];
-    let ExprKind::Name(name) = &expr.kind else {
-        let diagnostic = Diagnostic::new(Code::BadValue, "a reaction is that of a field")
-            .label(expr.span, "not the name of a field")
-            .help("write `reaction(u, on: \"tag\")`, and calculate with its components");
-        checker.report(piece, diagnostic);
-        return None;
-    };
-    let field = checker.field(piece, &Ident { name: name.clone(), span: expr.span })?;
-    let space = checker.form.fields[field].space;
-    if space.is_piola() {
-        let message = format!("`{name}` in `{space}` has no reaction");
-        let diagnostic = Diagnostic::new(Code::BadValue, message)
-            .label(expr.span, "its unknowns lie on edges, sides and in cells")
-            .help("integrate its flux: `integral(…, on: \"tag\")`");
-        checker.report(piece, diagnostic);
-        return None;
-    }
-    Some(field)
 }
 
 /// The functionals, by their calls.
@@ -626,9 +609,13 @@ fn taken(
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
             measure(shape, FunctionalKind::Value { first, at: padded(at) })
         }
-        (RequestedCall::Reaction { field, on }, _) => {
-            let shape = expressions.form.fields[*field].shape;
-            measure(shape, FunctionalKind::Reaction { field: *field, tags: on.clone() })
+        (RequestedCall::Reaction { field, on, of_bounds }, _) => {
+            let (field, tags) = (*field, on.clone());
+            let shape = expressions.form.fields[field].shape;
+            measure(shape, match of_bounds {
+                true => FunctionalKind::Multiplier { field, tags },
+                false => FunctionalKind::Reaction { field, tags },
+            })
         }
         _ => return None,
     })

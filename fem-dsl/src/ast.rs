@@ -222,6 +222,20 @@ pub enum FormItemKind {
         /// Location of the data, if present.
         place: Option<LocationSpec>,
     },
+    /// The start of `state p: SHAPE on points = EXPR;`, after its declaration as data.
+    Start {
+        /// The state.
+        name: Ident,
+        /// Its initial value.
+        value: ExprId,
+    },
+    /// `update p = EXPR;`
+    Update {
+        /// The state.
+        name: Ident,
+        /// Its value when a step has converged.
+        value: ExprId,
+    },
     /// `param c: SHAPE = EXPR;`
     Param {
         /// Name.

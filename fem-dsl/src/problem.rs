@@ -14,7 +14,7 @@ pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 pub use preconditioner::{BlockSettings, MultigridSettings, PreconditionerSettings, Smoother};
-pub use solver::{Forcing, LineSearch, LinearSettings, Method, NewtonSettings, SolverSettings};
+pub use solver::{Forcing, LineSearch, LinearSettings, LoadPath, Method, NewtonSettings, SolverSettings};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -111,6 +111,8 @@ pub struct Problem {
     pub aux: Vec<Data>,
     /// Essential conditions, in order: later ones take precedence.
     pub dirichlet: Vec<Dirichlet>,
+    /// States at points, which change when a step has converged.
+    pub states: Vec<PointState>,
     /// Bounds of fields: inequalities.
     pub bounds: Vec<Bound>,
     /// Tags of the boundary whose facets are identified by translation.
@@ -148,6 +150,7 @@ impl Problem {
             params: Vec::new(),
             aux: Vec::new(),
             dirichlet: Vec::new(),
+            states: Vec::new(),
             bounds: Vec::new(),
             periodic: Vec::new(),
             mean: Vec::new(),
@@ -471,6 +474,15 @@ pub struct Dirichlet {
     pub value: Expression,
     /// Its support.
     pub support: Support,
+}
+
+/// A state at points: data that a converged step replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointState {
+    /// The data.
+    pub aux: usize,
+    /// The first component of its next value in [`Reports::derivation`].
+    pub first: usize,
 }
 
 /// An inequality for the values of a field at nodes: u ≥ ψ or u ≤ ψ.

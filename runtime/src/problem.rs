@@ -74,7 +74,8 @@ pub use plan::{
 pub use platform::Platform;
 pub use prepare::{PrepareError, prepare, prepare_with};
 pub use prescribed::{
-    CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PrescribedData, ProblemData,
+    CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PointStates, PrescribedData,
+    ProblemData,
     conditions, data, datum, discretise, meetings,
 };
 pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
@@ -234,6 +235,16 @@ pub enum DataError {
         /// Location and value.
         source: NonFiniteValue,
     },
+    /// A state at points whose update is not finite.
+    #[error("the update of the state `{name}` is {value} at t = {time}")]
+    StateNotFinite {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// The time of the step.
+        time: f64,
+    },
     /// A bound with a value that is not finite.
     #[error("the bound of `{name}` is {value} at {}", shown(.point))]
     BoundNotFinite {
@@ -392,6 +403,28 @@ pub enum ConvergenceError {
         source: SolveError,
         /// Switches of the form.
         difficulty: Box<NewtonDifficulty>,
+    },
+    /// A path by arc length that did not pass the value of its parameter.
+    #[error(
+        "the path does not pass `{name}` = {value} {crossing} times in {points} points, {turns}; it goes from {least:.6} to \
+         {most:.6}\n\
+         help: take a value in this range, another `crossing`, or shorter steps, `newton(path: arc_length, load: {name}, steps: 100)`"
+    )]
+    Path {
+        /// The parameter.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// The requested passage.
+        crossing: usize,
+        /// Number of points.
+        points: usize,
+        /// The least value.
+        least: f64,
+        /// The largest value.
+        most: f64,
+        /// Its folds in words.
+        turns: String,
     },
     /// Bounds whose active set did not settle.
     #[error(

@@ -8,6 +8,7 @@
 
 mod active_system;
 mod approximation;
+mod arc_length;
 mod auxiliary_space;
 mod bicgstab;
 mod block_jacobi;
@@ -42,6 +43,7 @@ pub(crate) use active_system::{ActiveApproximation, ActiveMask, ActiveSystem};
 pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };
+pub use arc_length::{ArcLengthOptions, ArcLengthReport, newton_by_arc_length};
 pub use auxiliary_space::{
     AuxiliaryBlock, AuxiliarySpace, Potential, PotentialLevels, ShiftedLevels,
 };

@@ -21,6 +21,7 @@ mod report_regions;
 mod report_values;
 mod reports;
 mod solver;
+mod states;
 mod time;
 
 pub(crate) use conditions::unknown_tag;
@@ -38,7 +39,7 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature,
+    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointState, Quadrature,
     SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
@@ -141,6 +142,7 @@ pub(crate) struct Content {
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<Data>,
     pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) states: Vec<PointState>,
     pub(crate) bounds: Vec<Bound>,
     pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
@@ -197,6 +199,7 @@ pub(crate) fn content(
     adapt::check(&mut checker, statements);
     eigen::check(&mut checker, statements);
     time::check(&mut checker, statements);
+    states::check(&mut checker, statements);
     bounds::check(&mut checker, statements, mesh);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);

@@ -102,6 +102,8 @@ fn read<'a>(
             FormItemKind::Let { name, value } => (name, "expression", Some(*value)),
             FormItemKind::Fn { name, body, .. } => (name, "function", Some(*body)),
             FormItemKind::Row { value, .. }
+            | FormItemKind::Start { value, .. }
+            | FormItemKind::Update { value, .. }
             | FormItemKind::Residual { value }
             | FormItemKind::Energy { value } => {
                 used.extend(names(file, *value));

@@ -33,6 +33,8 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
         "field" => Rule::field,
         "aux" => Rule::aux,
         "param" => Rule::param,
+        "state" => Rule::state,
+        "update" => Rule::update,
         "let" => Rule::let_item,
         "fn" => Rule::fn_item,
         "f0" | "f1" => Rule::row,
@@ -437,6 +439,8 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         }
         (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",
         (_, "aux") => "write `aux a: scalar on cells;`, or `on nodes`, or `on points`",
+        (_, "state") => "write `state p: scalar on points = 0;`, in the form itself",
+        (_, "update") => "write `update p = EXPR;`, in the form itself",
         (_, "param") => "write `param c = 1;` or `param c: vector = [0, 0, 1];`",
         (_, "let") => "write `let a = 1;`",
         (_, "fn") => "write `fn f(a, b) = a * b;`",

@@ -118,10 +118,23 @@ fn next<T>(items: &mut impl Iterator<Item = T>) -> T {
     items.next().expect("the grammar should put this part into the item")
 }
 
+/// Builds a state: its declaration as data at points, and its start.
+pub(super) fn state_items(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> [FormItemKind; 2] {
+    let at = span(&pair);
+    if let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name) {
+        builder.declared(&name);
+    }
+    let ItemParts { names, exprs, shape, .. } = parts(builder, pair);
+    let name: Ident = next(&mut names.into_iter());
+    let place = Some(LocationSpec { kind: LocationKind::Points, span: at });
+    let value = next(&mut exprs.into_iter());
+    [FormItemKind::Aux { name: name.clone(), shape, place }, FormItemKind::Start { name, value }]
+}
+
 /// Builds a readable item of a form, except blocks.
 pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> FormItemKind {
     let rule = pair.as_rule();
-    let declares = !matches!(rule, Rule::row | Rule::residual | Rule::energy);
+    let declares = !matches!(rule, Rule::update | Rule::row | Rule::residual | Rule::energy);
     if declares
         && let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name)
     {
@@ -134,6 +147,9 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
         Rule::aux => FormItemKind::Aux { name: next(&mut names), shape, place },
         Rule::param => {
             FormItemKind::Param { name: next(&mut names), shape, value: next(&mut exprs) }
+        }
+        Rule::update => {
+            FormItemKind::Update { name: next(&mut names), value: next(&mut exprs) }
         }
         Rule::let_item => FormItemKind::Let { name: next(&mut names), value: next(&mut exprs) },
         Rule::fn_item => FormItemKind::Fn {

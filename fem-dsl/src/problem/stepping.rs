@@ -110,13 +110,22 @@ impl Scheme {
     /// # Errors
     ///
     /// A setting out of range, or a form that the scheme does not support.
-    pub fn check(self, rates: &[Rate], fields: usize) -> Result<(), SchemeError> {
+    pub fn check(
+        self,
+        rates: &[Rate],
+        fields: usize,
+        has_states: bool,
+    ) -> Result<(), SchemeError> {
         self.check_settings()?;
         let scheme = self.word();
         let of = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
         let (first, second) = (of(1), of(2));
         let algebraic = (0..fields).any(|field| !rates.iter().any(|rate| rate.field == field));
         match self {
+            // The fields follow the load step by step.
+            Self::Theta { theta: 1.0 } | Self::Bdf { .. } if rates.is_empty() && has_states => {
+                Ok(())
+            }
             _ if rates.is_empty() => Err(SchemeError::Steady { scheme }),
             Self::Newmark { .. } | Self::GeneralisedAlpha { .. } if !second => {
                 Err(SchemeError::NoSecond { scheme })

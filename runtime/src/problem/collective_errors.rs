@@ -11,7 +11,7 @@ impl RunError {
     /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
         use DataError::{
-            AuxNotFinite, BoundNotFinite, BoundsCross, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion,
+            AuxNotFinite, BoundNotFinite, BoundsCross, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion, StateNotFinite,
         };
         match self {
             Self::Adaptivity(error) => {
@@ -20,6 +20,7 @@ impl RunError {
             Self::Data(error) => matches!(
                 error,
                 Condition { .. }
+                    | StateNotFinite { .. }
                     | BoundNotFinite { .. }
                     | BoundsCross { .. }
                     | NoAuxInRegion { .. }

@@ -1,5 +1,6 @@
 //! Execution of a [`SolvePlan`]: an operator, its system and a start → the solution and a report.
 
+mod along_path;
 mod bounded;
 mod ramp;
 mod redundant_direct;
@@ -280,6 +281,16 @@ fn solve_by_newton(
             LoadQuantity::Param(found.ok_or_else(missing)?)
         }
     };
+    if let Some(options) = by.arc_length {
+        let LoadQuantity::Param(param) = load else {
+            return Err(RunError::Setting("a path by arc length needs `load`".to_owned()));
+        };
+        let at = (operator, context);
+        let mut report = along_path::solve(at, u, (param, options), newton_settings, observe)?;
+        let iterations = report.iterations;
+        report.notes.extend(note);
+        return Ok((report, iterations));
+    }
     // A linear form is solved at once: its solution does not depend on the load path. With load steps, each tangent
     // predictor would solve it, and no relative tolerance could be reached from there.
     let at_once = context.is_linear() && steps > 1;

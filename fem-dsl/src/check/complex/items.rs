@@ -213,6 +213,14 @@ impl<'a> Expander<'a> {
                 let fields = renamed(field, part_names(&field.name));
                 fields.into_iter().zip(values).map(row_of).collect()
             }
+            FormItemKind::Start { name, value } => {
+                let (name, value) = (name.clone(), self.real(*value, "a state"));
+                vec![FormItemKind::Start { name, value }]
+            }
+            FormItemKind::Update { name, value } => {
+                let (name, value) = (name.clone(), self.real(*value, "a state"));
+                vec![FormItemKind::Update { name, value }]
+            }
             FormItemKind::Residual { value } => {
                 vec![FormItemKind::Residual { value: self.residual(*value) }]
             }

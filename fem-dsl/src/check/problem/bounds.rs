@@ -33,10 +33,14 @@ pub(super) fn check(
                 "give the source in the form, and the solution by `exact`",
             )),
             ProblemItemKind::Solver(_) => match &checker.content.solver {
-                Some(SolverSettings::Newton(newton)) if newton.steps.is_some() => Some((
+                Some(SolverSettings::Newton(newton))
+                    if newton.steps.is_some() || newton.path.is_some() =>
+                {
+                    Some((
                     "load steps",
                     "let a parameter grow instead: `wf run --param load=1..10:5`",
-                )),
+                ))
+                }
                 _ => None,
             },
             _ => None,

@@ -14,7 +14,7 @@ use super::bounds::{field_of, has_bound};
 use super::integrands::Integrands;
 use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
 use super::report_values::{has_values_everywhere, tensor};
-use super::{Checker, MeshChoice, Piece, Statement};
+use super::{Checker, MeshChoice, Piece, Statement, states};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
@@ -108,9 +108,17 @@ pub(super) fn check(
     });
     let outputs: Vec<(&Piece, StatedOutput<'_>)> = outputs.collect();
     let of_report = stated.first().map(|&(piece, ..)| piece);
-    let Some(piece) = of_report.or(outputs.first().map(|&(piece, _)| piece)) else { return };
-    let written = piece.file.forms.iter().find(|form| form.name.name == checker.form.name);
-    let Some(written) = written else { return };
+    let piece = of_report.or(outputs.first().map(|&(piece, _)| piece));
+    let states = states::written(statements, &checker.form.name)
+        .filter(|(_, form)| !states::updates(form).is_empty());
+    let found = match piece {
+        None => states,
+        Some(piece) => {
+            let mut forms = piece.file.forms.iter();
+            forms.find(|form| form.name.name == checker.form.name).map(|form| (piece, form))
+        }
+    };
+    let Some((piece, written)) = found else { return };
     let mut asked = BTreeMap::new();
     let before = checker.diagnostics.len();
     for &(_, name, value) in &stated {
@@ -126,6 +134,9 @@ pub(super) fn check(
         if let Some(what) = ask_output(checker, piece, written, output) {
             asked.insert(output.1, what);
         }
+    }
+    for (_, root) in states::updates(written) {
+        asked.insert(root, RequestedCall::Output { root });
     }
     let lines: Vec<ExprId> = asked
         .iter()
@@ -146,6 +157,7 @@ pub(super) fn check(
         items.extend(report.map(|value| Report { name: name.name.clone(), value }));
     }
     let Measures { integrals, pointwise, derivation, mut derived, .. } = measured;
+    states::store(checker, (piece, written), &derived);
     let of_output = |&(_, (name, value, sampling)): &(&Piece, StatedOutput<'_>)| {
         let (shape, first) = derived.remove(&value)?;
         Some(DerivedQuantity { name: name.name.clone(), shape, first, sampling })

@@ -16,7 +16,8 @@ use super::{DataError, RunError, together};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::TableCache;
 use crate::processes::Reduction;
-use crate::solve::NonlinearSystem;
+use crate::solve::{NonlinearSystem, OperatorError};
+use crate::space::constraint::Constraints;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::{Parameters, evaluate};
 use fem_dsl::point::{
@@ -110,6 +111,22 @@ impl Bounds {
         });
         together(&on.mesh, crossed)?;
         Ok(Self { dofs })
+    }
+
+    /// Returns a discretisation with conditions on all bounded degrees of freedom: contact may be all that supports a
+    /// body.
+    pub(super) fn held(&self, on: &Discretisation) -> Result<Discretisation, RunError> {
+        let mut held = on.clone();
+        let mut all: Vec<Constraints> =
+            on.fields.iter().map(|field| field.constraints.clone()).collect();
+        for own in &self.dofs {
+            let Some((field, node, component)) = on.unknown(own.dof) else { continue };
+            let node = [node as u32];
+            let held = all[field].fix_at(&node, Some(component), &[[0.0; 3]], |_, _| {});
+            held.map_err(|error| OperatorError::new(error.to_string()))?;
+        }
+        held.constrain(all);
+        Ok(held)
     }
 
     /// Returns the degrees of freedom at their bounds.

@@ -65,7 +65,8 @@ enum RequestedCall {
     Maximum { root: ExprId },
     Value { field: usize, at: Vec<f64> },
     At { root: ExprId, at: Vec<f64> },
-    Output { root: ExprId },
+    /// `at_points` are those of the quadrature, where states and data on points have values.
+    Output { root: ExprId, at_points: bool },
     Line { root: ExprId, from: Vec<f64>, to: Vec<f64>, points: usize },
     Reaction { field: usize, on: Option<Vec<String>>, of_bounds: bool },
 }
@@ -79,7 +80,7 @@ impl RequestedCall {
             | Self::Minimum { root }
             | Self::Maximum { root }
             | Self::At { root, .. }
-            | Self::Output { root }
+            | Self::Output { root, .. }
             | Self::Line { root, .. } => Some((*root, None)),
             Self::Value { .. } | Self::Reaction { .. } => None,
         }
@@ -136,7 +137,7 @@ pub(super) fn check(
         }
     }
     for (_, root) in states::updates(written) {
-        asked.insert(root, RequestedCall::Output { root });
+        asked.insert(root, RequestedCall::Output { root, at_points: true });
     }
     let lines: Vec<ExprId> = asked
         .iter()
@@ -193,7 +194,7 @@ fn ask_output(
     checker: &mut Checker<'_>,
     piece: &Piece,
     written: &ast::Form,
-    (name, root, _): StatedOutput<'_>,
+    (name, root, sampling): StatedOutput<'_>,
 ) -> Option<RequestedCall> {
     let is_itself =
         matches!(&piece.file.exprs[root].kind, ExprKind::Name(own) if *own == name.name);
@@ -226,7 +227,10 @@ fn ask_output(
             .help(format!("write `report {} = …;`", name.name));
         checker.report(piece, diagnostic);
     }
-    (checker.diagnostics.len() == before).then_some(RequestedCall::Output { root })
+    (checker.diagnostics.len() == before).then_some(RequestedCall::Output {
+        root,
+        at_points: sampling == OutputSampling::Cells,
+    })
 }
 
 /// Checks that a report's name does not occur elsewhere in the same table, or an output's in the same file.
@@ -502,8 +506,12 @@ fn measure(
             None => None,
             Some((root, on)) => {
                 let value = expressions.expression(root, place_of(asked));
-                let somewhere =
-                    !matches!(asked, RequestedCall::Integral { .. } | RequestedCall::Norm { .. });
+                let somewhere = !matches!(
+                    asked,
+                    RequestedCall::Integral { .. }
+                        | RequestedCall::Norm { .. }
+                        | RequestedCall::Output { at_points: true, .. }
+                );
                 let value = value.and_then(|value| tensor(&mut expressions, root, value));
                 let value = value.filter(|&value| {
                     on.is_none_or(|on| has_value_between(&mut expressions, (root, value), on))

@@ -2,7 +2,18 @@
 
 use crate::outputs::{refused, solution};
 use runtime::problem::ReportValue;
-use weakform::Solution;
+use weakform::{Execution, Solution};
+
+weakform::weak_form! {
+    form string { field u: scalar; f0[u] = 5; f1[u] = grad(u); }
+
+    problem floor solves string {
+        mesh = box(dim: 2, cells: [10, 1]);
+        dirichlet u = 0 on "x0", "x1";
+        bound u >= -0.1;
+        report force = multiplier(u);
+    }
+}
 
 #[track_caller]
 fn report(solution: &Solution, name: &str) -> Vec<f64> {
@@ -40,18 +51,31 @@ fn a_string_on_a_floor_is_exact_at_nodes() {
     }
 }
 
+#[test]
+fn the_macro_reads_bounds() {
+    let problem = string::form().problem("floor").expect("a problem");
+    let solution = problem.execution(Execution::Interpreted).run().expect("a solution");
+    assert!((report(&solution, "force")[0] - 3.0).abs() < 1e-8);
+}
+
 /// A block is pressed on a plane across a gap: its strain is uniform, and so is the pressure E / (1 − ν²) · 0.006. On
 /// cells of degree 2 the functions of some vertices have the integral 0.
 #[test]
 fn a_block_on_a_plane_has_a_uniform_pressure() {
     let pressure = 0.006 * 1000.0 / (1.0 - 0.3 * 0.3);
-    for (cell, degree, size) in [("quad", 1, "[1.5, 1]"), ("tri", 2, "[1.5, 1]"), ("tet", 2, "1"), ("hex", 2, "1")]
-    {
+    for (cell, degree, size) in [
+        ("quad", 1, "[1.5, 1]"),
+        ("tri", 2, "[1.5, 1]"),
+        ("tet", 2, "[1, 1, 1]"),
+        ("hex", 2, "[1, 1, 1]"),
+    ] {
         let is_flat = matches!(cell, "quad" | "tri");
         let (last, held, area) = match is_flat {
             true => (1, "dirichlet u[0] = 0 on \"x0\";", 1.5),
             // Plane strain: no displacement along y.
-            false => (2, "dirichlet u[0] = 0 on \"x0\"; dirichlet u[1] = 0 on \"y0\", \"y1\";", 1.0),
+            false => {
+                (2, "dirichlet u[0] = 0 on \"x0\"; dirichlet u[1] = 0 on \"y0\", \"y1\";", 1.0)
+            }
         };
         let axis = if is_flat { "y" } else { "z" };
         let solution = solution(&format!(
@@ -99,7 +123,7 @@ fn a_nonlinear_form_agrees_with_a_penalty() {
     assert!(exact.notes().iter().any(|note| note.starts_with("bounds: ")), "{:?}", exact.notes());
 }
 
-/// What has no meaning or no method is refused with a way out.
+/// Refusals of bounds without a meaning or a method name a way out.
 #[test]
 fn bounds_that_cannot_be_kept_are_refused() {
     let text = |field: &str, items: &str| {

@@ -4,6 +4,29 @@
 use crate::outputs::{refused, solution};
 use runtime::problem::ReportValue;
 use std::process::Command;
+use weakform::Execution;
+
+weakform::weak_form! {
+    /// Each step adds the value to the state, so that the value doubles.
+    form doubling {
+        field u: scalar;
+        state a: scalar on points = 0;
+        update a = a + u;
+        f0[u] = u - 1 - a;
+    }
+
+    problem steps solves doubling {
+        mesh = box(dim: 2, cells: 2);
+        time = bdf(order: 1, to: 5, step: 1);
+    }
+}
+
+#[test]
+fn the_macro_reads_states() {
+    let problem = doubling::form().problem("steps").expect("a problem");
+    let solution = problem.execution(Execution::Interpreted).run().expect("a solution");
+    assert!(solution.values().iter().all(|u| (u - 16.0).abs() < 1e-10), "{:?}", solution.values());
+}
 
 /// A bar with kinematic and isotropic hardening, pulled, pushed and pulled, against the scalar return mapping in the
 /// same steps: a uniaxial strain state, where the yield function depends on the strain alone.
@@ -14,7 +37,8 @@ fn a_bar_hardens_like_one_point() {
     for step in 1..=12 {
         let strain = 0.04 * (0.5 * std::f64::consts::PI * f64::from(step) / 2.0).sin();
         let trial = young * (strain - p) - kinematic * p;
-        let slip = ((trial.abs() - yields - isotropic * a) / (young + isotropic + kinematic)).max(0.0);
+        let slip =
+            ((trial.abs() - yields - isotropic * a) / (young + isotropic + kinematic)).max(0.0);
         (p, a) = (p + slip * trial.signum(), a + slip);
         stresses.push(young * (strain - p));
     }
@@ -55,13 +79,22 @@ fn states_go_on_from_a_checkpoint() {
     let text = text.replace("refine: 3", "refine: 1").replace("step: 0.1", "step: 0.25");
     std::fs::write(folder.path().join("plate.wf"), &text).expect("a file");
     std::fs::write(folder.path().join("half.wf"), text.replace("to: 2", "to: 1")).expect("a file");
-    let other = text.replace("update a = strain;", "").replace("state a: scalar on points = 0;", "");
+    let other =
+        text.replace("update a = strain;", "").replace("state a: scalar on points = 0;", "");
     let other = other.replace("- hardening * a", "").replace("a + slip", "slip");
     std::fs::write(folder.path().join("other.wf"), other).expect("a file");
     let wf = |arguments: &[&str]| {
         let mut command = Command::new(env!("CARGO_BIN_EXE_wf"));
         command.args(arguments).current_dir(folder.path());
-        command.args(["--problem", "plate", "--interpret", "--threads", "1", "--no-output", "--json"]);
+        command.args([
+            "--problem",
+            "plate",
+            "--interpret",
+            "--threads",
+            "1",
+            "--no-output",
+            "--json",
+        ]);
         let output = command.output().expect("wf should start");
         let text = [output.stdout, output.stderr].concat();
         (output.status.success(), String::from_utf8_lossy(&text).into_owned())
@@ -91,13 +124,13 @@ fn states_without_an_update_or_time_are_refused() {
     let time = "time = theta(theta: 1, to: 1, step: 0.5);";
     let cases = [
         ("state s: scalar on points = 0;", time, "the state `s` has no update"),
-        ("state s: scalar on points = 0; update s = [1, u];", time, "the state `s` is a number"),
+        ("state s: scalar on points = 0; update s = [1, u];", time, "the state `s` is a scalar"),
         ("state s: scalar on points = 0; update s = u;", "", "this problem has no time"),
         ("aux s: scalar; update s = u;", time, "`s` is no state of the form"),
         (
             "state s: scalar on points = 0; update s = u;",
             "time = theta(to: 1, step: 0.5);",
-            "time derivative",
+            "write `theta(theta: 1, …)`",
         ),
         ("state s: scalar on points = 0; update s = 1 / u;", time, "the update of the state `s`"),
     ];

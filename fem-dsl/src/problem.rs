@@ -14,7 +14,9 @@ pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 pub use preconditioner::{BlockSettings, MultigridSettings, PreconditionerSettings, Smoother};
-pub use solver::{Forcing, LineSearch, LinearSettings, LoadPath, Method, NewtonSettings, SolverSettings};
+pub use solver::{
+    Forcing, LineSearch, LinearSettings, LoadPath, Method, NewtonSettings, SolverSettings,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};

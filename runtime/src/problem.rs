@@ -75,8 +75,7 @@ pub use platform::Platform;
 pub use prepare::{PrepareError, prepare, prepare_with};
 pub use prescribed::{
     CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PointStates, PrescribedData,
-    ProblemData,
-    conditions, data, datum, discretise, meetings,
+    ProblemData, conditions, data, datum, discretise, meetings,
 };
 pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
 pub use run::run_steps;

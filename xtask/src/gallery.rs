@@ -87,7 +87,9 @@ const GALLERY: [ShownExample; 50] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 19] = [
+const FINE: [&str; 21] = [
+    "hertz",
+    "obstacle",
     "coil",
     "resonator",
     "shallow_water",

@@ -429,7 +429,9 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (ParseContext::Problem, "dirichlet") => {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
-        (ParseContext::Problem, "bound") => "write `bound u >= 0;` or `bound u[1] >= 0 on \"tag\";`",
+        (ParseContext::Problem, "bound") => {
+            "write `bound u >= 0;` or `bound u[1] >= 0 on \"tag\";`"
+        }
         (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",

@@ -148,9 +148,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
         Rule::param => {
             FormItemKind::Param { name: next(&mut names), shape, value: next(&mut exprs) }
         }
-        Rule::update => {
-            FormItemKind::Update { name: next(&mut names), value: next(&mut exprs) }
-        }
+        Rule::update => FormItemKind::Update { name: next(&mut names), value: next(&mut exprs) },
         Rule::let_item => FormItemKind::Let { name: next(&mut names), value: next(&mut exprs) },
         Rule::fn_item => FormItemKind::Fn {
             name: next(&mut names),

@@ -10,8 +10,8 @@
 
 use super::evaluation_state::EvaluationState;
 use super::integrals::{SharedResources, residual_of};
-use super::prescribed::nodes_under;
 use super::platform::Platform;
+use super::prescribed::nodes_under;
 use super::{DataError, RunError, together};
 use crate::algebra::vector::{Vector, epsilon};
 use crate::operator::TableCache;
@@ -21,7 +21,8 @@ use crate::space::constraint::Constraints;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::{Parameters, evaluate};
 use fem_dsl::point::{
-    Aux, Degree, Graph, Integral, Location, Node, Number, Part, PointForm, Region, Side, Slot, Space,
+    Aux, Degree, Graph, Integral, Location, Node, Number, Part, PointForm, Region, Side, Slot,
+    Space,
 };
 use fem_dsl::problem::{Bound, BoundSide, Problem, Support};
 use std::collections::BTreeMap;
@@ -137,8 +138,7 @@ impl Bounds {
 
     fn active_of(&self, u: &[f64], unit: f64) -> Vec<&BoundedDof> {
         let at = |value: f64, bound: f64| (value - bound).abs() <= unit * bound.abs();
-        let is_active =
-            |own: &&BoundedDof| at(u[own.dof], own.lower) || at(u[own.dof], own.upper);
+        let is_active = |own: &&BoundedDof| at(u[own.dof], own.lower) || at(u[own.dof], own.upper);
         self.dofs.iter().filter(is_active).collect()
     }
 }
@@ -169,10 +169,7 @@ pub(super) fn free_residual(
 /// # Errors
 ///
 /// As for [`Bounds::new`].
-pub(super) fn multiplier(
-    of: EvaluationState<'_>,
-    residual: &[f64],
-) -> Result<Vec<f64>, RunError> {
+pub(super) fn multiplier(of: EvaluationState<'_>, residual: &[f64]) -> Result<Vec<f64>, RunError> {
     let bounds = Bounds::new(of.bounds, (of.form, of.on), of.parameters)?;
     let mut all = vec![0.0; of.on.n_dofs()];
     let single = of.vector.map_or(f64::EPSILON, |vector| epsilon(vector.precision()));
@@ -263,8 +260,8 @@ fn fill_signless(
     let (mut sums, mut counts) = (vec![0.0; n], vec![0.0; n]);
     for (index, field) in of.on.fields.iter().enumerate() {
         let (space, start) = (&field.space, of.on.dofs_of(index).start);
-        for (cell, component) in
-            (0..of.on.mesh.n_cells()).flat_map(|cell| (0..space.components()).map(move |c| (cell, c)))
+        for (cell, component) in (0..of.on.mesh.n_cells())
+            .flat_map(|cell| (0..space.components()).map(move |c| (cell, c)))
         {
             let dof = |node: &u32| start + *node as usize * space.components() + component;
             let own: Vec<usize> = space.cell_nodes(cell).iter().map(dof).collect();

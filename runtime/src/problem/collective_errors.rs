@@ -11,7 +11,8 @@ impl RunError {
     /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
         use DataError::{
-            AuxNotFinite, BoundNotFinite, BoundsCross, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion, StateNotFinite,
+            AuxNotFinite, BoundNotFinite, BoundsCross, Condition, ExactNotFinite, InitialNotFinite,
+            NoAuxInRegion, StateNotFinite,
         };
         match self {
             Self::Adaptivity(error) => {

@@ -112,7 +112,8 @@ pub(super) fn multipliers(
     tables: &mut TableCache,
 ) -> Result<Vec<DerivedField>, RunError> {
     let found = bounds::densities(problem, of, platform, tables)?;
-    let field = |(Aux { name, shape, location }, values)| DerivedField { name, shape, location, values };
+    let field =
+        |(Aux { name, shape, location }, values)| DerivedField { name, shape, location, values };
     Ok(found.into_iter().map(field).collect())
 }
 
@@ -177,7 +178,10 @@ impl Evaluator<'_> {
         let integral = self.form.and_then(|form| Some((form, form.integrals.first()?)));
         let Some((form, integral)) = integral else {
             let points = of.on.mesh.n_cells() * of.elements.rule.count();
-            return Ok(QuadratureValues { values: vec![0.0; points * count], ..Default::default() });
+            return Ok(QuadratureValues {
+                values: vec![0.0; points * count],
+                ..Default::default()
+            });
         };
         let expressions = PointwiseExpressions::new(form, of);
         let pick = |roots: &[f64]| expressions.pick(roots, first, count, |value| *value);

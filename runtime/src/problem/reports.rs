@@ -523,8 +523,9 @@ impl<'a> Reporter<'a> {
         tags: Option<Option<&[String]>>,
     ) -> Result<Vec<f64>, RunError> {
         let on = self.of.on;
-        let support =
-            |tags: Option<&[String]>| tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()));
+        let support = |tags: Option<&[String]>| {
+            tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()))
+        };
         let space = &on.fields[field].space;
         if space.element().whitney().is_some() {
             let name = &self.of.form.fields[field].name;

@@ -98,8 +98,7 @@ pub(super) fn solve_steady(
     operator.precondition_by(None);
     let mut r = u.like();
     let throughput = in_step("throughput", || throughput(&operator, &u, &mut r))?;
-    let residual =
-        bounds::free_residual(problem, &context.on, &context.parameters, &u, &mut r)?;
+    let residual = bounds::free_residual(problem, &context.on, &context.parameters, &u, &mut r)?;
     let entries = in_step("download", || u.to_vec());
     operator.finish()?;
     notes.extend(report.notes.iter().cloned());

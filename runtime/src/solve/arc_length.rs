@@ -10,8 +10,8 @@
 
 use super::linear_solver::LinearSolver;
 use super::{
-    CgSettings, Continue, LoadableSystem, NewtonOptions, Observer, OperatorError, Outcome,
-    Progress, Report, newton, silent,
+    CgSettings, Continue, LoadableSystem, NewtonOptions, NonlinearSystem, Observer, OperatorError,
+    Outcome, Progress, Report, Wrapper, newton, silent,
 };
 use crate::algebra::vector::Vector;
 use crate::support::progress::doing;
@@ -30,8 +30,8 @@ const GROWTH: f64 = 1.5;
 const LONGEST: f64 = 4.0;
 /// Smallest length of a step relative to the first.
 const SHORTEST: f64 = 1e-4;
-/// Maximum number of points of a path.
-const POINTS: usize = 2000;
+/// Maximum number of points of a path, relative to the steps that the load alone would take.
+const POINTS: usize = 10;
 /// Maximum number of secant steps to a fold, and the relative change of s that ends them.
 const SECANTS: usize = 12;
 const FOLDED: f64 = 1e-10;
@@ -109,21 +109,12 @@ pub fn newton_by_arc_length(
     let direction = LinearSolver::new(u, settings.linear);
     let (r, rate) = (u.like(), u.like());
     let (weight, target, iterations) = (1.0, 0.0, first.iterations);
-    let mut path = Continuation {
-        system,
-        direction,
-        settings,
-        weight,
-        target,
-        boundary,
-        r,
-        rate,
-        iterations,
-    };
+    let mut path =
+        Continuation { system, direction, settings, weight, target, boundary, r, rate, iterations };
     let mut at = path.begin(u)?;
     let start = at.rate.recip() / options.steps.max(1) as f64;
     let (mut length, mut passed) = (start, 0);
-    while points < POINTS {
+    while points < POINTS * options.steps.max(1) {
         let _said = doing(format!("arc length, point {}: load factor {:.4}", points + 1, at.s));
         let Some(next) = path.correct(&at, length)? else {
             length *= 0.5;
@@ -138,9 +129,11 @@ pub fn newton_by_arc_length(
             next.s,
             next.corrections
         );
-        let now = Progress { iteration: path.iterations, residual: path.r.norm(), target: path.target };
+        let now =
+            Progress { iteration: path.iterations, residual: path.r.norm(), target: path.target };
         if observe(now) == Continue::No {
-            let newton = Report { outcome: Outcome::Cancelled, iterations: path.iterations, ..first };
+            let newton =
+                Report { outcome: Outcome::Cancelled, iterations: path.iterations, ..first };
             u.copy_from(&next.u);
             return Ok(ArcLengthReport { newton, points, folds, arrived: false, range });
         }
@@ -172,6 +165,23 @@ pub fn newton_by_arc_length(
     Ok(ArcLengthReport { newton, points, folds, arrived: false, range })
 }
 
+/// A system whose Jacobian is that of the last solve.
+struct SameJacobian<'a>(&'a mut dyn NonlinearSystem);
+
+impl Wrapper for SameJacobian<'_> {
+    fn inner(&self) -> &dyn NonlinearSystem {
+        self.0
+    }
+
+    fn inner_mut(&mut self) -> &mut dyn NonlinearSystem {
+        self.0
+    }
+
+    fn same_jacobian(&self) -> bool {
+        true
+    }
+}
+
 impl Continuation<'_> {
     /// Computes R and R_s at a point.
     fn evaluate(&mut self, u: &Vector, s: f64) -> Result<(), OperatorError> {
@@ -184,16 +194,19 @@ impl Continuation<'_> {
         self.system.residual(u, &mut self.r)
     }
 
-    /// Solves J(u) δ = −b.
+    /// Solves J(u) δ = −R_s, or after that J(u) δ = −R with the same factors.
     fn solve(&mut self, u: &Vector, of_rate: bool) -> Result<Option<Vector>, OperatorError> {
         let mut b = if of_rate { self.rate.clone() } else { self.r.clone() };
+        let system: &mut dyn NonlinearSystem = self.system;
+        let mut same = SameJacobian(system);
+        let system: &mut dyn NonlinearSystem = if of_rate { same.0 } else { &mut same };
         b.scale(-1.0);
         let linear = CgSettings {
             rtol: EXACT,
             max_iterations: self.settings.max_inner,
             ..CgSettings::default()
         };
-        let report = self.direction.solve(self.system, u, &b, linear, &mut silent)?;
+        let report = self.direction.solve(system, u, &b, linear, &mut silent)?;
         let delta = self.direction.delta.clone();
         Ok((report.outcome.is_success() && delta.norm().is_finite()).then_some(delta))
     }

@@ -12,8 +12,8 @@ mod forcing;
 
 use super::convergence::{CompletedStep, ConvergenceCheck, RejectionReason, noise};
 use super::linear_solver::{LinearOptions, LinearSolver};
-use super::scale::norms;
 use super::ranges::{at_least_one, tolerances};
+use super::scale::norms;
 use super::stopping::{FAR, NEAR};
 use super::watchdog::{NewtonIterate, Watchdog};
 use super::{

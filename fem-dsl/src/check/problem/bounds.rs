@@ -17,7 +17,8 @@ pub(super) fn check(
     for &statement in statements {
         of_field(checker, statement, mesh);
     }
-    let bound = |statement: &&Statement<'_>| matches!(statement.kind, ProblemItemKind::Bound { .. });
+    let bound =
+        |statement: &&Statement<'_>| matches!(statement.kind, ProblemItemKind::Bound { .. });
     let Some(first) = statements.iter().find(bound) else { return };
     for other in statements {
         let found = match other.kind {
@@ -28,18 +29,17 @@ pub(super) fn check(
                 "`time`",
                 "leave the bounds out, or push back with a penalty: `k * min(0, u - psi)` in `f0[u]`",
             )),
-            ProblemItemKind::Manufactured { .. } => Some((
-                "`manufactured`",
-                "give the source in the form, and the solution by `exact`",
-            )),
+            ProblemItemKind::Manufactured { .. } => {
+                Some(("`manufactured`", "give the source in the form, and the solution by `exact`"))
+            }
             ProblemItemKind::Solver(_) => match &checker.content.solver {
                 Some(SolverSettings::Newton(newton))
                     if newton.steps.is_some() || newton.path.is_some() =>
                 {
                     Some((
-                    "load steps",
-                    "let a parameter grow instead: `wf run --param load=1..10:5`",
-                ))
+                        "load steps",
+                        "let a parameter grow instead: `wf run --param load=1..10:5`",
+                    ))
                 }
                 _ => None,
             },
@@ -136,9 +136,7 @@ pub(super) fn field_of(
     let ExprKind::Name(name) = &expr.kind else {
         let diagnostic = Diagnostic::new(Code::BadValue, format!("a {word} is that of a field"))
             .label(expr.span, "not the name of a field")
-            .help(format!(
-                "write `{word}(u, on: \"tag\")`, and calculate with its components"
-            ));
+            .help(format!("write `{word}(u, on: \"tag\")`, and calculate with its components"));
         checker.report(piece, diagnostic);
         return None;
     };
@@ -161,7 +159,9 @@ pub(super) fn has_bound(
     piece: &Piece,
     (field, name): (usize, ExprId),
 ) -> bool {
-    if checker.content.bounds.iter().any(|bound| bound.field == field) {
+    // A manufactured solution takes the place of the obstacle.
+    let is_manufactured = checker.content.manufacturing;
+    if is_manufactured || checker.content.bounds.iter().any(|bound| bound.field == field) {
         return true;
     }
     let own = &checker.form.fields[field].name;

@@ -13,7 +13,7 @@
 use super::bounds::{field_of, has_bound};
 use super::integrands::Integrands;
 use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
-use super::report_values::{has_values_everywhere, tensor};
+use super::report_values::{expressions_at_places, has_values_everywhere, same_files, tensor};
 use super::{Checker, MeshChoice, Piece, Statement, states};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
@@ -59,16 +59,43 @@ struct Call<'a> {
 
 /// A call before the check of its expression.
 enum RequestedCall {
-    Integral { root: ExprId, on: Option<ReportRegion> },
-    Norm { root: ExprId },
-    Minimum { root: ExprId },
-    Maximum { root: ExprId },
-    Value { field: usize, at: Vec<f64> },
-    At { root: ExprId, at: Vec<f64> },
+    Integral {
+        root: ExprId,
+        on: Option<ReportRegion>,
+    },
+    Norm {
+        root: ExprId,
+    },
+    Minimum {
+        root: ExprId,
+    },
+    Maximum {
+        root: ExprId,
+    },
+    Value {
+        field: usize,
+        at: Vec<f64>,
+    },
+    At {
+        root: ExprId,
+        at: Vec<f64>,
+    },
     /// `at_points` are those of the quadrature, where states and data on points have values.
-    Output { root: ExprId, at_points: bool },
-    Line { root: ExprId, from: Vec<f64>, to: Vec<f64>, points: usize },
-    Reaction { field: usize, on: Option<Vec<String>>, of_bounds: bool },
+    Output {
+        root: ExprId,
+        at_points: bool,
+    },
+    Line {
+        root: ExprId,
+        from: Vec<f64>,
+        to: Vec<f64>,
+        points: usize,
+    },
+    Reaction {
+        field: usize,
+        on: Option<Vec<String>>,
+        of_bounds: bool,
+    },
 }
 
 impl RequestedCall {
@@ -167,28 +194,6 @@ pub(super) fn check(
     checker.content.reports = CheckedReports { items, integrals, pointwise, outputs, derivation };
 }
 
-/// Reports calls of a form's expressions: `s([0.5, 0.1])`.
-fn expressions_at_places(
-    checker: &mut Checker<'_>,
-    piece: &Piece,
-    written: &ast::Form,
-    value: ExprId,
-) {
-    for id in subtree(&piece.file, value) {
-        let ExprKind::Call { function, .. } = &piece.file.exprs[id].kind else { continue };
-        let name = &function.name;
-        let is_expression = |item: &ast::FormItem| matches!(&item.kind, ast::FormItemKind::Let { name: own, .. } if own.name == *name);
-        if written.items.iter().any(is_expression) {
-            let example = vec!["0"; checker.form.dim].join(", ");
-            let diagnostic =
-                Diagnostic::new(Code::NotAFunction, format!("`{name}` is no function"))
-                    .label(function.span, "an expression of the form, called here")
-                    .help(format!("its value at a place is `at({name}, [{example}])`"));
-            checker.report(piece, diagnostic);
-        }
-    }
-}
-
 /// Checks the name of an output and that its value is an expression at a point.
 fn ask_output(
     checker: &mut Checker<'_>,
@@ -227,10 +232,8 @@ fn ask_output(
             .help(format!("write `report {} = …;`", name.name));
         checker.report(piece, diagnostic);
     }
-    (checker.diagnostics.len() == before).then_some(RequestedCall::Output {
-        root,
-        at_points: sampling == OutputSampling::Cells,
-    })
+    (checker.diagnostics.len() == before)
+        .then_some(RequestedCall::Output { root, at_points: sampling == OutputSampling::Cells })
 }
 
 /// Checks that a report's name does not occur elsewhere in the same table, or an output's in the same file.
@@ -263,26 +266,6 @@ fn has_column(checker: &Checker<'_>, name: &str) -> bool {
     content.adapt.is_some() && ADAPTED.contains(&name)
         || content.timed && ["t", "error_l2", "error_h1"].contains(&name)
         || content.eigen.is_some() && name.starts_with("eigenvalue_")
-}
-
-/// Reports line plots whose file names differ in case only.
-fn same_files(checker: &mut Checker<'_>, stated: &[(&Piece, &Ident, ExprId)], lines: &[ExprId]) {
-    let mut seen: BTreeMap<String, &Ident> = BTreeMap::new();
-    for &(piece, name, value) in stated.iter().filter(|(.., value)| lines.contains(value)) {
-        let Some(first) = seen.insert(name.name.to_lowercase(), name) else { continue };
-        if first.name == name.name {
-            // Given twice, which has been reported.
-            continue;
-        }
-        let message = format!(
-            "the lines `{}` and `{}` are one file where letters have no case",
-            first.name, name.name
-        );
-        let diagnostic = Diagnostic::new(Code::DuplicateName, message)
-            .label(piece.file.exprs[value].span, "written to `PROBLEM-NAME.csv`")
-            .help("choose another name");
-        checker.report(piece, diagnostic);
-    }
 }
 
 /// Returns the calls of functionals in an expression.
@@ -632,10 +615,13 @@ fn taken(
         (RequestedCall::Reaction { field, on, of_bounds }, _) => {
             let (field, tags) = (*field, on.clone());
             let shape = expressions.form.fields[field].shape;
-            measure(shape, match of_bounds {
-                true => FunctionalKind::Multiplier { field, tags },
-                false => FunctionalKind::Reaction { field, tags },
-            })
+            measure(
+                shape,
+                match of_bounds {
+                    true => FunctionalKind::Multiplier { field, tags },
+                    false => FunctionalKind::Reaction { field, tags },
+                },
+            )
         }
         _ => return None,
     })

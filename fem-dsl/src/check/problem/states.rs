@@ -88,7 +88,10 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
         }
     }
     if let (Some((first, _)), false) = (starts.first(), checker.content.timed) {
-        let message = format!("the state `{}` changes from step to step, and this problem has no time", first.name);
+        let message = format!(
+            "the state `{}` changes from step to step, and this problem has no time",
+            first.name
+        );
         let diagnostic = Diagnostic::new(Code::MissingSetting, message)
             .label(first.span, "updated when a step has converged")
             .help("write `time = theta(theta: 1, to: 1, step: 0.1);`, and let loads depend on t");
@@ -122,9 +125,10 @@ fn aux_of(checker: &Checker<'_>, name: &Ident) -> Option<usize> {
 
 fn missing(checker: &mut Checker<'_>, piece: &Piece, name: &Ident) {
     let message = format!("the state `{}` has no update", name.name);
-    let diagnostic = Diagnostic::new(Code::MissingSetting, message)
-        .label(name.span, "never changes")
-        .help(format!("write `update {0} = …;` in the form, or `aux {0}: … on points;`", name.name));
+    let diagnostic =
+        Diagnostic::new(Code::MissingSetting, message).label(name.span, "never changes").help(
+            format!("write `update {0} = …;` in the form, or `aux {0}: … on points;`", name.name),
+        );
     checker.report(piece, diagnostic);
 }
 

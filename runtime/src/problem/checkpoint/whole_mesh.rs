@@ -71,7 +71,8 @@ impl WholeMeshMap {
     /// Gathers values of cells, each with as many numbers, from all processes.
     pub(in crate::problem) fn gathered_cells(&self, own: Vec<f64>, each: usize) -> Vec<f64> {
         let Some((sharing, cells, whole)) = &self.cells else { return own };
-        let places = cells.iter().flat_map(|&cell| (0..each).map(move |i| cell as usize * each + i));
+        let places =
+            cells.iter().flat_map(|&cell| (0..each).map(move |i| cell as usize * each + i));
         sharing.gathered(&own, &places.collect::<Vec<_>>(), whole * each)
     }
 

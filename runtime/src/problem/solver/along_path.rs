@@ -61,7 +61,9 @@ pub(super) fn solve(
     if !arrived && report.outcome.is_success() {
         let [least, most] = range.map(|s| s * value);
         let crossing = options.crossing;
-        return Err(ConvergenceError::Path { name, value, crossing, points, least, most, turns }.into());
+        return Err(
+            ConvergenceError::Path { name, value, crossing, points, least, most, turns }.into()
+        );
     }
     report.notes.push(format!("path by arc length of {points} points, {turns}"));
     Ok(report)

@@ -16,7 +16,7 @@ use crate::problem::{ConvergenceError, RunError};
 use crate::processes::Reduction;
 use crate::solve::{
     ActiveApproximation, ActiveMask, ActiveSystem, Continue, Forcing, NonlinearSystem, Outcome,
-    Progress, Report, join, newton, silent, solve_affine,
+    Preconditioning, Progress, Report, join, newton, silent, solve_affine,
 };
 use crate::support::progress::doing;
 use std::collections::BTreeSet;
@@ -101,8 +101,12 @@ impl ActiveSet<'_> {
                 };
             }
             let (wrong, next) = match self.own[at] {
-                Activity::Lower if r < -of_force && own.upper > own.lower => (-r / force, Activity::Free),
-                Activity::Upper if r > of_force && own.upper > own.lower => (r / force, Activity::Free),
+                Activity::Lower if r < -of_force && own.upper > own.lower => {
+                    (-r / force, Activity::Free)
+                }
+                Activity::Upper if r > of_force && own.upper > own.lower => {
+                    (r / force, Activity::Free)
+                }
                 Activity::Free if below > of_value => (below / size, Activity::Lower),
                 Activity::Free if above > of_value => (above / size, Activity::Upper),
                 same => (0.0, same),
@@ -156,6 +160,49 @@ impl ActiveSet<'_> {
     }
 }
 
+/// A solve with bounds.
+struct BoundedSolve<'a> {
+    set: ActiveSet<'a>,
+    plan: &'a SolvePlan,
+    preconditioning: Preconditioning,
+    /// The mask of the preconditioner, which follows the set.
+    shared: Arc<Mutex<Arc<ActiveMask>>>,
+    mask: Arc<ActiveMask>,
+    /// The largest initial residual norm.
+    largest: f64,
+    /// True if the set has settled, so that Newton's method goes on to the end.
+    settled: bool,
+}
+
+impl BoundedSolve<'_> {
+    /// Solves with the current set: a linear form to the end, a nonlinear one by a step until the set has settled. Returns
+    /// the report, and true for such a step.
+    fn solve(
+        &mut self,
+        operator: &mut Operator,
+        u: &mut Vector,
+        observe: &mut dyn FnMut(Progress) -> Continue,
+    ) -> Result<(Report, bool), RunError> {
+        *self.shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&self.mask);
+        let (plan, mut r) = (self.plan, u.like());
+        let mut system = ActiveSystem { system: operator, mask: Arc::clone(&self.mask) };
+        NonlinearSystem::residual(&system, u, &mut r)?;
+        self.largest = self.largest.max(r.norm());
+        let Some(by) = &plan.newton else {
+            let linear = plan.linear.with(self.preconditioning);
+            let report = solve_affine(&mut system, u, plan.stop(self.largest), linear, observe)?;
+            return Ok((report, false));
+        };
+        let mut options = newton_options((plan, by, self.largest), self.preconditioning);
+        if !self.settled {
+            (options.max_iterations, options.forcing) = (1, Forcing::Fixed(UNSETTLED));
+        }
+        let report = newton(&mut system, u, options, observe, &mut silent)?;
+        let is_step = !self.settled && report.outcome == Outcome::IterationLimit;
+        Ok((report, is_step))
+    }
+}
+
 /// Solves R(u) = 0 with the bounds of the context's problem; returns the report and the linear iterations in all.
 ///
 /// # Errors
@@ -168,95 +215,85 @@ pub(super) fn solve_bounded(
     (plan, floor): (&SolvePlan, f64),
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<(Report, usize), RunError> {
-    let (problem, on) = (&context.problem, &context.on);
-    let bounds = Bounds::new(&problem.bounds, (&problem.form, on), &context.parameters)?;
-    let sharing = on.sharing();
-    let is_of_others = |own: &BoundedDof| {
-        sharing.as_ref().is_some_and(|sharing| sharing.is_of_others(own.dof))
-    };
-    let is_of_others = bounds.dofs.iter().map(is_of_others).collect();
-    let own = vec![Activity::Free; bounds.dofs.len()];
-    let mut set = ActiveSet { context, bounds, own, is_of_others };
     let unit = ADMISSIBLE.max(8.0 * epsilon(u.precision()));
-    let (mut r, mut diagonal) = (u.like(), u.like());
-    operator.residual(u, &mut r)?;
-    operator.linearise(u)?;
-    operator.diagonal(&mut diagonal)?;
-    let first = set.next((&u.to_vec(), &r.to_vec()), Some(&diagonal.to_vec()), (unit, 0.0));
-    set.own = first.next;
-
+    let (set, mut active) = first_set(operator, context, u, unit)?;
     operator.precondition_by(None);
     let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
-    let mut mask = set.impose(u);
+    let mask = set.impose(u);
     let shared = Arc::new(Mutex::new(Arc::clone(&mask)));
     if let Some(inner) = operator.take_approximation() {
         let mask = Arc::clone(&shared);
         operator.precondition_by(Some(Box::new(ActiveApproximation { inner, mask })));
     }
-
     let bounded = set.count(|_| true);
     let mut seen = BTreeSet::from([set.own.clone()]);
-    let (mut all, mut largest, mut settled): (Option<Report>, f64, bool) = (None, floor, false);
-    let mut active = first.active;
-    for sets in 1.. {
+    let (largest, settled) = (floor, false);
+    let mut own = BoundedSolve { set, plan, preconditioning, shared, mask, largest, settled };
+    let (mut all, mut r, mut sets): (Option<Report>, Vector, usize) = (None, u.like(), 0);
+    loop {
+        sets += 1;
         let _said = doing(format!("active set {sets}: {active} of {bounded} at their bound"));
-        *shared.lock().unwrap_or_else(PoisonError::into_inner) = Arc::clone(&mask);
-        let mut system = ActiveSystem { system: &mut *operator, mask: Arc::clone(&mask) };
-        NonlinearSystem::residual(&system, u, &mut r)?;
-        largest = largest.max(r.norm());
-        let report = match &plan.newton {
-            None => {
-                let linear = plan.linear.with(preconditioning);
-                solve_affine(&mut system, u, plan.stop(largest), linear, observe)?
-            }
-            Some(by) => {
-                let mut options = newton_options((plan, by, largest), preconditioning);
-                if !settled {
-                    (options.max_iterations, options.forcing) = (1, Forcing::Fixed(UNSETTLED));
-                }
-                newton(&mut system, u, options, observe, &mut silent)?
-            }
-        };
-        let outcome = report.outcome;
-        let is_step = plan.newton.is_some() && !settled && outcome == Outcome::IterationLimit;
-        let noise = if is_step { 0.0 } else { report.target };
-        let joined = match all.take() {
+        let (report, is_step) = own.solve(operator, u, observe)?;
+        let (outcome, noise) = (report.outcome, if is_step { 0.0 } else { report.target });
+        let mut report = match all.take() {
             None => report,
             Some(before) => join(before, report),
         };
         if !outcome.is_success() && !is_step {
-            let linear = linear_iterations(&joined);
-            return Ok((joined, linear));
+            let linear = linear_iterations(&report);
+            return Ok((report, linear));
         }
         operator.residual(u, &mut r)?;
-        let change = set.next((&u.to_vec(), &r.to_vec()), None, (unit, noise));
+        let change = own.set.next((&u.to_vec(), &r.to_vec()), None, (unit, noise));
         let Change { changed, violation, .. } = change;
         active = change.active;
         tracing::info!(
             "active set {sets}: {changed} of {bounded} degrees of freedom change, {active} at their bound, violation {violation:.1e}"
         );
-        let repeats = on.mesh.in_all(usize::from(changed > 0 && seen.contains(&change.next))) > 0;
-        let ends = changed == 0 || repeats && violation <= REPEATS;
-        if ends && !is_step {
-            let mut report = joined;
-            report.notes.extend(note);
+        let known = usize::from(changed > 0 && seen.contains(&change.next));
+        let repeats = context.on.mesh.in_all(known) > 0;
+        if !is_step && (changed == 0 || repeats && violation <= REPEATS) {
             let s = if sets == 1 { "" } else { "s" };
+            report.notes.extend(note);
             report.notes.push(format!(
                 "bounds: {sets} active set{s}, {active} of {bounded} degrees of freedom at their bound"
             ));
             let linear = linear_iterations(&report);
             return Ok((report, linear));
         }
-        if sets == SETS || (repeats && settled) {
+        if sets == SETS || (repeats && own.settled) {
             return Err(ConvergenceError::ActiveSet { sets, changed }.into());
         }
-        settled = changed == 0 || repeats;
-        set.own = change.next;
-        seen.insert(set.own.clone());
-        mask = set.impose(u);
-        all = Some(joined);
+        own.settled = changed == 0 || repeats;
+        own.set.own = change.next;
+        seen.insert(own.set.own.clone());
+        own.mask = own.set.impose(u);
+        all = Some(report);
     }
-    unreachable!("the number of active sets is limited")
+}
+
+/// Returns the set that the initial state asks for, and the number of its degrees of freedom.
+fn first_set<'a>(
+    operator: &mut Operator,
+    context: &'a Context,
+    u: &Vector,
+    unit: f64,
+) -> Result<(ActiveSet<'a>, usize), RunError> {
+    let (problem, on) = (&context.problem, &context.on);
+    let bounds = Bounds::new(&problem.bounds, (&problem.form, on), &context.parameters)?;
+    let sharing = on.sharing();
+    let is_of_others =
+        |own: &BoundedDof| sharing.as_ref().is_some_and(|sharing| sharing.is_of_others(own.dof));
+    let is_of_others = bounds.dofs.iter().map(is_of_others).collect();
+    let own = vec![Activity::Free; bounds.dofs.len()];
+    let mut set = ActiveSet { context, bounds, own, is_of_others };
+    let (mut r, mut diagonal) = (u.like(), u.like());
+    operator.residual(u, &mut r)?;
+    operator.linearise(u)?;
+    operator.diagonal(&mut diagonal)?;
+    let first = set.next((&u.to_vec(), &r.to_vec()), Some(&diagonal.to_vec()), (unit, 0.0));
+    set.own = first.next;
+    Ok((set, first.active))
 }
 
 /// Returns the number of linear iterations of a report.

@@ -496,3 +496,81 @@ fn eddy_currents_heat_a_plate_as_the_series_says() {
     assert!(number(&found[0], "iterations") < 40.0, "{}", found[0]);
     assert_eq!(found[0]["solver"], "fgmres", "{}", found[0]);
 }
+
+/// MFEM's example 36: the exact solution with the contact radius 0.348982574111686. The whole force is that of the
+/// outer flux, 2π · 0.340129705945858.
+#[test]
+fn a_membrane_on_a_ball_converges_to_the_exact_contact() {
+    let solved = [&[][..], &["--refine", "1"]].map(|more| run("obstacle.wf", more)[0].clone());
+    let errors = solved.each_ref().map(|found| number(found, "error_l2"));
+    assert!(errors[0] < 6e-4 && errors[0] / errors[1] > 3.0, "{errors:?}");
+    for (found, bound) in solved.iter().zip([2e-3, 7e-4]) {
+        let [force, law] = ["force", "law"].map(|name| number(&found["reports"], name));
+        assert!((force / law - 1.0).abs() < bound, "{force} {law}");
+    }
+}
+
+/// Hertz's pressure under a cylinder. Contact alone carries the weight.
+#[test]
+fn a_cylinder_is_carried_by_its_contact() {
+    let solved = run("hertz.wf", &[]);
+    let of = |name: &str| number(&solved[0]["reports"], name);
+    assert!((of("force") / of("law") - 1.0).abs() < 1e-5, "{}", solved[0]["reports"]);
+    assert!((of("pressed") / of("peak") - 1.0).abs() < 0.05, "{}", solved[0]["reports"]);
+    let steps = solved[0]["steps"].as_array().expect("steps");
+    assert_eq!(steps.len(), 11);
+}
+
+/// Hill's solution of a pipe, with the plastic radius c from the pressure. It takes plastic strains as large against
+/// elastic ones. Unloading a plate changes no plastic strain until it yields the other way round.
+#[test]
+fn a_pipe_yields_as_hill_says() {
+    let (pressure, yields) = (0.18, 0.24 * 2.0 / 3.0_f64.sqrt());
+    let of = |c: f64| yields * ((c / 100.0).ln() + (1.0 - (c / 200.0).powi(2)) / 2.0);
+    let (mut low, mut high) = (100.0, 200.0);
+    for _ in 0..60 {
+        let middle = 0.5 * (low + high);
+        (low, high) = if of(middle) < pressure { (middle, high) } else { (low, middle) };
+    }
+    let expected = yields * low * low * (1.0 - 0.3 * 0.3) / (210.0 * 200.0);
+    let solved = run("plasticity.wf", &[]);
+    let outside = number(&solved[1]["reports"], "outside");
+    assert!((outside / expected - 1.0).abs() < 0.01, "{outside} instead of {expected}");
+    let steps = solved[0]["steps"].as_array().expect("steps");
+    let slipped: Vec<f64> = steps.iter().map(|step| number(&step["reports"], "slipped")).collect();
+    assert!(slipped[4] == 0.0 && slipped[10] > 3e-3, "{slipped:?}");
+    let kept = |own: &f64| (own / slipped[10] - 1.0).abs() < 1e-12;
+    assert!(slipped[11..=15].iter().all(kept), "{slipped:?}");
+    assert!(slipped[20] > slipped[10], "{slipped:?}");
+}
+
+/// The stress of backward Euler after n steps is μ + μ' / (1 + Δt / τ)ⁿ, in the limit μ + μ' exp(−t / τ).
+#[test]
+fn a_sheared_solid_relaxes_as_its_equation_says() {
+    let solved = run("creep.wf", &["--problem", "held"]);
+    let steps = solved[0]["steps"].as_array().expect("steps");
+    assert_eq!(steps.len(), 21);
+    for (n, step) in steps.iter().enumerate().skip(1) {
+        let [stress, law] = ["stress", "law"].map(|name| number(&step["reports"], name));
+        let expected = 0.1 * (1.0 + 2.0 * 1.1_f64.powi(-(n as i32)));
+        assert!((stress - expected).abs() < 1e-12, "{n}: {stress} {expected}");
+        assert!((stress / law - 1.0).abs() < 0.03, "{n}: {stress} {law}");
+    }
+}
+
+/// The fold of Bratu's equation on a square is known to be at 6.808124; that on a disc and both branches are known exactly.
+#[test]
+fn a_fuel_ignites_on_both_branches() {
+    let solved = run("bratu.wf", &[]);
+    let notes = solved[0]["notes"].to_string();
+    let fold = notes.split("lambda = ").nth(1).and_then(|rest| rest.get(..8)).expect("a fold");
+    let fold: f64 = fold.parse().expect("a number");
+    assert!((fold - 6.808124).abs() < 3e-6, "{notes}");
+    assert!(number(&solved[0]["reports"], "peak") > 2.0, "{}", solved[0]);
+    let [peak, law] = ["peak", "law"].map(|name| number(&solved[1]["reports"], name));
+    assert!((peak / law - 1.0).abs() < 1e-8, "{peak} {law}");
+    let cold = run("bratu.wf", &["--problem", "disc", "--solver", "newton"]);
+    let expected = 2.0 * (4.0 - 8.0_f64.sqrt()).ln();
+    let peak = number(&cold[0]["reports"], "peak");
+    assert!((peak / expected - 1.0).abs() < 1e-7, "{peak} {expected}");
+}

@@ -224,6 +224,20 @@ pub enum FormItemKind {
         /// Location of the data, if present.
         place: Option<LocationSpec>,
     },
+    /// The start of `state p: SHAPE on points = EXPR;`, after its declaration as data.
+    Start {
+        /// The state.
+        name: Ident,
+        /// Its initial value.
+        value: ExprId,
+    },
+    /// `update p = EXPR;`
+    Update {
+        /// The state.
+        name: Ident,
+        /// Its value when a step has converged.
+        value: ExprId,
+    },
     /// `param c: SHAPE = EXPR;`
     Param {
         /// Name.
@@ -512,6 +526,21 @@ pub enum ProblemItemKind {
         /// The part of the boundary; all of it if absent.
         place: Option<SupportSpec>,
     },
+    /// `bound u[i] >= EXPR on "tag";` or `<=`
+    Bound {
+        /// The field.
+        field: Ident,
+        /// The component, if present.
+        component: Option<ExprId>,
+        /// The product, for a bound of the normal component.
+        normal: Option<NormalProduct>,
+        /// The side of the values of the field.
+        side: BoundSide,
+        /// Value.
+        value: ExprId,
+        /// The part of the boundary; all nodes of the field if absent.
+        place: Option<SupportSpec>,
+    },
     /// `periodic "left" = "right";`
     Periodic {
         /// The tags.
@@ -570,6 +599,16 @@ pub enum ProblemItemKind {
         /// The points of its values.
         sampling: OutputSampling,
     },
+}
+
+/// The side of a bound on which a field lies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BoundSide {
+    /// `>=`
+    #[default]
+    Above,
+    /// `<=`
+    Below,
 }
 
 /// Points of the values of an output.

@@ -9,12 +9,14 @@ mod preconditioner;
 pub mod solver;
 pub mod stepping;
 
-pub use crate::ast::OutputSampling;
+pub use crate::ast::{BoundSide, OutputSampling};
 pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
 use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
 pub use preconditioner::{BlockSettings, MultigridSettings, PreconditionerSettings, Smoother};
-pub use solver::{Forcing, LineSearch, LinearSettings, Method, NewtonSettings, SolverSettings};
+pub use solver::{
+    Forcing, LineSearch, LinearSettings, LoadPath, Method, NewtonSettings, SolverSettings,
+};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -111,6 +113,10 @@ pub struct Problem {
     pub aux: Vec<Data>,
     /// Essential conditions, in order: later ones take precedence.
     pub dirichlet: Vec<Dirichlet>,
+    /// States at points, which change when a step has converged.
+    pub states: Vec<PointState>,
+    /// Bounds of fields: inequalities.
+    pub bounds: Vec<Bound>,
     /// Tags of the boundary whose facets are identified by translation.
     pub periodic: Vec<[String; 2]>,
     /// Mean-value constraints for fields determined up to a constant: (field, mean of each component).
@@ -146,6 +152,8 @@ impl Problem {
             params: Vec::new(),
             aux: Vec::new(),
             dirichlet: Vec::new(),
+            states: Vec::new(),
+            bounds: Vec::new(),
             periodic: Vec::new(),
             mean: Vec::new(),
             exact: Vec::new(),
@@ -335,6 +343,13 @@ pub enum FunctionalKind {
         /// The point.
         at: [f64; 3],
     },
+    /// Σ_i R_i(u) over the degrees of freedom at their bounds: the multiplier of the inequalities.
+    Multiplier {
+        /// The field.
+        field: usize,
+        /// The tags; all nodes if absent.
+        tags: Option<Vec<String>>,
+    },
     /// Σ_i R_i(u) over the nodes with a tag, without conditions: the reaction of the constraints.
     Reaction {
         /// The field.
@@ -461,6 +476,30 @@ pub struct Dirichlet {
     pub value: Expression,
     /// Its support.
     pub support: Support,
+}
+
+/// A state at points: data that a converged step replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PointState {
+    /// The data.
+    pub aux: usize,
+    /// The first component of its next value in [`Reports::derivation`].
+    pub first: usize,
+}
+
+/// An inequality for the values of a field at nodes: u ≥ ψ or u ≤ ψ.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Bound {
+    /// The field, in H1.
+    pub field: usize,
+    /// The component, of fields with several.
+    pub component: usize,
+    /// The side on which the field lies.
+    pub side: BoundSide,
+    /// ψ, a number.
+    pub value: Expression,
+    /// The tags of its part of the boundary; all nodes if absent.
+    pub tags: Option<Vec<String>>,
 }
 
 /// The support of an essential condition.

@@ -593,6 +593,8 @@ fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Pro
         params: content.params,
         aux,
         dirichlet: content.dirichlet,
+        states: content.states,
+        bounds: content.bounds,
         periodic: content.periodic,
         mean: content.mean,
         exact: content.exact,

@@ -70,8 +70,10 @@ pub const RUST: &[&str] = &[
 ];
 
 /// The keywords that begin an item of a form.
-pub const FORM_ITEMS: &[&str] =
-    &["field", "aux", "param", "let", "fn", "f0", "f1", "test", "residual", "energy", "on"];
+pub const FORM_ITEMS: &[&str] = &[
+    "field", "aux", "param", "state", "update", "let", "fn", "f0", "f1", "test", "residual",
+    "energy", "on",
+];
 
 /// The keywords that begin an item of a problem.
 pub const PROBLEM_ITEMS: &[&str] = &[
@@ -83,6 +85,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "param",
     "aux",
     "dirichlet",
+    "bound",
     "periodic",
     "mean",
     "exact",

@@ -6,6 +6,7 @@
 
 mod adaptive;
 mod assess;
+mod bounds;
 mod checkpoint;
 mod clock;
 mod collective_errors;
@@ -73,8 +74,8 @@ pub use plan::{
 pub use platform::Platform;
 pub use prepare::{PrepareError, prepare, prepare_with};
 pub use prescribed::{
-    CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PrescribedData, ProblemData,
-    conditions, data, datum, discretise, meetings,
+    CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PointStates, PrescribedData,
+    ProblemData, conditions, data, datum, discretise, meetings,
 };
 pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
 pub use run::run_steps;
@@ -233,6 +234,39 @@ pub enum DataError {
         /// Location and value.
         source: NonFiniteValue,
     },
+    /// A state at points whose update is not finite.
+    #[error("the update of the state `{name}` is {value} at t = {time}")]
+    StateNotFinite {
+        /// Its name.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// The time of the step.
+        time: f64,
+    },
+    /// A bound with a value that is not finite.
+    #[error("the bound of `{name}` is {value} at {}", shown(.point))]
+    BoundNotFinite {
+        /// The field.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// Location.
+        point: [f64; 3],
+    },
+    /// A lower bound above an upper one.
+    #[error(
+        "`{name}` has no values between its bounds: it is at least {lower} and at most {upper} at one node\n\
+         help: keep the lower bound below the upper one"
+    )]
+    BoundsCross {
+        /// The field.
+        name: String,
+        /// The largest lower bound.
+        lower: f64,
+        /// The smallest upper bound.
+        upper: f64,
+    },
     /// Auxiliary data without a value.
     #[error("`aux {name}` has no value\nhelp: give it in the problem, `aux {name} = …;`")]
     NoAux {
@@ -368,6 +402,39 @@ pub enum ConvergenceError {
         source: SolveError,
         /// Switches of the form.
         difficulty: Box<NewtonDifficulty>,
+    },
+    /// A path by arc length that did not pass the value of its parameter.
+    #[error(
+        "the path does not pass `{name}` = {value} {crossing} times in {points} points, {turns}; it goes from {least:.6} to \
+         {most:.6}\n\
+         help: take a value in this range, another `crossing`, or shorter steps, `newton(path: arc_length, load: {name}, steps: 100)`"
+    )]
+    Path {
+        /// The parameter.
+        name: String,
+        /// Its value.
+        value: f64,
+        /// The requested passage.
+        crossing: usize,
+        /// Number of points.
+        points: usize,
+        /// The least value.
+        least: f64,
+        /// The largest value.
+        most: f64,
+        /// Its folds in words.
+        turns: String,
+    },
+    /// Bounds whose active set did not settle.
+    #[error(
+        "the set of degrees of freedom at their bounds did not settle: {changed} changed in the last of {sets} sets\n\
+         help: take degree 1 and a finer mesh, or approach the data by a sweep, `wf run --param load=1..10:5`"
+    )]
+    ActiveSet {
+        /// Number of active sets.
+        sets: usize,
+        /// Number of degrees of freedom that changed in the last one.
+        changed: usize,
     },
     /// A load step that did not converge.
     #[error(

@@ -6,7 +6,9 @@
 //! A numerical failure is not an error of the call but the [`Outcome`] in the [`Report`]. [`Report::converged`] turns
 //! it into a [`SolveError`].
 
+mod active_system;
 mod approximation;
+mod arc_length;
 mod auxiliary_space;
 mod bicgstab;
 mod block_jacobi;
@@ -37,9 +39,11 @@ mod watchdog;
 mod wrapper;
 
 pub use crate::algebra::linear::{LinearOperator, OperatorError};
+pub(crate) use active_system::{ActiveApproximation, ActiveMask, ActiveSystem};
 pub use approximation::{
     ApproximateInverse, Approximation, LevelFigures, MultigridStatistics, Smoother,
 };
+pub use arc_length::{ArcLengthOptions, ArcLengthReport, newton_by_arc_length};
 pub use auxiliary_space::{
     AuxiliaryBlock, AuxiliarySpace, Potential, PotentialLevels, ShiftedLevels,
 };

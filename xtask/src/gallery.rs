@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 46] = [
+const GALLERY: [ShownExample; 51] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -50,6 +50,11 @@ const GALLERY: [ShownExample; 46] = [
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("kirsch", &["form plate", "problem hole"], "--field mises"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
+    shown("obstacle", &["form membrane", "problem ball"], "--field multiplier_u"),
+    shown("hertz", &["form cylinder", "problem plane"], "--field pressure"),
+    shown("plasticity", &["form plastic", "problem plate"], "--field strain"),
+    shown("creep", &["form solid", "problem bracket"], "--warp 1"),
+    shown("bratu", &["form bratu", "problem square"], ""),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
     shown("locking", &["form body", "problem beam"], "--warp 5"),
     shown("vibration", &["form elasticity", "form inertia", "problem bracket"], "--warp 60"),
@@ -83,7 +88,9 @@ const GALLERY: [ShownExample; 46] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 19] = [
+const FINE: [&str; 21] = [
+    "hertz",
+    "obstacle",
     "coil",
     "resonator",
     "shallow_water",

@@ -6,6 +6,7 @@
 
 mod adapt;
 mod arguments;
+mod bounds;
 mod conditions;
 mod effect;
 mod eigen;
@@ -20,6 +21,7 @@ mod report_regions;
 mod report_values;
 mod reports;
 mod solver;
+mod states;
 mod time;
 
 pub(crate) use conditions::unknown_tag;
@@ -37,8 +39,8 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    AdaptiveRefinement, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature,
-    SolverSettings, Stepping, ValueSource,
+    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointState,
+    Quadrature, SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -103,6 +105,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Adapt { .. } => ("adapt", ""),
         ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
+        | ProblemItemKind::Bound { .. }
         | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Broken => return None,
     })
@@ -118,7 +121,9 @@ fn replaces(new: &ProblemItemKind, old: &ProblemItemKind) -> bool {
             ProblemItemKind::Manufactured { field: new, .. },
             ProblemItemKind::Exact { field: old, .. },
         ) => return new.name == old.name,
-        // A manufactured solution has a source, and no eigenvalues.
+        // A manufactured solution has a source, and no obstacle.
+        (ProblemItemKind::Manufactured { .. }, ProblemItemKind::Bound { .. }) => return true,
+        // It has no eigenvalues, either.
         (ProblemItemKind::Manufactured { .. }, ProblemItemKind::Setting { name, .. }) => {
             return name.name == "eigen";
         }
@@ -137,6 +142,8 @@ pub(crate) struct Content {
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<Data>,
     pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) states: Vec<PointState>,
+    pub(crate) bounds: Vec<Bound>,
     pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
@@ -192,6 +199,8 @@ pub(crate) fn content(
     adapt::check(&mut checker, statements);
     eigen::check(&mut checker, statements);
     time::check(&mut checker, statements);
+    states::check(&mut checker, statements);
+    bounds::check(&mut checker, statements, mesh);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;

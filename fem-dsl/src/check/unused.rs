@@ -34,6 +34,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Output { value, .. }
         | ProblemItemKind::Initial { value, .. }
         | ProblemItemKind::Exact { value, .. }
+        | ProblemItemKind::Bound { value, .. }
         | ProblemItemKind::Manufactured { value, .. } => Some(*value),
         ProblemItemKind::Dirichlet { value, .. } => *value,
         // Their arguments are keywords and numbers. A load parameter has no effect on its own.
@@ -101,6 +102,8 @@ fn read<'a>(
             FormItemKind::Let { name, value } => (name, "expression", Some(*value)),
             FormItemKind::Fn { name, body, .. } => (name, "function", Some(*body)),
             FormItemKind::Row { value, .. }
+            | FormItemKind::Start { value, .. }
+            | FormItemKind::Update { value, .. }
             | FormItemKind::Residual { value }
             | FormItemKind::Energy { value } => {
                 used.extend(names(file, *value));

@@ -4,7 +4,7 @@
 use super::builder::{Builder, ident, span, text};
 use super::expect::{self, ParseContext};
 use super::expression::Expressions;
-use super::items::{form_item, problem_item};
+use super::items::{form_item, problem_item, state_items};
 use super::scan::{Scan, Token, TokenKind};
 use super::tables::{self, TableSettings};
 use crate::ast::{
@@ -88,6 +88,12 @@ impl Builder<'_> {
                     );
                 }
                 Rule::open_brace | Rule::close_brace | Rule::kw_form => {}
+                Rule::state => {
+                    let at = span(&part);
+                    let doc = self.documentation(at);
+                    let item = |kind| FormItem { doc: doc.clone(), kind, span: at };
+                    items.extend(state_items(self, part).map(item));
+                }
                 _ => items.push(self.form_item(part)),
             }
         }

@@ -33,6 +33,8 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
         "field" => Rule::field,
         "aux" => Rule::aux,
         "param" => Rule::param,
+        "state" => Rule::state,
+        "update" => Rule::update,
         "let" => Rule::let_item,
         "fn" => Rule::fn_item,
         "f0" | "f1" => Rule::row,
@@ -51,6 +53,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" | "time" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
+        "bound" => Rule::bound,
         "periodic" => Rule::periodic,
         "exact" | "manufactured" | "mean" | "initial" => Rule::solution,
         "adapt" => Rule::adapt,
@@ -428,6 +431,9 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (ParseContext::Problem, "dirichlet") => {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
+        (ParseContext::Problem, "bound") => {
+            "write `bound u >= 0;` or `bound u[1] >= 0 on \"tag\";`"
+        }
         (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
@@ -437,6 +443,8 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         }
         (_, "field") => "write `field u: scalar;` or `field u: vector in H1(k);`",
         (_, "aux") => "write `aux a: scalar on cells;`, or `on nodes`, or `on points`",
+        (_, "state") => "write `state p: scalar on points = 0;`, in the form itself",
+        (_, "update") => "write `update p = EXPR;`, in the form itself",
         (_, "param") => "write `param c = 1;` or `param c: vector = [0, 0, 1];`",
         (_, "let") => "write `let a = 1;`",
         (_, "fn") => "write `fn f(a, b) = a * b;`",

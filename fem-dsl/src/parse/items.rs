@@ -2,7 +2,7 @@
 
 use super::builder::{Builder, ident, span, text};
 use crate::ast::{
-    Argument, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
+    Argument, BoundSide, DegreeSpec, ExprId, ExprKind, Family, FormItemKind, Ident, LocationKind,
     LocationSpec, NamedCall, NormalProduct, OutputSampling, ProblemItemKind, RowKind, ShapeKind,
     ShapeSpec, SideWord, SpaceSpec, Span, SupportSpec, Text,
 };
@@ -29,6 +29,7 @@ struct ItemParts {
     word: Option<Ident>,
     side: Option<(SideWord, Span)>,
     sampling: OutputSampling,
+    bound: BoundSide,
 }
 
 fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
@@ -77,6 +78,7 @@ fn parts(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> ItemParts {
                     _ => OutputSampling::Cells,
                 };
             }
+            Rule::side if part.as_str() == "<=" => parts.bound = BoundSide::Below,
             Rule::where_ => parts.where_ = Some(where_(part)),
             Rule::vertex => {
                 let point = part.into_inner().find(|inner| inner.as_rule() == Rule::expr);
@@ -116,10 +118,23 @@ fn next<T>(items: &mut impl Iterator<Item = T>) -> T {
     items.next().expect("the grammar should put this part into the item")
 }
 
+/// Builds a state: its declaration as data at points, and its start.
+pub(super) fn state_items(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> [FormItemKind; 2] {
+    let at = span(&pair);
+    if let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name) {
+        builder.declared(&name);
+    }
+    let ItemParts { names, exprs, shape, .. } = parts(builder, pair);
+    let name: Ident = next(&mut names.into_iter());
+    let place = Some(LocationSpec { kind: LocationKind::Points, span: at });
+    let value = next(&mut exprs.into_iter());
+    [FormItemKind::Aux { name: name.clone(), shape, place }, FormItemKind::Start { name, value }]
+}
+
 /// Builds a readable item of a form, except blocks.
 pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> FormItemKind {
     let rule = pair.as_rule();
-    let declares = !matches!(rule, Rule::row | Rule::residual | Rule::energy);
+    let declares = !matches!(rule, Rule::update | Rule::row | Rule::residual | Rule::energy);
     if declares
         && let Some(name) = pair.clone().into_inner().find(|part| part.as_rule() == Rule::name)
     {
@@ -134,6 +149,7 @@ pub(super) fn form_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> Form
         Rule::param => {
             FormItemKind::Param { name: next(&mut names), shape, value: next(&mut exprs) }
         }
+        Rule::update => FormItemKind::Update { name: next(&mut names), value: next(&mut exprs) },
         Rule::let_item => FormItemKind::Let { name: next(&mut names), value: next(&mut exprs) },
         Rule::fn_item => FormItemKind::Fn {
             name: next(&mut names),
@@ -179,7 +195,7 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
                 ProblemItemKind::Aux { name, value, place: parts.where_ }
             }
         }
-        Rule::dirichlet => {
+        Rule::dirichlet | Rule::bound => {
             let (field, normal) = match parts.normal {
                 Some((false, [field, normal])) => {
                     (field, Some(NormalProduct { cross: false, normal }))
@@ -189,8 +205,13 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
                 }
                 None => (next(&mut names), None),
             };
-            let (component, value, place) = (parts.component, exprs.next(), parts.where_);
-            ProblemItemKind::Dirichlet { field, component, normal, value, place }
+            let (component, place) = (parts.component, parts.where_);
+            if rule == Rule::dirichlet {
+                let value = exprs.next();
+                return ProblemItemKind::Dirichlet { field, component, normal, value, place };
+            }
+            let (side, value) = (parts.bound, next(&mut exprs));
+            ProblemItemKind::Bound { field, component, normal, side, value, place }
         }
         Rule::periodic => {
             let mut sides = parts.strings.into_iter();

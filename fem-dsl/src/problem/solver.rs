@@ -113,6 +113,22 @@ impl LineSearch {
     }
 }
 
+/// Path of the load.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoadPath {
+    /// By arc length, beyond the folds where the load turns.
+    ArcLength,
+}
+
+impl LoadPath {
+    /// The word of the language.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::ArcLength => "arc_length",
+        }
+    }
+}
+
 /// Settings of Newton's method.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct NewtonSettings {
@@ -138,6 +154,10 @@ pub struct NewtonSettings {
     pub steps: Option<usize>,
     /// The parameter that grows with the load; boundary values grow without one.
     pub load: Option<String>,
+    /// The path of the load, if it is not a straight one.
+    pub path: Option<LoadPath>,
+    /// Number of the passage of a path through the full load.
+    pub crossing: Option<usize>,
 }
 
 /// Solver of a problem with its settings. [`fmt::Display`] writes it as the language has it.
@@ -233,7 +253,9 @@ impl fmt::Display for SolverSettings {
                 .with("forcing", settings.forcing.map(Forcing::word))
                 .with("line_search", settings.line_search.map(LineSearch::word))
                 .with("steps", settings.steps)
-                .with("load", settings.load.as_ref()),
+                .with("load", settings.load.as_ref())
+                .with("path", settings.path.map(LoadPath::word))
+                .with("crossing", settings.crossing),
         };
         made.with("restart", self.restart()).with("preconditioner", self.preconditioner()).fmt(f)
     }

@@ -110,13 +110,18 @@ impl Scheme {
     /// # Errors
     ///
     /// A setting out of range, or a form that the scheme does not support.
-    pub fn check(self, rates: &[Rate], fields: usize) -> Result<(), SchemeError> {
+    pub fn check(self, rates: &[Rate], fields: usize, has_states: bool) -> Result<(), SchemeError> {
         self.check_settings()?;
         let scheme = self.word();
         let of = |order: usize| rates.iter().any(|rate| rate.order == order && rate.read);
         let (first, second) = (of(1), of(2));
         let algebraic = (0..fields).any(|field| !rates.iter().any(|rate| rate.field == field));
         match self {
+            // The fields follow the load step by step.
+            Self::Theta { theta: 1.0 } | Self::Bdf { .. } if rates.is_empty() && has_states => {
+                Ok(())
+            }
+            _ if rates.is_empty() && has_states => Err(SchemeError::LoadSteps { scheme }),
             _ if rates.is_empty() => Err(SchemeError::Steady { scheme }),
             Self::Newmark { .. } | Self::GeneralisedAlpha { .. } if !second => {
                 Err(SchemeError::NoSecond { scheme })
@@ -207,6 +212,12 @@ pub enum SchemeError {
         /// The scheme.
         scheme: &'static str,
     },
+    /// A form with states but without time derivatives, whose steps this scheme does not take.
+    #[error("`{scheme}` does not end its steps with a solve, which states without `dt(u)` need")]
+    LoadSteps {
+        /// The scheme.
+        scheme: &'static str,
+    },
     /// A scheme for second derivatives, of which the form has none.
     #[error("`{scheme}` is for second derivatives, `dt(dt(u))`, and this form has none")]
     NoSecond {
@@ -238,6 +249,9 @@ impl SchemeError {
     pub fn remedy(&self) -> String {
         match self {
             Self::Setting { setting, range, .. } => format!("let `{setting}` be {range}"),
+            Self::LoadSteps { .. } => {
+                "write `theta(theta: 1, …)` or `bdf(…)`, or `dt(u)` in the form".to_owned()
+            }
             Self::Steady { .. } => {
                 "solve it without `time`, or write `dt(u)` in the form".to_owned()
             }

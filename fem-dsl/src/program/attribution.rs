@@ -141,7 +141,8 @@ impl Program {
         let pieces = overrides.pieces().unwrap_or_default();
         let statements = Statement::all(&self.piece, ast, &pieces);
         found.extend(unknown_in(&statements, "boundary", &known, |statement| match statement {
-            ProblemItemKind::Dirichlet { place: Some(SupportSpec::Tags(tags)), .. } => tags,
+            ProblemItemKind::Dirichlet { place: Some(SupportSpec::Tags(tags)), .. }
+            | ProblemItemKind::Bound { place: Some(SupportSpec::Tags(tags)), .. } => tags,
             ProblemItemKind::Periodic { sides } => sides,
             _ => &[],
         }));

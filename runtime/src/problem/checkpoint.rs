@@ -14,10 +14,14 @@ use whole_mesh::{EXACT, MeshIdentity};
 
 /// First number of a list: encodes "weakform".
 const MAGIC: f64 = 8_619_717.0;
-/// Version of the layout, the second number. Version 1 lacks the mesh, 2 the equations, 3 the checksum.
+/// Version of the layout, the second number. Version 1 lacks the mesh, 2 the equations, 3 the checksum, 4 states at
+/// points.
 const VERSION: f64 = 4.0;
+/// Version of a layout with states at points.
+const WITH_STATES: f64 = 5.0;
 /// Length of the header, by version.
-const HEADS: [(f64, usize); 4] = [(1.0, 10), (2.0, 13), (3.0, 19), (VERSION, 19)];
+const HEADS: [(f64, usize); 5] =
+    [(1.0, 10), (2.0, 13), (3.0, 19), (VERSION, 19), (WITH_STATES, 19)];
 
 /// Computes the bitwise checksum, the last number of a list.
 fn checksum(numbers: &[f64]) -> f64 {
@@ -49,6 +53,8 @@ pub struct Checkpoint {
     pub(super) second: bool,
     /// States, newest first: the current one, then the history of the scheme.
     pub(super) past: Vec<StoredState>,
+    /// States at points, one after the other, on the whole mesh.
+    pub(super) points: Vec<f64>,
     /// Length of the next step.
     pub(super) length: f64,
     /// Largest ‖u‖, and largest initial ‖R‖ of a solve.
@@ -84,7 +90,8 @@ impl Checkpoint {
         let version = match (&self.mesh, &self.problem) {
             (None, _) => HEADS[0].0,
             (_, None) => HEADS[1].0,
-            _ => VERSION,
+            _ if self.points.is_empty() => VERSION,
+            _ => WITH_STATES,
         };
         let mut all = vec![MAGIC, version];
         all.extend([self.identity, second, size, self.past.len() as f64]);
@@ -103,7 +110,11 @@ impl Checkpoint {
             all.push(*time);
             [u, v, a].into_iter().for_each(|numbers| all.extend_from_slice(numbers));
         }
-        if version == VERSION {
+        if version == WITH_STATES {
+            all.extend_from_slice(&self.points);
+            all.push(self.points.len() as f64);
+        }
+        if version >= VERSION {
             all.push(checksum(&all));
         }
         all
@@ -121,11 +132,11 @@ impl Checkpoint {
         let &(_, length) = found.ok_or_else(|| {
             let found = format!("the checkpoint is of version {version} of its layout");
             RunError::Setting(format!(
-                "{found}, and this build knows those up to {VERSION}\nhelp: go on with the build that wrote it, or leave --restart out"
+                "{found}, and this build knows those up to {WITH_STATES}\nhelp: go on with the build that wrote it, or leave --restart out"
             ))
         })?;
         let numbers = match numbers.split_last() {
-            Some((&own, before)) if version == VERSION => {
+            Some((&own, before)) if version >= VERSION => {
                 if own.to_bits() != checksum(before).to_bits() {
                     return Err(RunError::Setting(
                         "the checkpoint is damaged: its checksum is not that of its numbers\n\
@@ -136,6 +147,13 @@ impl Checkpoint {
                 before
             }
             _ => numbers,
+        };
+        let (numbers, points) = match numbers.split_last() {
+            Some((&count, before)) if version == WITH_STATES => {
+                let start = before.len().checked_sub(count as usize).ok_or_else(damaged)?;
+                before.split_at(start)
+            }
+            _ => (numbers, &[][..]),
         };
         let (head, rest) = numbers.split_at_checked(length).ok_or_else(damaged)?;
         let count = |at: usize| {
@@ -182,7 +200,8 @@ impl Checkpoint {
             }
             false => None,
         };
-        Ok(Self { identity: head[2], mesh, problem, begun, second, past, length, largest, shown })
+        let (identity, points) = (head[2], points.to_vec());
+        Ok(Self { identity, mesh, problem, begun, second, past, points, length, largest, shown })
     }
 
     /// Checks that the checkpoint belongs to this mesh and its degrees of freedom, as far as its version allows.
@@ -231,6 +250,7 @@ mod tests {
             begun,
             second: false,
             past,
+            points: Vec::new(),
             length,
             largest,
             shown: 3,
@@ -242,6 +262,8 @@ mod tests {
         for earlier in [first, second] {
             assert_eq!(Checkpoint::from_numbers(&earlier.numbers()).expect("whole"), earlier);
         }
+        let with_states = Checkpoint { points: vec![0.5, 0.25, 2.0], ..left.clone() };
+        assert_eq!(Checkpoint::from_numbers(&with_states.numbers()).expect("whole"), with_states);
         let numbers = left.numbers();
         assert_eq!(Checkpoint::from_numbers(&numbers).expect("whole"), left);
         for cut in 0..numbers.len() {

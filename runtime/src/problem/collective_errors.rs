@@ -10,7 +10,10 @@ impl RunError {
     /// Returns whether the error concerns values at points, which may lie on one process only. Evaluations of such
     /// values broadcast the error, so that the other processes return [`RunError::Elsewhere`].
     pub fn is_of_data(&self) -> bool {
-        use DataError::{AuxNotFinite, Condition, ExactNotFinite, InitialNotFinite, NoAuxInRegion};
+        use DataError::{
+            AuxNotFinite, BoundNotFinite, BoundsCross, Condition, ExactNotFinite, InitialNotFinite,
+            NoAuxInRegion, StateNotFinite,
+        };
         match self {
             Self::Adaptivity(error) => {
                 matches!(**error, AdaptivityError::Estimate(EstimateError::NotFinite { .. }))
@@ -18,6 +21,9 @@ impl RunError {
             Self::Data(error) => matches!(
                 error,
                 Condition { .. }
+                    | StateNotFinite { .. }
+                    | BoundNotFinite { .. }
+                    | BoundsCross { .. }
                     | NoAuxInRegion { .. }
                     | AuxNotFinite { .. }
                     | InitialNotFinite { .. }

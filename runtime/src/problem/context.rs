@@ -100,8 +100,12 @@ impl Context {
         let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
         let mut remarks = prescribed::supports::notes(&on.mesh, &problem.dirichlet, &fields);
         let files = Arc::new(FileData::read(&problem, &elements, &on)?);
-        let prescribed =
-            ProblemData { problem: Arc::clone(&problem), elements: Arc::clone(&elements), files };
+        let prescribed = ProblemData {
+            problem: Arc::clone(&problem),
+            elements: Arc::clone(&elements),
+            files,
+            states: Arc::default(),
+        };
         let constraining = step("conditions");
         let (conditions, meetings) = prescribed.first_conditions(&on, &parameters)?;
         on.constrain(conditions);

@@ -5,13 +5,16 @@
 //! ∫ f dx / ∫ dx with the quadrature of the form.
 
 use super::RunError;
+use super::bounds;
 use super::evaluation_state::EvaluationState;
+use super::platform::Platform;
 use super::reports::PointwiseExpressions;
-use crate::operator::functional::{values_at_quadrature, values_in_cells};
+use crate::operator::TableCache;
+use crate::operator::functional::{QuadratureValues, values_at_quadrature, values_in_cells};
 use crate::space::Space;
 use crate::space::discretisation::{AuxValues, Discretisation};
 use fem_dsl::point::{Aux, Degree, Location, PointForm, Shape};
-use fem_dsl::problem::{DerivedQuantity, OutputSampling, Problem, Reports};
+use fem_dsl::problem::{DerivedQuantity, OutputSampling, PointState, Problem, Reports};
 use kernels_gen::element::{Element, Lagrange};
 use std::sync::Arc;
 
@@ -40,6 +43,7 @@ fn location(sampling: OutputSampling, k: Degree) -> Location {
 /// Returns the form of a problem with its outputs as data, which pictures and files show.
 pub fn form_with_outputs(problem: &Problem) -> PointForm {
     let mut form = problem.form.clone();
+    form.aux.extend(bounds::outputs(problem));
     form.aux.extend(problem.reports.outputs.iter().map(|output| Aux {
         name: output.name.clone(),
         shape: output.shape,
@@ -77,6 +81,40 @@ pub(super) fn derived(
     }
     let evaluator = Evaluator { of, form: reports.derivation.as_ref() };
     reports.outputs.iter().map(|output| evaluator.field(output)).collect()
+}
+
+/// Evaluates the updates of the states at points, by index of the data.
+///
+/// # Errors
+///
+/// An element that does not exist.
+pub(super) fn next_states(
+    problem: &Problem,
+    of: EvaluationState<'_>,
+) -> Result<Vec<(usize, Vec<f64>)>, RunError> {
+    let evaluator = Evaluator { of, form: problem.reports.derivation.as_ref() };
+    let next = |state: &PointState| {
+        let count = problem.form.aux[state.aux].shape.components();
+        Ok((state.aux, evaluator.at_quadrature(state.first, count)?.values))
+    };
+    problem.states.iter().map(next).collect()
+}
+
+/// Evaluates the densities of the multipliers of bounds at a state.
+///
+/// # Errors
+///
+/// Kernels that cannot be compiled.
+pub(super) fn multipliers(
+    problem: &Problem,
+    of: EvaluationState<'_>,
+    platform: &Platform,
+    tables: &mut TableCache,
+) -> Result<Vec<DerivedField>, RunError> {
+    let found = bounds::densities(problem, of, platform, tables)?;
+    let field =
+        |(Aux { name, shape, location }, values)| DerivedField { name, shape, location, values };
+    Ok(found.into_iter().map(field).collect())
 }
 
 /// Evaluation of outputs at one state.
@@ -134,18 +172,31 @@ impl Evaluator<'_> {
         Ok(values_in_cells(of.on, points, roots, of.u, of.parameters, pick)?)
     }
 
+    /// Evaluates components at the quadrature points; without weights if all expressions are 0.
+    fn at_quadrature(&self, first: usize, count: usize) -> Result<QuadratureValues, RunError> {
+        let of = self.of;
+        let integral = self.form.and_then(|form| Some((form, form.integrals.first()?)));
+        let Some((form, integral)) = integral else {
+            let points = of.on.mesh.n_cells() * of.elements.rule.count();
+            return Ok(QuadratureValues {
+                values: vec![0.0; points * count],
+                ..Default::default()
+            });
+        };
+        let expressions = PointwiseExpressions::new(form, of);
+        let pick = |roots: &[f64]| expressions.pick(roots, first, count, |value| *value);
+        let (rule, roots) = (of.elements.rule, (integral, &expressions.roots[..]));
+        Ok(values_at_quadrature(of.on, rule, roots, of.u, of.parameters, pick)?)
+    }
+
     /// Returns the means over the cells.
     fn means(&self, output: &DerivedQuantity) -> Result<Vec<f64>, RunError> {
         let (of, count) = (self.of, output.shape.components());
-        let integral = self.form.and_then(|form| Some((form, form.integrals.first()?)));
-        let Some((form, integral)) = integral else {
+        let found = self.at_quadrature(output.first, count)?;
+        if found.weights.is_empty() {
             return Ok(vec![0.0; of.on.mesh.n_cells() * count]);
-        };
-        let expressions = PointwiseExpressions::new(form, of);
-        let pick = |roots: &[f64]| expressions.pick(roots, output.first, count, |value| *value);
-        let (rule, roots) = (of.elements.rule, (integral, &expressions.roots[..]));
-        let found = values_at_quadrature(of.on, rule, roots, of.u, of.parameters, pick)?;
-        let points = rule.count();
+        }
+        let points = of.elements.rule.count();
         let cells = found.weights.chunks(points).zip(found.values.chunks(points * count));
         let mean = |(weights, values): (&[f64], &[f64])| {
             let mut sums = vec![0.0; count];

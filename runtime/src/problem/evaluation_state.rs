@@ -6,6 +6,7 @@ use crate::operator::Operator;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::point::PointForm;
+use fem_dsl::problem::Bound;
 use kernels_gen::plan::Elements;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -21,6 +22,8 @@ pub struct EvaluationState<'a> {
     pub elements: &'a Elements,
     /// Time and parameters.
     pub parameters: &'a Parameters,
+    /// Bounds of its fields.
+    pub bounds: &'a [Bound],
     /// Degrees of freedom.
     pub u: &'a [f64],
     /// The same as an operator's vector, if there is one.
@@ -33,7 +36,8 @@ impl<'a> EvaluationState<'a> {
     /// The degrees of freedom `u` of a context.
     pub fn of(context: &'a Context, u: &'a [f64]) -> Self {
         let Context { elements, on, parameters, .. } = context;
-        Self { form: context.form(), on, elements, parameters, u, vector: None, load: None }
+        let (form, bounds) = (context.form(), &context.problem.bounds[..]);
+        Self { form, on, elements, parameters, bounds, u, vector: None, load: None }
     }
 
     /// Returns the state as a vector of an operator, with 0 in additional fields.

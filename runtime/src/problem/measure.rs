@@ -66,7 +66,9 @@ pub(super) fn measure(
     let (reports, said) =
         in_step("reports", || reports::report(&problem.reports, of, &seen.platform, &mut cache))?;
     notes.extend(said);
-    let derived = in_step("derived fields", || derived::derived(&problem.reports, of))?;
+    let multipliers = || derived::multipliers(problem, of, &seen.platform, &mut cache.tables);
+    let mut derived = in_step("multipliers", multipliers)?;
+    derived.extend(in_step("derived fields", || derived::derived(&problem.reports, of))?);
     let own_range = |field| ranges(on, field, &u);
     let ranges = in_step("ranges", || (0..on.fields.len()).map(own_range).collect());
     Ok(Solution {

@@ -26,12 +26,13 @@ use crate::algebra::factor::{AVAILABLE, FactorError};
 use crate::kernels::compile::Target;
 use crate::kernels::representation::{Assembly, Representation};
 use crate::solve::{
-    CgSettings, DirectFallback, Forcing, InnerSolver, LinearOptions, NewtonOptions, Preconditioning,
+    ArcLengthOptions, CgSettings, DirectFallback, Forcing, InnerSolver, LinearOptions,
+    NewtonOptions, Preconditioning,
 };
 use crate::space::discretisation::Discretisation;
 use fem_dsl::problem::{
-    Forcing as NamedForcing, LineSearch, Method, MultigridSettings, PreconditionerSettings,
-    SolverSettings,
+    Forcing as NamedForcing, LineSearch, LoadPath, Method, MultigridSettings,
+    PreconditionerSettings, SolverSettings,
 };
 pub use hierarchy::{FieldPreconditioner, HierarchySettings, LevelSettings, STEPS};
 pub(super) use interpreting::quickest;
@@ -47,6 +48,8 @@ const RESTART: usize = 100;
 /// η of steps of Newton's method whose linear systems are solved to rounding.
 const EXACT: f64 = 1e-10;
 
+/// Inverse of the first step of a path by arc length, relative to the load.
+const ARC_STEPS: usize = 20;
 /// Full steps in a row of a form with switches: an active set settles in as many.
 const FULL_STEPS: usize = 20;
 
@@ -130,6 +133,8 @@ pub struct NewtonPlan {
     pub load_steps: usize,
     /// The parameter that grows with the load; boundary values grow without one.
     pub load: Option<String>,
+    /// The path of the load by arc length, if there is one.
+    pub arc_length: Option<ArcLengthOptions>,
     /// True if a failed solve may be repeated by a sweep of a parameter.
     pub may_sweep: bool,
 }
@@ -228,6 +233,10 @@ pub fn plan_solve(
         },
         full_steps: if properties.has_switches { FULL_STEPS } else { defaults.full_steps },
         load_steps: newton.steps.unwrap_or(1),
+        arc_length: newton.path.map(|LoadPath::ArcLength| ArcLengthOptions {
+            steps: newton.steps.unwrap_or(ARC_STEPS),
+            crossing: newton.crossing.unwrap_or(1),
+        }),
         load: newton.load,
         may_sweep: newton.max_iterations.is_none(),
     });

@@ -7,6 +7,7 @@
 mod conflicts;
 mod means;
 mod normals;
+mod point_states;
 mod regions;
 pub(crate) mod supports;
 mod traces;
@@ -31,6 +32,7 @@ use std::sync::Arc;
 
 pub use conflicts::{ConditionConflict, meetings};
 pub use means::FinerLevel;
+pub use point_states::PointStates;
 use regions::{by_region, cells_of};
 
 /// Builds spaces on a mesh with the facets of a form, without conditions and data; `tags` are those that conditions
@@ -93,7 +95,7 @@ impl ConditionSupport {
         let places = space.points_at(&on.mesh, &on.partition, &nodes)?;
         let normals = match trace {
             Trace::Normal => {
-                has_sides(&on.mesh, support)?;
+                supports::has_sides(&on.mesh, support)?;
                 let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
                 normals::of_all(&on.mesh, space, &nodes, own)
             }
@@ -129,17 +131,6 @@ impl ConditionSupport {
             }
             Support::Vertex(to) => format!("at {}", super::shown(to)),
         }
-    }
-}
-
-/// Checks that a support has normals.
-fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
-    match support {
-        Support::Boundary => Ok(()),
-        Support::Tags(tags) => Ok(mesh.expect_facet_tags(tags)?),
-        Support::Vertex(_) => Err(RunError::Setting(
-            "a single vertex has no normal: give the components of the field there".to_owned(),
-        )),
     }
 }
 
@@ -380,6 +371,11 @@ pub trait PrescribedData: Send + Sync {
     /// Returns whether some auxiliary data depends on a parameter.
     fn aux_depends_on(&self, param: usize) -> bool;
 
+    /// Returns the states at points, if there can be any.
+    fn point_states(&self) -> Option<&PointStates> {
+        None
+    }
+
     /// Rediscretises with another degree, or on another mesh of the same domain: elements, conditions and data; `None`
     /// if these are unknown there. Data without a formula is averaged from the level above, if there is one.
     ///
@@ -408,6 +404,8 @@ pub struct ProblemData {
     pub elements: Arc<Elements>,
     /// Its data from files.
     pub files: Arc<FileData>,
+    /// The current values of its states at points.
+    pub states: Arc<PointStates>,
 }
 
 impl ProblemData {
@@ -460,6 +458,9 @@ impl ProblemData {
         parameters: &Parameters,
     ) -> Result<AuxValues, RunError> {
         let Problem { form, aux, .. } = &*self.problem;
+        if let Some(values) = self.states.get(index) {
+            return Ok(AuxValues::at_points(values));
+        }
         datum(form, &self.elements, on, index, |points, diameter| {
             let own = aux.iter().enumerate().filter(|(_, data)| data.aux == index);
             let own: Vec<(usize, &Data)> = own.collect();
@@ -647,14 +648,18 @@ impl PrescribedData for ProblemData {
         let tags = self.dirichlet(form).flat_map(|(condition, _)| condition.support.tags());
         let mut on = in_step("spaces", || discretise(form, &elements, mesh, tags))?;
         let constraining = step("conditions");
-        let own = Self { elements: Arc::clone(&elements), ..self.clone() };
+        let states = Arc::default();
+        let own = Self { elements: Arc::clone(&elements), states, ..self.clone() };
         let mut parameters = parameters.clone();
         parameters.degree = degree;
         let found = own.conditions_of(form, &on, &parameters, |value, _| &value.value);
         let [conditions] = together(&on.mesh, found)?;
         on.constrain(conditions);
         drop(constraining);
-        let from_file = |data: &Data, index| data.aux == index && data.value.formula().is_none();
+        let is_state = |index| problem.states.iter().any(|state| state.aux == index);
+        let from_file = |data: &Data, index| {
+            data.aux == index && (data.value.formula().is_none() || is_state(index))
+        };
         let datum = |index| match above {
             Some(above) if problem.aux.iter().any(|data| from_file(data, index)) => {
                 above.datum(index, &problem.form, &elements, &on)
@@ -663,6 +668,10 @@ impl PrescribedData for ProblemData {
         };
         on.aux = (0..problem.form.aux.len()).map(datum).collect::<Result<_, _>>()?;
         Ok(Some((Elements::clone(&elements), on)))
+    }
+
+    fn point_states(&self) -> Option<&PointStates> {
+        Some(&self.states)
     }
 
     fn aux_depends_on(&self, param: usize) -> bool {

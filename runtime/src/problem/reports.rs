@@ -11,6 +11,7 @@
 //! accuracy of the solve. An integral of f1 n does so only up to the discretisation error.
 
 use super::RunError;
+use super::bounds;
 use super::evaluation_state::EvaluationState;
 use super::integrals::{IntegralKernels, Integrals, SharedResources, residual_of};
 use super::platform::Platform;
@@ -406,7 +407,14 @@ impl<'a> Reporter<'a> {
                 let mut values = self.values(report, &[*at], *first, count)?;
                 values.pop().unwrap_or_default()
             }
-            FunctionalKind::Reaction { field, tags } => self.reaction(*field, tags.as_deref())?,
+            FunctionalKind::Reaction { field, tags } => {
+                let rows = self.rows()?.to_vec();
+                self.sum_of_rows(&rows, *field, Some(tags.as_deref()))?
+            }
+            FunctionalKind::Multiplier { field, tags } => {
+                let rows = bounds::multiplier(self.of, self.rows()?)?;
+                self.sum_of_rows(&rows, *field, tags.as_deref().map(Some))?
+            }
         })
     }
 
@@ -513,15 +521,28 @@ impl<'a> Reporter<'a> {
     }
 
     /// Sums R_i(u) over the nodes of a field with some tags.
-    fn reaction(&mut self, field: usize, tags: Option<&[String]>) -> Result<Vec<f64>, RunError> {
-        let EvaluationState { on, load, .. } = self.of;
+    /// Returns R(u) − l without conditions.
+    fn rows(&mut self) -> Result<&[f64], RunError> {
         if self.residual.is_none() {
             let mut residual = self.residual()?;
-            let load = load.into_iter().flatten();
+            let load = self.of.load.into_iter().flatten();
             residual.iter_mut().zip(load).for_each(|(row, load)| *row -= load);
             self.residual = Some(residual);
         }
-        let support = tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()));
+        Ok(self.residual.as_deref().unwrap_or_default())
+    }
+
+    /// Sums rows of a field over the nodes under tags, over the boundary without tags, over all nodes without a support.
+    fn sum_of_rows(
+        &self,
+        rows: &[f64],
+        field: usize,
+        tags: Option<Option<&[String]>>,
+    ) -> Result<Vec<f64>, RunError> {
+        let on = self.of.on;
+        let support = |tags: Option<&[String]>| {
+            tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()))
+        };
         let space = &on.fields[field].space;
         if space.element().whitney().is_some() {
             let name = &self.of.form.fields[field].name;
@@ -531,9 +552,12 @@ impl<'a> Reporter<'a> {
             )));
         }
         let (components, range) = (space.components(), on.dofs_of(field));
-        let own = self.residual.as_ref().map_or(&[][..], |residual| &residual[range]);
+        let own = &rows[range];
         let mut sums = vec![0.0; components];
-        let nodes = nodes_under(&on.mesh, space, &support)?;
+        let nodes = match tags {
+            None => (0..space.n_nodes() as u32).collect(),
+            Some(tags) => nodes_under(&on.mesh, space, &support(tags))?,
+        };
         let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
         let counted =
             |node: &u32| !sharing.as_ref().is_some_and(|own| own.is_of_others(*node as usize));

@@ -1,5 +1,7 @@
 //! Execution of a [`SolvePlan`]: an operator, its system and a start → the solution and a report.
 
+mod along_path;
+mod bounded;
 mod ramp;
 mod redundant_direct;
 mod sequence;
@@ -162,6 +164,9 @@ pub(crate) fn solve_planned(
     let compatibility = Compatibility::of(operator, context)?;
     drop(checking);
     let (mut report, iterations) = match &plan.newton {
+        _ if !context.problem.bounds.is_empty() => {
+            bounded::solve_bounded(operator, context, u, (plan, floor), observe)?
+        }
         Some(newton) => {
             let by = (plan, newton, floor);
             solve_by_newton(operator, context, u, by, kept, observe)?
@@ -236,17 +241,13 @@ fn solve_linear(
     Ok(report)
 }
 
-fn solve_by_newton(
-    operator: &mut Operator,
-    context: &Context,
-    u: &mut Vector,
+/// Returns the settings of Newton's method of a plan.
+fn newton_options(
     (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
-    kept: Option<&mut Option<Newton>>,
-    observe: &mut dyn FnMut(Progress) -> Continue,
-) -> Result<(Report, usize), RunError> {
-    let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
+    preconditioning: Preconditioning,
+) -> NewtonOptions {
     let CgSettings { rtol, atol, max_iterations, strict } = plan.stop(floor);
-    let newton_settings = NewtonOptions {
+    NewtonOptions {
         rtol,
         atol,
         max_iterations,
@@ -257,7 +258,19 @@ fn solve_by_newton(
         full_steps: by.full_steps,
         switches: plan.properties.has_switches,
         strict,
-    };
+    }
+}
+
+fn solve_by_newton(
+    operator: &mut Operator,
+    context: &Context,
+    u: &mut Vector,
+    (plan, by, floor): (&SolvePlan, &NewtonPlan, f64),
+    kept: Option<&mut Option<Newton>>,
+    observe: &mut dyn FnMut(Progress) -> Continue,
+) -> Result<(Report, usize), RunError> {
+    let (preconditioning, note) = precondition(operator, context, &plan.linear)?;
+    let newton_settings = newton_options((plan, by, floor), preconditioning);
     let inner = &mut |_| Continue::Yes;
     let steps = by.load_steps;
     let load = match by.load.as_deref() {
@@ -268,6 +281,16 @@ fn solve_by_newton(
             LoadQuantity::Param(found.ok_or_else(missing)?)
         }
     };
+    if let Some(options) = by.arc_length {
+        let LoadQuantity::Param(param) = load else {
+            return Err(RunError::Setting("a path by arc length needs `load`".to_owned()));
+        };
+        let at = (operator, context);
+        let mut report = along_path::solve(at, u, (param, options), newton_settings, observe)?;
+        let iterations = report.iterations;
+        report.notes.extend(note);
+        return Ok((report, iterations));
+    }
     // A linear form is solved at once: its solution does not depend on the load path. With load steps, each tangent
     // predictor would solve it, and no relative tolerance could be reached from there.
     let at_once = context.is_linear() && steps > 1;

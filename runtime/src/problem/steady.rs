@@ -4,6 +4,7 @@
 //! context → operator → unique? → start → solve → converged? → measure
 //! ```
 
+use super::bounds::{self, Bounds};
 use super::clock::{Clock, Phase};
 use super::context::Context;
 use super::difficulty::unconverged;
@@ -50,14 +51,19 @@ pub(super) fn solve_steady(
     let set_up = step("set-up");
     let (context, plan) = Context::planned(problem, mesh, platform)?;
     let _prefetch = problem.eigen.is_none().then(|| context.prefetch(&plan));
+    let supported = supported(&context)?;
     if problem.eigen.is_none() {
-        check_fixed(context.form(), &context.on, &context.parameters)?;
+        check_fixed(context.form(), &supported.on, &context.parameters)?;
     }
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
     let mut notes = [context.notes(), kernels.notes.clone()].concat();
     let checking = doing("checking that the solution is unique");
     let weak = match problem.eigen {
+        None if !problem.bounds.is_empty() => {
+            let (mut operator, _) = supported.operator_for(&plan)?;
+            in_step("null space", || check_unique(&mut operator, &supported))?
+        }
         None => in_step("null space", || check_unique(&mut operator, &context))?,
         Some(_) => Vec::new(),
     };
@@ -92,7 +98,7 @@ pub(super) fn solve_steady(
     operator.precondition_by(None);
     let mut r = u.like();
     let throughput = in_step("throughput", || throughput(&operator, &u, &mut r))?;
-    let residual = r.norm();
+    let residual = bounds::free_residual(problem, &context.on, &context.parameters, &u, &mut r)?;
     let entries = in_step("download", || u.to_vec());
     operator.finish()?;
     notes.extend(report.notes.iter().cloned());
@@ -112,6 +118,16 @@ pub(super) fn solve_steady(
     clock.end(Phase::Measure);
     solution.seconds = clock.seconds();
     Ok(solution)
+}
+
+/// Returns the context with conditions on all bounded degrees of freedom.
+fn supported(context: &Context) -> Result<Context, RunError> {
+    let Context { problem, on, parameters, .. } = context;
+    if problem.bounds.is_empty() {
+        return Ok(context.clone());
+    }
+    let bounds = Bounds::new(&problem.bounds, (&problem.form, on), parameters)?;
+    Ok(Context { on: Arc::new(bounds.held(on)?), ..context.clone() })
 }
 
 /// Returns the initial state, and notes on values that conditions override.

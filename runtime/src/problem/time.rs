@@ -12,6 +12,7 @@ mod checkpoint;
 mod constrained_dofs;
 mod explicit;
 mod mass;
+mod point_states;
 mod recorded_steps;
 mod stability;
 mod stages;
@@ -157,7 +158,8 @@ pub(super) fn march(
     let mut clock = Clock::start();
     let set_up = step("set-up");
     let setting_up = doing("numbering the degrees of freedom");
-    stepping.scheme.check(&problem.form.rates, problem.form.fields.len())?;
+    let has_states = !problem.states.is_empty();
+    stepping.scheme.check(&problem.form.rates, problem.form.fields.len(), has_states)?;
     stepping.check()?;
     let (mut context, plan) = Context::planned(problem, mesh, platform)?;
     let (form, first) = (&problem.form, stepping.first());
@@ -320,6 +322,8 @@ impl<'a> March<'a> {
                 return Err(run.failed(error, integrator, own));
             }
             self.reach(now)?;
+        } else {
+            point_states::update(&run.staged, integrator.state())?;
         }
         Ok(())
     }
@@ -328,6 +332,7 @@ impl<'a> March<'a> {
     fn reach(&mut self, now: f64) -> Result<(), RunError> {
         self.run.clock.end(Phase::Solve);
         let solution = self.run.solution(self.integrator.state())?;
+        point_states::update(&self.run.staged, self.integrator.state())?;
         if self.run.times.shows(now) {
             self.show(&solution);
             self.checkpoint()?;

@@ -13,6 +13,7 @@ mod forcing;
 use super::convergence::{CompletedStep, ConvergenceCheck, RejectionReason, noise};
 use super::linear_solver::{LinearOptions, LinearSolver};
 use super::ranges::{at_least_one, tolerances};
+use super::scale::norms;
 use super::stopping::{FAR, NEAR};
 use super::watchdog::{NewtonIterate, Watchdog};
 use super::{
@@ -97,6 +98,8 @@ impl Default for NewtonOptions {
 pub struct NewtonStep {
     /// ‖R‖ before the step.
     pub residual: f64,
+    /// ‖R_f‖ of each field before the step, in the order of the form.
+    pub fields: Vec<f64>,
     /// η.
     pub forcing: f64,
     /// Linear solver of the step.
@@ -115,8 +118,13 @@ impl NewtonStep {
     /// Logs the step with its number, from 1.
     fn log(&self, number: usize) {
         let Self { residual, damping, inner_iterations, solver, .. } = self;
+        let own: Vec<String> = self.fields.iter().map(|norm| format!("{norm:.3e}")).collect();
+        let fields = match own.len() {
+            0 | 1 => String::new(),
+            _ => format!(" (by field {})", own.join(", ")),
+        };
         tracing::info!(
-            "newton step {number}: residual {residual:.3e}, step {damping:.3e}, {inner_iterations} linear iterations ({solver})"
+            "newton step {number}: residual {residual:.3e}{fields}, step {damping:.3e}, {inner_iterations} linear iterations ({solver})"
         );
     }
 }
@@ -446,6 +454,7 @@ impl<'a> NewtonState<'a> {
         let LineSearch { damping, backtracks, found, noise } = search;
         let step = NewtonStep {
             residual: self.plain,
+            fields: norms(&self.convergence.scales.fields, &self.r),
             forcing: eta,
             solver: inner.solver,
             inner_iterations: inner.iterations,

@@ -373,7 +373,7 @@ impl<'a> Expander<'a> {
             (
                 "grad" | "div" | "curl" | "dt" | "tr" | "sym" | "skew" | "dev" | "transpose"
                 | "inside" | "outside" | "jump" | "avg" | "tangential" | "integral" | "line"
-                | "reaction",
+                | "reaction" | "multiplier",
                 &[a],
             ) => Some(parts.linear(name, a, named)),
             (_, &[a]) => parts.function(name, a),

@@ -217,6 +217,14 @@ impl<'a> Expander<'a> {
                 let fields = renamed(field, part_names(&field.name));
                 fields.into_iter().zip(values).map(row_of).collect()
             }
+            FormItemKind::Start { name, value } => {
+                let (name, value) = (name.clone(), self.real(*value, "a state"));
+                vec![FormItemKind::Start { name, value }]
+            }
+            FormItemKind::Update { name, value } => {
+                let (name, value) = (name.clone(), self.real(*value, "a state"));
+                vec![FormItemKind::Update { name, value }]
+            }
             FormItemKind::Residual { value } => {
                 vec![FormItemKind::Residual { value: self.residual(*value) }]
             }
@@ -344,6 +352,13 @@ impl<'a> Expander<'a> {
                     return fields.map(|field| condition((field, None))).into();
                 }
                 parts.into_iter().map(|(field, value)| condition((field, Some(value)))).collect()
+            }
+            Kind::Bound { field, component, normal, side, value, place } => {
+                let what = format!("the bound of `{}`", field.name);
+                let value = self.real(*value, &what);
+                let (field, component, place) = (field.clone(), *component, place.clone());
+                let normal = normal.clone();
+                vec![Kind::Bound { field, component, normal, side: *side, value, place }]
             }
             Kind::Report { name, value: root } => {
                 let value = self.value(*root);

@@ -64,6 +64,8 @@ impl<'a> Resolver<'a> {
                     (name, Meaning::Test(names.tests.len() - 1))
                 }
                 FormItemKind::Broken
+                | FormItemKind::Start { .. }
+                | FormItemKind::Update { .. }
                 | FormItemKind::Row { .. }
                 | FormItemKind::Residual { .. }
                 | FormItemKind::Energy { .. }

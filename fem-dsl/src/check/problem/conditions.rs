@@ -294,7 +294,7 @@ pub(crate) fn unknown_tag(of: &str, tag: &Text, known: &[&str]) -> Diagnostic {
         .suggest(&tag.text, known.iter().copied())
 }
 
-fn component_index(
+pub(super) fn component_index(
     checker: &mut Checker<'_>,
     piece: &Piece,
     field: &Ident,

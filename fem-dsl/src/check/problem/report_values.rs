@@ -1,11 +1,14 @@
 //! Checks of the values inside of functionals and of outputs: their shape, and where they exist.
 
-use crate::ast::ExprId;
+use super::{Checker, Piece};
+use crate::ast::{self, ExprId, ExprKind, Ident};
 use crate::check::expression::Checker as Expressions;
+use crate::check::names::subtree;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Expr, Terminal, Type};
 use crate::point::Location;
+use std::collections::BTreeMap;
 
 /// Returns a value with a shape that a field may have, without test functions.
 pub(super) fn tensor(
@@ -81,4 +84,50 @@ pub(super) fn has_values_everywhere(
             .help(format!("integrate it, or declare it at nodes: `aux {name}: …;`")),
     );
     false
+}
+
+/// Reports calls of a form's expressions: `s([0.5, 0.1])`.
+pub(super) fn expressions_at_places(
+    checker: &mut Checker<'_>,
+    piece: &Piece,
+    written: &ast::Form,
+    value: ExprId,
+) {
+    for id in subtree(&piece.file, value) {
+        let ExprKind::Call { function, .. } = &piece.file.exprs[id].kind else { continue };
+        let name = &function.name;
+        let is_expression = |item: &ast::FormItem| matches!(&item.kind, ast::FormItemKind::Let { name: own, .. } if own.name == *name);
+        if written.items.iter().any(is_expression) {
+            let example = vec!["0"; checker.form.dim].join(", ");
+            let diagnostic =
+                Diagnostic::new(Code::NotAFunction, format!("`{name}` is no function"))
+                    .label(function.span, "an expression of the form, called here")
+                    .help(format!("its value at a place is `at({name}, [{example}])`"));
+            checker.report(piece, diagnostic);
+        }
+    }
+}
+
+/// Reports line plots whose file names differ in case only.
+pub(super) fn same_files(
+    checker: &mut Checker<'_>,
+    stated: &[(&Piece, &Ident, ExprId)],
+    lines: &[ExprId],
+) {
+    let mut seen: BTreeMap<String, &Ident> = BTreeMap::new();
+    for &(piece, name, value) in stated.iter().filter(|(.., value)| lines.contains(value)) {
+        let Some(first) = seen.insert(name.name.to_lowercase(), name) else { continue };
+        if first.name == name.name {
+            // Given twice, which has been reported.
+            continue;
+        }
+        let message = format!(
+            "the lines `{}` and `{}` are one file where letters have no case",
+            first.name, name.name
+        );
+        let diagnostic = Diagnostic::new(Code::DuplicateName, message)
+            .label(piece.file.exprs[value].span, "written to `PROBLEM-NAME.csv`")
+            .help("choose another name");
+        checker.report(piece, diagnostic);
+    }
 }

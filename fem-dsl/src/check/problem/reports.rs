@@ -10,10 +10,11 @@
 //! Integrands become the f0 of additional fields of `L2(0)`, one component per number, so that the kernels of a form
 //! integrate them cell by cell. Pointwise expressions become such a form, too.
 
+use super::bounds::{field_of, has_bound};
 use super::integrands::Integrands;
 use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
-use super::report_values::{has_values_everywhere, tensor};
-use super::{Checker, MeshChoice, Piece, Statement};
+use super::report_values::{expressions_at_places, has_values_everywhere, same_files, tensor};
+use super::{Checker, MeshChoice, Piece, Statement, states};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
@@ -35,7 +36,8 @@ const MOST_POINTS: f64 = 1e6;
 const REPORT: &str = "a report";
 
 /// The names of the functionals.
-const MEASURES: [&str; 7] = ["integral", "minimum", "maximum", "l2", "at", "line", "reaction"];
+const MEASURES: [&str; 8] =
+    ["integral", "minimum", "maximum", "l2", "at", "line", "reaction", "multiplier"];
 
 /// The reports of a problem, before their forms are turned into scalars.
 #[derive(Clone, Debug, Default)]
@@ -57,15 +59,43 @@ struct Call<'a> {
 
 /// A call before the check of its expression.
 enum RequestedCall {
-    Integral { root: ExprId, on: Option<ReportRegion> },
-    Norm { root: ExprId },
-    Minimum { root: ExprId },
-    Maximum { root: ExprId },
-    Value { field: usize, at: Vec<f64> },
-    At { root: ExprId, at: Vec<f64> },
-    Output { root: ExprId },
-    Line { root: ExprId, from: Vec<f64>, to: Vec<f64>, points: usize },
-    Reaction { field: usize, on: Option<Vec<String>> },
+    Integral {
+        root: ExprId,
+        on: Option<ReportRegion>,
+    },
+    Norm {
+        root: ExprId,
+    },
+    Minimum {
+        root: ExprId,
+    },
+    Maximum {
+        root: ExprId,
+    },
+    Value {
+        field: usize,
+        at: Vec<f64>,
+    },
+    At {
+        root: ExprId,
+        at: Vec<f64>,
+    },
+    /// `at_points` are those of the quadrature, where states and data on points have values.
+    Output {
+        root: ExprId,
+        at_points: bool,
+    },
+    Line {
+        root: ExprId,
+        from: Vec<f64>,
+        to: Vec<f64>,
+        points: usize,
+    },
+    Reaction {
+        field: usize,
+        on: Option<Vec<String>>,
+        of_bounds: bool,
+    },
 }
 
 impl RequestedCall {
@@ -77,7 +107,7 @@ impl RequestedCall {
             | Self::Minimum { root }
             | Self::Maximum { root }
             | Self::At { root, .. }
-            | Self::Output { root }
+            | Self::Output { root, .. }
             | Self::Line { root, .. } => Some((*root, None)),
             Self::Value { .. } | Self::Reaction { .. } => None,
         }
@@ -106,9 +136,17 @@ pub(super) fn check(
     });
     let outputs: Vec<(&Piece, StatedOutput<'_>)> = outputs.collect();
     let of_report = stated.first().map(|&(piece, ..)| piece);
-    let Some(piece) = of_report.or(outputs.first().map(|&(piece, _)| piece)) else { return };
-    let written = piece.file.forms.iter().find(|form| form.name.name == checker.form.name);
-    let Some(written) = written else { return };
+    let piece = of_report.or(outputs.first().map(|&(piece, _)| piece));
+    let states = states::written(statements, &checker.form.name)
+        .filter(|(_, form)| !states::updates(form).is_empty());
+    let found = match piece {
+        None => states,
+        Some(piece) => {
+            let mut forms = piece.file.forms.iter();
+            forms.find(|form| form.name.name == checker.form.name).map(|form| (piece, form))
+        }
+    };
+    let Some((piece, written)) = found else { return };
     let mut asked = BTreeMap::new();
     let before = checker.diagnostics.len();
     for &(_, name, value) in &stated {
@@ -124,6 +162,9 @@ pub(super) fn check(
         if let Some(what) = ask_output(checker, piece, written, output) {
             asked.insert(output.1, what);
         }
+    }
+    for (_, root) in states::updates(written) {
+        asked.insert(root, RequestedCall::Output { root, at_points: true });
     }
     let lines: Vec<ExprId> = asked
         .iter()
@@ -144,6 +185,7 @@ pub(super) fn check(
         items.extend(report.map(|value| Report { name: name.name.clone(), value }));
     }
     let Measures { integrals, pointwise, derivation, mut derived, .. } = measured;
+    states::store(checker, (piece, written), &derived);
     let of_output = |&(_, (name, value, sampling)): &(&Piece, StatedOutput<'_>)| {
         let (shape, first) = derived.remove(&value)?;
         Some(DerivedQuantity { name: name.name.clone(), shape, first, sampling })
@@ -152,34 +194,12 @@ pub(super) fn check(
     checker.content.reports = CheckedReports { items, integrals, pointwise, outputs, derivation };
 }
 
-/// Reports calls of a form's expressions: `s([0.5, 0.1])`.
-fn expressions_at_places(
-    checker: &mut Checker<'_>,
-    piece: &Piece,
-    written: &ast::Form,
-    value: ExprId,
-) {
-    for id in subtree(&piece.file, value) {
-        let ExprKind::Call { function, .. } = &piece.file.exprs[id].kind else { continue };
-        let name = &function.name;
-        let is_expression = |item: &ast::FormItem| matches!(&item.kind, ast::FormItemKind::Let { name: own, .. } if own.name == *name);
-        if written.items.iter().any(is_expression) {
-            let example = vec!["0"; checker.form.dim].join(", ");
-            let diagnostic =
-                Diagnostic::new(Code::NotAFunction, format!("`{name}` is no function"))
-                    .label(function.span, "an expression of the form, called here")
-                    .help(format!("its value at a place is `at({name}, [{example}])`"));
-            checker.report(piece, diagnostic);
-        }
-    }
-}
-
 /// Checks the name of an output and that its value is an expression at a point.
 fn ask_output(
     checker: &mut Checker<'_>,
     piece: &Piece,
     written: &ast::Form,
-    (name, root, _): StatedOutput<'_>,
+    (name, root, sampling): StatedOutput<'_>,
 ) -> Option<RequestedCall> {
     let is_itself =
         matches!(&piece.file.exprs[root].kind, ExprKind::Name(own) if *own == name.name);
@@ -212,7 +232,8 @@ fn ask_output(
             .help(format!("write `report {} = …;`", name.name));
         checker.report(piece, diagnostic);
     }
-    (checker.diagnostics.len() == before).then_some(RequestedCall::Output { root })
+    (checker.diagnostics.len() == before)
+        .then_some(RequestedCall::Output { root, at_points: sampling == OutputSampling::Cells })
 }
 
 /// Checks that a report's name does not occur elsewhere in the same table, or an output's in the same file.
@@ -247,26 +268,6 @@ fn has_column(checker: &Checker<'_>, name: &str) -> bool {
         || content.eigen.is_some() && name.starts_with("eigenvalue_")
 }
 
-/// Reports line plots whose file names differ in case only.
-fn same_files(checker: &mut Checker<'_>, stated: &[(&Piece, &Ident, ExprId)], lines: &[ExprId]) {
-    let mut seen: BTreeMap<String, &Ident> = BTreeMap::new();
-    for &(piece, name, value) in stated.iter().filter(|(.., value)| lines.contains(value)) {
-        let Some(first) = seen.insert(name.name.to_lowercase(), name) else { continue };
-        if first.name == name.name {
-            // Given twice, which has been reported.
-            continue;
-        }
-        let message = format!(
-            "the lines `{}` and `{}` are one file where letters have no case",
-            first.name, name.name
-        );
-        let diagnostic = Diagnostic::new(Code::DuplicateName, message)
-            .label(piece.file.exprs[value].span, "written to `PROBLEM-NAME.csv`")
-            .help("choose another name");
-        checker.report(piece, diagnostic);
-    }
-}
-
 /// Returns the calls of functionals in an expression.
 fn calls<'a>(file: &'a ast::File, root: ExprId, form: &Form) -> Vec<Call<'a>> {
     let call = |id: ExprId| match &file.exprs[id].kind {
@@ -296,7 +297,7 @@ fn ask(
     let (form, name) = (checker.form, call.function.name.as_str());
     let field = form.fields.iter().position(|field| field.name == name);
     let takes: &[&str] = match (field, name) {
-        (None, "integral" | "reaction") => &["on"],
+        (None, "integral" | "reaction" | "multiplier") => &["on"],
         (None, "line") => &["from", "to", "points"],
         _ => &[],
     };
@@ -329,13 +330,17 @@ fn ask(
         "l2" => RequestedCall::Norm { root },
         "minimum" => RequestedCall::Minimum { root },
         "maximum" => RequestedCall::Maximum { root },
-        "reaction" => {
-            let field = field_of(checker, piece, root)?;
+        "reaction" | "multiplier" => {
+            let field = field_of(checker, piece, (name, root))?;
             let on = match (argument("on"), on) {
                 (Some(given), Some(on)) => Some(boundary_tags(checker, (piece, given), on)?),
                 _ => None,
             };
-            RequestedCall::Reaction { field, on }
+            let of_bounds = name == "multiplier";
+            if of_bounds && !has_bound(checker, piece, (field, root)) {
+                return None;
+            }
+            RequestedCall::Reaction { field, on, of_bounds }
         }
         _ => {
             if !alone {
@@ -426,29 +431,6 @@ fn place(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Vec<
     None
 }
 
-/// Returns the field of an argument.
-fn field_of(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<usize> {
-    let expr = &piece.file.exprs[value];
-    let ExprKind::Name(name) = &expr.kind else {
-        let diagnostic = Diagnostic::new(Code::BadValue, "a reaction is that of a field")
-            .label(expr.span, "not the name of a field")
-            .help("write `reaction(u, on: \"tag\")`, and calculate with its components");
-        checker.report(piece, diagnostic);
-        return None;
-    };
-    let field = checker.field(piece, &Ident { name: name.clone(), span: expr.span })?;
-    let space = checker.form.fields[field].space;
-    if space.is_piola() {
-        let message = format!("`{name}` in `{space}` has no reaction");
-        let diagnostic = Diagnostic::new(Code::BadValue, message)
-            .label(expr.span, "its unknowns lie on edges, sides and in cells")
-            .help("integrate its flux: `integral(…, on: \"tag\")`");
-        checker.report(piece, diagnostic);
-        return None;
-    }
-    Some(field)
-}
-
 /// The functionals, by their calls.
 #[derive(Default)]
 struct Measures {
@@ -507,8 +489,12 @@ fn measure(
             None => None,
             Some((root, on)) => {
                 let value = expressions.expression(root, place_of(asked));
-                let somewhere =
-                    !matches!(asked, RequestedCall::Integral { .. } | RequestedCall::Norm { .. });
+                let somewhere = !matches!(
+                    asked,
+                    RequestedCall::Integral { .. }
+                        | RequestedCall::Norm { .. }
+                        | RequestedCall::Output { at_points: true, .. }
+                );
                 let value = value.and_then(|value| tensor(&mut expressions, root, value));
                 let value = value.filter(|&value| {
                     on.is_none_or(|on| has_value_between(&mut expressions, (root, value), on))
@@ -630,9 +616,16 @@ fn taken(
             let first = pointwise.add(&mut expressions.form, Region::Cells, value);
             measure(shape, FunctionalKind::Value { first, at: padded(at) })
         }
-        (RequestedCall::Reaction { field, on }, _) => {
-            let shape = expressions.form.fields[*field].shape;
-            measure(shape, FunctionalKind::Reaction { field: *field, tags: on.clone() })
+        (RequestedCall::Reaction { field, on, of_bounds }, _) => {
+            let (field, tags) = (*field, on.clone());
+            let shape = expressions.form.fields[field].shape;
+            measure(
+                shape,
+                match of_bounds {
+                    true => FunctionalKind::Multiplier { field, tags },
+                    false => FunctionalKind::Reaction { field, tags },
+                },
+            )
         }
         _ => return None,
     })

@@ -7,8 +7,8 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 use crate::problem::{
-    Argument, Forcing, LineSearch, LinearSettings, Method, NewtonSettings, PreconditionerSettings,
-    SolverSettings,
+    Argument, Forcing, LineSearch, LinearSettings, LoadPath, Method, NewtonSettings,
+    PreconditionerSettings, SolverSettings,
 };
 use crate::suggestions;
 use std::collections::BTreeMap;
@@ -53,6 +53,8 @@ const SOLVERS: &[(&str, ArgumentTable)] = &[
             ("restart", ITERATIONS),
             ("steps", ArgumentKind::Whole(1, MAX_STEPS)),
             ("load", ArgumentKind::Name),
+            ("path", ArgumentKind::Word(&["arc_length"])),
+            ("crossing", ArgumentKind::Whole(1, MAX_CROSSINGS)),
         ],
     ),
 ];
@@ -61,6 +63,8 @@ const SOLVERS: &[(&str, ArgumentTable)] = &[
 const LINEAR: ArgumentKind =
     ArgumentKind::Word(&["automatic", "cg", "minres", "gmres", "fgmres", "bicgstab", "direct"]);
 
+/// The largest number of passages of a path through the full load.
+const MAX_CROSSINGS: u32 = 100;
 /// The largest number of load steps.
 const MAX_STEPS: u32 = 100_000;
 
@@ -94,6 +98,7 @@ pub(super) fn check(
     if let Some((argument, _)) = known.iter().find(|(argument, _)| argument.name.name == "load") {
         diagnostics.extend(load(piece, named, argument, &values, form));
     }
+    diagnostics.extend(path(piece, named, &values));
     (Some(typed(name, &values)), diagnostics)
 }
 
@@ -131,7 +136,29 @@ fn typed(name: &str, values: &BTreeMap<String, Argument>) -> SolverSettings {
         restart,
         steps: count("steps"),
         load: word("load").map(str::to_owned),
+        path: word("path").map(|_| LoadPath::ArcLength),
+        crossing: count("crossing"),
     })
+}
+
+/// Returns the error of the settings of a path, if any.
+fn path(
+    piece: &Piece,
+    named: &ast::NamedCall,
+    values: &BTreeMap<String, Argument>,
+) -> Option<Diagnostic> {
+    let of = |word: &str| named.arguments.iter().find(|argument| argument.name.name == word);
+    let (message, argument) = match (of("path"), of("crossing")) {
+        (Some(path), _) if !values.contains_key("load") => {
+            ("a path by arc length needs the parameter that it changes", path)
+        }
+        (None, Some(crossing)) => ("`crossing` is for a path by arc length", crossing),
+        _ => return None,
+    };
+    let diagnostic = Diagnostic::new(Code::BadArgument, message)
+        .label(argument.name.span, "not alone")
+        .help("write `newton(path: arc_length, load: f, steps: 20, crossing: 2)`");
+    Some(piece.place(diagnostic))
 }
 
 /// Returns the error of the load parameter, if any.
@@ -157,7 +184,8 @@ fn load(
             .suggest(param, names);
         return Some(piece.place(diagnostic));
     }
-    let stated = named.arguments.iter().any(|argument| argument.name.name == "steps");
+    let mut words = named.arguments.iter().map(|argument| argument.name.name.as_str());
+    let stated = words.any(|word| word == "steps" || word == "path");
     (!stated).then(|| {
         let diagnostic = Diagnostic::new(Code::BadArgument, "`load` is for load steps")
             .label(argument.name.span, "grows in steps, but there is no `steps`")

@@ -1,7 +1,7 @@
 //! Time integration of a problem: `time = bdf(order: 2, from: 0, to: 1, step: 0.01);` → [`Stepping`].
 
 use super::arguments::{self, ArgumentKind, ArgumentTable};
-use super::{Checker, Piece, Statement};
+use super::{Checker, Piece, Statement, states};
 use crate::ast::{ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -113,7 +113,8 @@ fn read(checker: &mut Checker<'_>, piece: &Piece, value: ExprId) -> Option<Stepp
     }
     let mut complaints = call.complaints(!unnamed.is_empty());
     let scheme = call.scheme();
-    if let Err(error) = scheme.check(&checker.form.rates, checker.form.fields.len()) {
+    let has_states = states::written_in(piece, &checker.form.name);
+    if let Err(error) = scheme.check(&checker.form.rates, checker.form.fields.len(), has_states) {
         let (message, help) = (error.to_string(), error.remedy().to_string());
         complaints.push((Code::BadValue, message, "not by this scheme", help));
     }

@@ -15,6 +15,8 @@ pub(super) const EXACT: u64 = 1 << 52;
 pub(in crate::problem) struct WholeMeshMap {
     /// Whole index of each local degree of freedom; `None` if this process has all.
     own: Option<(Arc<InterfaceExchange>, Vec<usize>)>,
+    /// Whole index of each local cell, and the number of cells of the whole mesh; `None` if this process has all.
+    cells: Option<(InterfaceExchange, Vec<u32>, usize)>,
     /// Number of degrees of freedom of the whole mesh.
     pub(in crate::problem) size: usize,
     /// Identity of the mesh and its degrees of freedom.
@@ -47,10 +49,15 @@ impl WholeMeshMap {
     /// Degrees of freedom of the whole mesh that cannot be numbered.
     pub(in crate::problem) fn of(on: &Discretisation) -> Result<Self, RunError> {
         let (Some(whole), Some(sharing)) = (on.on_whole()?, on.sharing()) else {
-            return Ok(Self { own: None, size: on.n_dofs(), mesh: MeshIdentity::of(on) });
+            let (size, mesh) = (on.n_dofs(), MeshIdentity::of(on));
+            return Ok(Self { own: None, cells: None, size, mesh });
         };
         let own = on.places_in(&whole).map(|places| (sharing, places));
-        Ok(Self { own, size: whole.n_dofs(), mesh: MeshIdentity::of(&whole) })
+        let cells = on.mesh.cut().and_then(|cut| {
+            let alone = InterfaceExchange::new(Arc::clone(cut.group()), std::iter::empty());
+            Some((alone, cut.cells().ok()?.to_vec(), whole.mesh.n_cells()))
+        });
+        Ok(Self { own, cells, size: whole.n_dofs(), mesh: MeshIdentity::of(&whole) })
     }
 
     /// Gathers a vector of the whole mesh from all processes.
@@ -59,6 +66,20 @@ impl WholeMeshMap {
             Some((sharing, places)) => sharing.gathered(&own, places, self.size),
             None => own,
         }
+    }
+
+    /// Gathers values of cells, each with as many numbers, from all processes.
+    pub(in crate::problem) fn gathered_cells(&self, own: Vec<f64>, each: usize) -> Vec<f64> {
+        let Some((sharing, cells, whole)) = &self.cells else { return own };
+        let places =
+            cells.iter().flat_map(|&cell| (0..each).map(move |i| cell as usize * each + i));
+        sharing.gathered(&own, &places.collect::<Vec<_>>(), whole * each)
+    }
+
+    /// Extracts the values of the cells of this process.
+    pub(in crate::problem) fn part_of_cells(&self, all: &[f64], each: usize) -> Vec<f64> {
+        let Some((_, cells, _)) = &self.cells else { return all.to_vec() };
+        cells.iter().flat_map(|&cell| &all[cell as usize * each..][..each]).copied().collect()
     }
 
     /// Extracts the entries of this process from a whole vector.

@@ -31,6 +31,17 @@ pub(super) fn find(
     Ok((facets, nodes))
 }
 
+/// Checks that a support has normals.
+pub(super) fn has_sides(mesh: &Mesh, support: &Support) -> Result<(), RunError> {
+    match support {
+        Support::Boundary => Ok(()),
+        Support::Tags(tags) => Ok(mesh.expect_facet_tags(tags)?),
+        Support::Vertex(_) => Err(RunError::Setting(
+            "a single vertex has no normal: give the components of the field there".to_owned(),
+        )),
+    }
+}
+
 /// Returns the facets of a support of a field that has values on facets only.
 ///
 /// # Errors

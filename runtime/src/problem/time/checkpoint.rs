@@ -6,7 +6,7 @@ use super::super::checkpoint::{
     Checkpoint, ProblemIdentity, StoredState, WholeMeshMap, of_states, refused,
 };
 use super::stages::ProblemStages;
-use super::{Integrator, parameters_at};
+use super::{Integrator, parameters_at, point_states};
 use crate::algebra::vector::Vector;
 use crate::solve::time::{InitialState, Stepper, TimeState, time_scheme};
 use fem_dsl::problem::{Problem, Scheme};
@@ -54,8 +54,19 @@ impl Checkpoint {
         let identity = of_states(scheme, &problem.form);
         let (mesh, of) =
             (Some(whole.mesh), Some(ProblemIdentity::of(problem, staged.parameters())));
-        let left =
-            Self { identity, mesh, problem: of, begun, second, past, length, largest, shown };
+        let points = point_states::gathered(staged, whole);
+        let left = Self {
+            identity,
+            mesh,
+            problem: of,
+            begun,
+            second,
+            past,
+            points,
+            length,
+            largest,
+            shown,
+        };
         forget(integrator, scheme, staged)?;
         Ok(left)
     }
@@ -82,6 +93,7 @@ impl Checkpoint {
                 left.compare(&ProblemIdentity::of(problem, staged.parameters()), &problem.form)?,
             );
         }
+        point_states::resume(staged, whole, &self.points)?;
         let mut past: VecDeque<TimeState> =
             self.past.iter().map(|past| past.state(like, whole)).collect();
         let [largest, begun] = self.largest;

@@ -45,6 +45,8 @@ impl StageSettings {
             ValueSource::Formula(formula) => follows(formula),
             ValueSource::File(_) => false,
         });
+        // Each step replaces the states.
+        let data = data || !problem.states.is_empty();
         Self { plan, timed: [conditions, data], reported: !problem.reports.items.is_empty() }
     }
 }

@@ -64,7 +64,7 @@ impl Trajectory {
         context: &Context,
         operator: &mut Operator,
     ) -> Result<Self, RunError> {
-        scheme.check(&context.form().rates, context.form().fields.len())?;
+        scheme.check(&context.form().rates, context.form().fields.len(), false)?;
         let plan = context.plan(None)?;
         let (planned, settings) = ((None, plan.clone()), settings(plan));
         let mut monitor = NullMonitor;

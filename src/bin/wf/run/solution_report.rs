@@ -351,6 +351,7 @@ pub(super) fn value(
 fn newton_step(step: &NewtonStep) -> Value {
     json!({
         "residual": step.residual,
+        "residual_of_fields": step.fields,
         "step": step.damping,
         "linear_iterations": step.inner_iterations,
     })

@@ -26,6 +26,7 @@ mod measure;
 mod memory;
 pub mod multigrid;
 mod not_finite;
+mod numbers;
 mod numerical_null_space;
 mod plan;
 mod platform;

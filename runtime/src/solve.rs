@@ -11,6 +11,7 @@ mod auxiliary_space;
 mod bicgstab;
 mod block_jacobi;
 mod blocks;
+mod bordered;
 mod cg;
 mod condensation;
 mod convergence;
@@ -46,6 +47,7 @@ pub use auxiliary_space::{
 pub use bicgstab::bicgstab;
 pub use block_jacobi::{BlockJacobi, MatrixCopy};
 pub use blocks::{BlockPreconditioner, FieldBlock, FieldInverse, SchurMass};
+pub use bordered::{Border, BorderedSettings, BorderedSystem, solve_bordered};
 pub use cg::cg;
 pub use direct::DirectSolver;
 pub use gmres::{GmresSettings, fgmres, gmres};

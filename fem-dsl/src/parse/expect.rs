@@ -336,7 +336,7 @@ impl Expectation {
                 &["scalar", "vector", "tensor", "complex"],
             ),
             Rule::space | Rule::family => {
-                ("a space (`H1`, `L2`, `Hcurl` or `Hdiv`)", &["H1", "L2", "Hcurl", "Hdiv"])
+                ("a space (`H1`, `L2`, `Hcurl`, `Hdiv` or `R`)", &["H1", "L2", "Hcurl", "Hdiv", "R"])
             }
             Rule::degree => ("a degree (`k`, `k - 1` or a whole number)", &["k"]),
             Rule::place => ("`nodes`, `cells` or `points`", &["nodes", "cells", "points"]),

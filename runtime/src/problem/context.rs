@@ -8,6 +8,7 @@ use super::files::FileData;
 use super::kernels::{Kernels, compile_for, compile_operator};
 use super::memory::check_room;
 use super::multigrid::HierarchyInput;
+use super::numbers;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
@@ -140,13 +141,20 @@ impl Context {
     ///
     /// Kernels that cannot be compiled, tables that cannot be filled, a device failure.
     pub fn operator(&self) -> Result<(Operator, Kernels), RunError> {
-        self.operator_on(&self.platform)
+        self.operator_with_numbers(&self.platform)
     }
 
     /// The same in the representation that a plan needs.
     pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
         let target = plan.represented(&self.platform.target, &self.on);
-        self.operator_on(&self.platform.with_target(target))
+        self.operator_with_numbers(&self.platform.with_target(target))
+    }
+
+    /// The same on another machine, with the equations of unknown numbers.
+    fn operator_with_numbers(&self, platform: &Platform) -> Result<(Operator, Kernels), RunError> {
+        let (mut operator, kernels) = self.operator_on(platform)?;
+        numbers::attach(&mut operator, self, platform)?;
+        Ok((operator, kernels))
     }
 
     /// The same on another machine.

@@ -12,7 +12,7 @@
 
 use super::RunError;
 use super::evaluation_state::EvaluationState;
-use super::integrals::{IntegralKernels, Integrals, SharedResources, residual_of};
+use super::integrals::{Integrals, SharedResources, residual_of};
 use super::platform::Platform;
 use super::prescribed::nodes_under;
 use crate::algebra::vector::root_of_squares;
@@ -21,7 +21,7 @@ use crate::mesh::locate::{LocatedPoint, Locator};
 use crate::operator::functional::{
     Extrema, QuadratureValues, extrema, rule_of_data, values_at, values_at_quadrature,
 };
-use crate::operator::{Operator, TableCache};
+use crate::operator::{CellIntegrals, Operator, TableCache};
 use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::Discretisation;
@@ -80,7 +80,7 @@ pub struct ReportCache {
 /// Kernels of the integrals and of the residual without conditions, on a discretisation.
 struct KeptKernels {
     on: Arc<Discretisation>,
-    integrals: Option<IntegralKernels>,
+    integrals: Option<CellIntegrals>,
     residual: Option<Operator>,
 }
 

@@ -107,6 +107,7 @@ pub(super) fn solve_steady(
         notes,
     };
     let tables = operator.table_cache();
+    let context = context.with_numbers_of(&operator);
     let mut solution = measure(&context, &context, state, Some(&u), tables)?;
     drop(measuring);
     clock.end(Phase::Measure);

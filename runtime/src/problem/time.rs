@@ -173,6 +173,11 @@ pub(super) fn march(
     let state = initial_state(context, stepping, start_at, &operator, &mut notes)?;
     let restart = monitor.restart();
     let checkpoints = restart.is_some() || monitor.wants_checkpoints();
+    if checkpoints && problem.numbers.is_some() {
+        let message = "a checkpoint does not hold unknown numbers\n\
+                       help: leave --checkpoint and --restart out";
+        return Err(RunError::Setting(message.to_owned()));
+    }
     let whole = checkpoints.then(|| WholeMeshMap::of(&context.on)).transpose()?;
     drop(set_up);
     clock.end(Phase::SetUp);

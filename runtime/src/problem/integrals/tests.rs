@@ -29,7 +29,7 @@ fn integrated(
     let mut integrals = integrals.expect("kernels");
     let numbers = integrals.evaluate().expect("numbers");
     let borrowed = matches!(integrals.state, Cow::Borrowed(_));
-    (numbers, integrals.kernels.operator.tables_made(), borrowed)
+    (numbers, integrals.kernels.operator().tables_made(), borrowed)
 }
 
 #[test]

@@ -39,6 +39,7 @@ mod rust_examples;
 mod sides;
 mod snapshots;
 mod solvers;
+mod stages;
 mod start;
 mod state;
 mod steps;

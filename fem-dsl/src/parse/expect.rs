@@ -48,7 +48,9 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
 pub(super) fn problem_rule(word: &str) -> Option<Rule> {
     Some(match word {
         "mesh" => Rule::mesh,
-        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" | "time" => Rule::setting,
+        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "stages" | "t" | "time" => {
+            Rule::setting
+        }
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
         "periodic" => Rule::periodic,
@@ -335,9 +337,10 @@ impl Expectation {
                 "a shape (`scalar`, `vector`, `vector(n)` or `tensor`)",
                 &["scalar", "vector", "tensor", "complex"],
             ),
-            Rule::space | Rule::family => {
-                ("a space (`H1`, `L2`, `Hcurl`, `Hdiv` or `R`)", &["H1", "L2", "Hcurl", "Hdiv", "R"])
-            }
+            Rule::space | Rule::family => (
+                "a space (`H1`, `L2`, `Hcurl`, `Hdiv` or `R`)",
+                &["H1", "L2", "Hcurl", "Hdiv", "R"],
+            ),
             Rule::degree => ("a degree (`k`, `k - 1` or a whole number)", &["k"]),
             Rule::place => ("`nodes`, `cells` or `points`", &["nodes", "cells", "points"]),
             Rule::where_ => ("`all` or a tag in quotes", &["all"]),

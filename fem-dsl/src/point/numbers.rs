@@ -195,7 +195,8 @@ impl NumberLayout<'_> {
     fn rows(&self, from: &Integral) -> Option<Integral> {
         let field = self.form.fields.len() - self.numbers.len();
         let slot = |component| Slot { field, side: Side::Inside, component, part: Part::Value };
-        let rows = from.residual.iter().filter_map(|&(test, node)| Some((self.number(test)?, node)));
+        let rows =
+            from.residual.iter().filter_map(|&(test, node)| Some((self.number(test)?, node)));
         let entries = from.jacobian.iter().filter_map(|own| {
             let (row, column) = (self.number(own.test)?, self.number(own.trial)?);
             Some((self.count + row * self.count + column, own.value))

@@ -5,6 +5,7 @@ use super::integrals::{SharedResources, cell_integrals, residual_of};
 use super::platform::Platform;
 use super::{RunError, SetupError};
 use crate::operator::{NumberEquations, Operator};
+use crate::support::expression::Parameters;
 use kernels_gen::plan::Elements;
 
 /// Compiles the equations of the unknown numbers of a problem, if it has any, for its operator.
@@ -49,6 +50,16 @@ pub(super) fn attach(
 }
 
 impl Context {
+    /// Returns the parameters with unknown numbers as NaN: no coefficient that reads one is 0.
+    pub(super) fn undetermined_parameters(&self) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        if let Some(numbers) = &self.problem.numbers {
+            let first = parameters.range(numbers.forms.first).start;
+            parameters.values[first..first + numbers.forms.count()].fill(f64::NAN);
+        }
+        parameters
+    }
+
     /// The same with the unknown numbers of an operator as parameters.
     pub(super) fn with_numbers_of(&self, operator: &Operator) -> Self {
         let Some((first, values)) = operator.number_values() else { return self.clone() };

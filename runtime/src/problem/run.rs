@@ -2,6 +2,7 @@
 
 use super::adaptive::solve_adaptively;
 use super::platform::Platform;
+use super::stages::run_stages;
 use super::steady::{StartState, solve_steady};
 use super::step::{Monitor, Step, StepKind};
 use super::time::march;
@@ -10,7 +11,7 @@ use crate::files::input::cells::cell_field;
 use crate::mesh::Mesh;
 use crate::solve::{Continue, Progress};
 use crate::support::progress::doing;
-use fem_dsl::problem::{Problem, ValueSource};
+use fem_dsl::problem::{Problem, Stages, ValueSource};
 use std::sync::Arc;
 
 /// Solves a problem with all its steps, from an earlier solution on the same mesh if there is one; returns the last
@@ -30,6 +31,14 @@ pub fn run_steps(
     let problem = &Arc::new(with_solutions(problem, &mesh, platform, monitor)?);
     if let Some(adapt) = &problem.adapt {
         return solve_adaptively(problem, adapt, mesh, platform, monitor);
+    }
+    if let Some(stages) = &problem.stages {
+        let before = stages.before.iter();
+        let before =
+            before.map(|stage| with_solutions(stage, &mesh, platform, monitor).map(Arc::new));
+        let before = before.collect::<Result<Vec<_>, _>>()?;
+        let stages = Stages { before, ..stages.clone() };
+        return run_stages(problem, &stages, mesh, platform, monitor);
     }
     if let Some(stepping) = &problem.stepping {
         return march(problem, stepping, mesh, start_at, platform, monitor);

@@ -51,7 +51,7 @@ pub(super) fn solve_steady(
     let (context, plan) = Context::planned(problem, mesh, platform)?;
     let _prefetch = problem.eigen.is_none().then(|| context.prefetch(&plan));
     if problem.eigen.is_none() {
-        check_fixed(context.form(), &context.on, &context.parameters)?;
+        check_fixed(context.form(), &context.on, &context.undetermined_parameters())?;
     }
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
@@ -116,7 +116,7 @@ pub(super) fn solve_steady(
 }
 
 /// Returns the initial state, and notes on values that conditions override.
-fn begin(
+pub(super) fn begin(
     context: &Context,
     start_at: StartState<'_>,
     operator: &Operator,

@@ -166,7 +166,7 @@ pub(super) fn march(
     parameters_at(form, &mut context.parameters, stepping.from, s);
     let context = &context;
     let _prefetch = context.prefetch(&plan);
-    check_fixed(form, &context.on, &context.parameters)?;
+    check_fixed(form, &context.on, &context.undetermined_parameters())?;
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
     let mut notes = check_unique(&mut operator, context)?;

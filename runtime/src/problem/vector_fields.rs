@@ -88,9 +88,7 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
     }
     for data in &problem.aux {
         let own = &form.aux[data.aux];
-        if is_vector(own.location)
-            && (data.value.formula().is_none() || data.tags.is_some())
-        {
+        if is_vector(own.location) && (data.value.formula().is_none() || data.tags.is_some()) {
             return refused(
                 &own.name,
                 "its data is one formula on the whole mesh",

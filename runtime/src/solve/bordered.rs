@@ -256,7 +256,10 @@ impl BorderedState {
             [.., before, last] => last < 0.5 * before,
             _ => true,
         };
-        if !falls && solved(rtol.max(smallest)) && norm <= FAR * noise(as_system(system), u, &self.r)?.norm() {
+        if !falls
+            && solved(rtol.max(smallest))
+            && norm <= FAR * noise(as_system(system), u, &self.r)?.norm()
+        {
             let outcome = if strict { Outcome::BelowRounding } else { Outcome::Rounding };
             return Ok(Some(outcome));
         }

@@ -59,7 +59,10 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
         let message = format!("there are no eigenvalues with the unknown number `{}`", number.name);
         let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
             .label(statement.span, "an equation of fields alone")
-            .help(format!("make it a parameter, `param {} = 0;`, in a form of its own", number.name));
+            .help(format!(
+                "make it a parameter, `param {} = 0;`, in a form of its own",
+                number.name
+            ));
         checker.report(statement.piece, diagnostic);
     }
     for other in statements {

@@ -116,6 +116,37 @@ pub(crate) fn sources<'a>(file: &'a ast::File, problem: &'a ast::Problem) -> Vec
     named.collect()
 }
 
+/// Returns the names of the stages of a problem, if it states any.
+pub(super) fn stages_of<'a>(
+    file: &'a ast::File,
+    problem: &'a ast::Problem,
+) -> Option<Vec<&'a str>> {
+    let value = problem.items.iter().find_map(|item| match &item.kind {
+        ProblemItemKind::Setting { name, value } if name.name == "stages" => Some(*value),
+        _ => None,
+    })?;
+    let ExprKind::Call { arguments, .. } = &file.exprs[value].kind else { return Some(Vec::new()) };
+    let names = arguments.iter().filter_map(|&argument| match &file.exprs[argument].kind {
+        ExprKind::Name(name) => Some(name.as_str()),
+        _ => None,
+    });
+    Some(names.collect())
+}
+
+/// Returns whether a problem is a stage of another one.
+pub(crate) fn is_stage(file: &ast::File, name: &str) -> bool {
+    file.problems.iter().filter_map(|own| stages_of(file, own)).any(|names| names.contains(&name))
+}
+
+/// Returns whether two problems are stages of one, or one of the other: each takes the latest solution of the other.
+fn alternate(file: &ast::File, names: [&str; 2]) -> bool {
+    file.problems.iter().any(|own| {
+        let Some(mut stages) = stages_of(file, own) else { return false };
+        stages.push(&own.name.name);
+        names.iter().all(|name| stages.contains(name))
+    })
+}
+
 /// Returns a cycle of problems through one.
 fn cycle(file: &ast::File, from: &ast::Problem) -> Option<Vec<String>> {
     let name = from.name.name.as_str();
@@ -126,7 +157,8 @@ fn cycle(file: &ast::File, from: &ast::Problem) -> Option<Vec<String>> {
         let Some(problem) = file.problems.iter().find(|own| own.name.name == last) else {
             continue;
         };
-        for next in sources(file, problem) {
+        let after = sources(file, problem).into_iter();
+        for next in after.filter(|next| !alternate(file, [last, *next])) {
             let longer: Vec<&str> = path.iter().copied().chain([next]).collect();
             if next == name {
                 return Some(longer.into_iter().map(str::to_owned).collect());

@@ -40,9 +40,8 @@ pub(crate) fn at_nodes(
     }
     let make = if *continuous { Lagrange::continuous } else { Lagrange::discontinuous };
     let element = make(mesh.cell(), *degree).ok();
-    let element = element.filter(|element| {
-        values.len() == mesh.n_cells() * element.count() * components
-    });
+    let element =
+        element.filter(|element| values.len() == mesh.n_cells() * element.count() * components);
     let damaged = || FileError::Damaged { array: origin.clone() };
     let element = element.ok_or_else(damaged)?;
     let nodes: Vec<u32> = (0..(mesh.n_cells() * element.count()) as u32).collect();

@@ -3,9 +3,9 @@
 use super::{not_finite, precondition};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
+use crate::problem::RunError;
 use crate::problem::context::Context;
 use crate::problem::plan::SolvePlan;
-use crate::problem::RunError;
 use crate::solve::{
     BorderedSettings, CgSettings, Continue, Outcome, Progress, Report, solve_bordered,
 };

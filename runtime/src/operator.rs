@@ -432,24 +432,6 @@ impl Operator {
         self.approximation.take()
     }
 
-    /// Replaces nodal data that the approximation of J⁻¹ does not depend on, by index: by entries of a vector of this
-    /// operator, without host copies, or by 0. `from` returns the degree of freedom of each value; each operator calls it once.
-    ///
-    /// # Errors
-    ///
-    /// A device failure, a vector of another device.
-    pub(crate) fn set_at_nodes(
-        &mut self,
-        aux: usize,
-        x: Option<&Vector>,
-        from: &dyn Fn() -> Vec<u32>,
-    ) -> Result<(), OperatorError> {
-        if let Some(numbers) = &mut self.numbers {
-            numbers.operators().try_for_each(|own| own.set_at_nodes(aux, x, from))?;
-        }
-        self.blocks.set_at_nodes(self.engine.memory(), aux, x, from)
-    }
-
     /// Returns the approximation of J⁻¹.
     pub fn approximation(&self) -> Option<&dyn Approximation> {
         self.approximation.as_deref()

@@ -153,7 +153,8 @@ impl Context {
     /// The same on another machine, with the equations of unknown numbers.
     fn operator_with_numbers(&self, platform: &Platform) -> Result<(Operator, Kernels), RunError> {
         let (mut operator, kernels) = self.operator_on(platform)?;
-        numbers::attach(&mut operator, self, platform)?;
+        let of = (&*self.problem, &*self.elements);
+        numbers::attach(&mut operator, of, &self.on, &self.parameters, platform)?;
         Ok((operator, kernels))
     }
 
@@ -174,6 +175,24 @@ impl Context {
     pub fn operator_with(&self, tasks: &[Task]) -> Result<(Operator, Kernels), RunError> {
         let (form, params, tables) = (self.form(), &self.parameters.values, TableCache::default());
         compile_for(form, &self.elements, &self.on, params, tasks, &self.platform, tables)
+    }
+
+    /// Returns the parameters with unknown numbers as NaN: no coefficient that reads one is 0.
+    pub(super) fn undetermined_parameters(&self) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        if let Some(numbers) = &self.problem.numbers {
+            let first = parameters.range(numbers.forms.first).start;
+            parameters.values[first..first + numbers.forms.count()].fill(f64::NAN);
+        }
+        parameters
+    }
+
+    /// The same with the unknown numbers of an operator as parameters.
+    pub(super) fn with_numbers_of(&self, operator: &Operator) -> Self {
+        let Some((first, values)) = operator.number_values() else { return self.clone() };
+        let mut parameters = self.parameters.clone();
+        parameters.values[first..first + values.len()].copy_from_slice(values);
+        self.with_parameters(parameters)
     }
 
     /// The input of multigrid hierarchies with these settings.

@@ -1,11 +1,12 @@
-//! Unknown numbers of a problem: the operators of their equations, and their values after a solve.
+//! Unknown numbers of a problem: the operators of their equations.
 
-use super::context::Context;
-use super::integrals::{SharedResources, cell_integrals, residual_of};
+use super::kernels::{SharedResources, cell_integrals, residual_of};
 use super::platform::Platform;
 use super::{RunError, SetupError};
 use crate::operator::{NumberEquations, Operator};
+use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
+use fem_dsl::problem::Problem;
 use kernels_gen::plan::Elements;
 
 /// Compiles the equations of the unknown numbers of a problem, if it has any, for its operator.
@@ -15,22 +16,24 @@ use kernels_gen::plan::Elements;
 /// Kernels that cannot be compiled, a device failure.
 pub(super) fn attach(
     operator: &mut Operator,
-    context: &Context,
+    (problem, of_form): (&Problem, &Elements),
+    on: &Discretisation,
+    parameters: &Parameters,
     platform: &Platform,
 ) -> Result<(), RunError> {
-    let Some(numbers) = &context.problem.numbers else { return Ok(()) };
-    let (forms, of_form) = (&numbers.forms, &context.elements);
+    let Some(numbers) = &problem.numbers else { return Ok(()) };
+    let forms = &numbers.forms;
     let made = |form| Elements::new(form, of_form.cell, of_form.degree, of_form.rule);
-    let params = context.parameters.values.clone();
+    let params = parameters.values.clone();
     let mut table_cache = operator.table_cache();
     let elements = made(&forms.integrals).map_err(SetupError::from)?;
     let beside = SharedResources { platform, table_cache: &mut table_cache };
-    let integrals = cell_integrals(&forms.integrals, &elements, &context.on, &params, beside)?;
+    let integrals = cell_integrals(&forms.integrals, &elements, on, &params, beside)?;
     let border = if forms.border.integrals.is_empty() {
         None
     } else {
         let elements = made(&forms.border).map_err(SetupError::from)?;
-        let mut on = (*context.on).clone();
+        let mut on = on.clone();
         on.find_regions(&forms.border).map_err(SetupError::from)?;
         let mut all = params.clone();
         all.resize(params.len() + 2 * forms.count(), 0.0);
@@ -38,7 +41,7 @@ pub(super) fn attach(
         Some(residual_of(&forms.border, &elements, on, &all, beside)?)
     };
     operator.with_number_equations(NumberEquations {
-        first: context.parameters.range(forms.first).start,
+        first: parameters.range(forms.first).start,
         count: forms.count(),
         params,
         integrals,
@@ -47,24 +50,4 @@ pub(super) fn attach(
         affine: forms.linear,
     });
     Ok(())
-}
-
-impl Context {
-    /// Returns the parameters with unknown numbers as NaN: no coefficient that reads one is 0.
-    pub(super) fn undetermined_parameters(&self) -> Parameters {
-        let mut parameters = self.parameters.clone();
-        if let Some(numbers) = &self.problem.numbers {
-            let first = parameters.range(numbers.forms.first).start;
-            parameters.values[first..first + numbers.forms.count()].fill(f64::NAN);
-        }
-        parameters
-    }
-
-    /// The same with the unknown numbers of an operator as parameters.
-    pub(super) fn with_numbers_of(&self, operator: &Operator) -> Self {
-        let Some((first, values)) = operator.number_values() else { return self.clone() };
-        let mut parameters = self.parameters.clone();
-        parameters.values[first..first + values.len()].copy_from_slice(values);
-        self.with_parameters(parameters)
-    }
 }

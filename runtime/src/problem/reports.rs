@@ -12,7 +12,8 @@
 
 use super::RunError;
 use super::evaluation_state::EvaluationState;
-use super::integrals::{Integrals, SharedResources, residual_of};
+use super::integrals::Integrals;
+use super::kernels::{SharedResources, residual_of};
 use super::platform::Platform;
 use super::prescribed::nodes_under;
 use crate::algebra::vector::root_of_squares;

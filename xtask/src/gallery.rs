@@ -50,7 +50,11 @@ const GALLERY: [ShownExample; 48] = [
     shown("contact", &["form contact", "problem spot"], ""),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("kirsch", &["form plate", "problem hole"], "--field mises"),
-    shown("thermal", &["form heat", "form expansion", "problem warm", "problem plate"], "--field u --warp 1"),
+    shown(
+        "thermal",
+        &["form heat", "form expansion", "problem warm", "problem plate"],
+        "--field u --warp 1",
+    ),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
     shown("locking", &["form body", "problem beam"], "--warp 5"),
@@ -89,7 +93,8 @@ const GALLERY: [ShownExample; 48] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 19] = [
+const FINE: [&str; 20] = [
+    "film",
     "coil",
     "resonator",
     "shallow_water",

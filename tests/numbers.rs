@@ -1,7 +1,7 @@
 //! Unknown numbers, `field c: scalar in R;`, against analytic solutions: a mean by a multiplier, a floating conductor, a
 //! film over a given volume, and a flux that keeps a mean through time.
 
-use weakform::{Error, Execution, Form, ReportValue, Solution};
+use weakform::{Error, Execution, Form, ReportValue, Solution, mesh};
 
 /// Solves the problem `p` of a text with the interpreter.
 fn run(text: &str) -> Result<Solution, Error> {
@@ -147,6 +147,13 @@ fn what_numbers_cannot_do_is_refused_with_a_remedy() {
     refused("f0[u] = dt(u) - c;", midpoint, &["end of a step", "bdf"]);
     // The number does not change its own row.
     refused("", "dirichlet u = 0;", &["do not determine them", "a row that changes"]);
+    let text =
+        "form f { field u: scalar; field c: scalar in R; f0[u] = c; f1[u] = grad(u); f0[c] = u; }";
+    let form = Form::parse(text, "f").expect("a form");
+    let Err(error) = form.on(mesh("box(dim: 2, cells: 2)").expect("a mesh")).build() else {
+        panic!("a system of fields alone")
+    };
+    assert!(error.to_string().contains("unknown number"), "{error}");
     let before = "form f { field c: scalar in R; field u: scalar; f1[u] = grad(u); f0[c] = u; }
         problem p solves f { mesh = box(dim: 2, cells: 2); }";
     let Err(error) = run(before) else { panic!("solved") };

@@ -89,6 +89,19 @@ impl Form {
         form.map_err(|found| Error::language(self.program.source(), found))
     }
 
+    /// Checks that the form has no unknown numbers, whose equations only problems solve.
+    pub(crate) fn has_fields_alone(&self, dim: usize) -> Result<(), Error> {
+        let checked = self.program.form(&self.name).and_then(|own| own.dimensions.form(dim));
+        let mut fields = checked.into_iter().flat_map(|form| &form.fields);
+        let Some(number) = fields.find(|field| field.space.is_number()) else { return Ok(()) };
+        let name = &number.name;
+        let message = format!(
+            "`{name}` is an unknown number, and a system has fields alone\n\
+             help: run a problem of the text, `form.problem(\"p\")?.run()`, or make it a parameter, `param {name} = 0;`"
+        );
+        Err(RunError::Setting(message).into())
+    }
+
     /// Returns the functionals of a report of the form, for `text` after the `=` of a `report`.
     pub(crate) fn reports(&self, dim: usize, text: &str) -> Result<Reports, Error> {
         let found = self.program.report(&self.name, dim, text);

@@ -574,3 +574,48 @@ fn a_fuel_ignites_on_both_branches() {
     let peak = number(&cold[0]["reports"], "peak");
     assert!((peak / expected - 1.0).abs() < 1e-7, "{peak} {expected}");
 }
+/// The film is a part of a sphere: the height follows from its volume, and the pressure from the height.
+#[test]
+fn the_film_has_the_pressure_of_its_sphere() {
+    let solved =
+        &run("film.wf", &["--degree", "4", "--mesh", "ball(dim: 2, refine: 1, order: 4)"])[0];
+    let report = |name: &str| number(&solved["reports"], name);
+    let h = report("top");
+    let volume = std::f64::consts::PI * h * (3.0 + h * h) / 6.0;
+    assert!((volume - 0.85).abs() < 1e-5, "{solved}");
+    assert!((report("pressure") - 4.0 * h / (1.0 + h * h)).abs() < 1e-4, "{solved}");
+    // The area of the mesh differs from π.
+    assert!((report("volume") - 0.85).abs() < 1e-7, "{solved}");
+}
+
+/// The temperature is that of the first problem, and strains the plate without stress.
+#[test]
+fn the_heated_plate_expands_without_stress() {
+    let solved = run("thermal.wf", &[]);
+    assert_eq!(solved.len(), 2);
+    assert!(number(&solved[1], "error_l2") < SOLVED, "{solved:?}");
+    // Alone it solves the first problem, too.
+    let alone = run("thermal.wf", &["--problem", "plate", "--degree", "3"]);
+    assert!(number(&alone[0], "error_l2") < SOLVED, "{alone:?}");
+}
+
+/// Ghia, Ghia and Shin (1982), tables I and II at Re = 100; the projection has an error of first order in the step.
+#[test]
+fn chorins_projection_finds_the_steady_flow_of_the_cavity() {
+    let solved = run("projection.wf", &[]);
+    assert_eq!(solved.len(), 1, "stages are no problems of their own");
+    let at = |name: &str, component: usize| {
+        let values = &solved[0]["reports"][name];
+        values[component].as_f64().unwrap_or_else(|| panic!("{name} in {}", solved[0]))
+    };
+    let known = [
+        ("middle", 0, -0.20581),
+        ("lower", 0, -0.21090),
+        ("middle", 1, 0.05454),
+        ("right", 1, -0.24533),
+    ];
+    for (name, component, known) in known {
+        let found = at(name, component);
+        assert!((found - known).abs() < 0.01, "{name}: {found} instead of {known}");
+    }
+}

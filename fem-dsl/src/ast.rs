@@ -415,6 +415,8 @@ pub enum Family {
     Hcurl,
     /// Raviart–Thomas elements.
     Hdiv,
+    /// Unknown numbers.
+    R,
 }
 
 /// A product of a field with the normal.

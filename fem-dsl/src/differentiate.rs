@@ -116,6 +116,9 @@ fn rate_in(exprs: &mut Exprs, form: &Form, a: ExprId) -> Result<ExprId, BuildErr
     let derivative = tangent(exprs, &[a], |exprs, terminal| {
         let of = match terminal {
             Terminal::Time => return Ok(Some(exprs.constant(1.0))),
+            Terminal::Field(i, _) if form.fields[i].space.is_number() => {
+                return Err(BuildError::NoRate { terminal });
+            }
             Terminal::Field(i, side) => Terminal::Rate(i, 1, side),
             Terminal::FieldGradient(i, side) => Terminal::RateGradient(i, 1, side),
             Terminal::Rate(i, 1, side) => Terminal::Rate(i, 2, side),

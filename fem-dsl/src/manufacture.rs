@@ -157,7 +157,7 @@ pub fn manufacture(
 /// Returns the first derivative of a function in a space.
 fn derivative(scratch: &mut Form, space: Space, value: ExprId) -> Result<ExprId, BuildError> {
     match space {
-        Space::H1(_) | Space::L2(_) => gradient(scratch, value),
+        Space::H1(_) | Space::L2(_) | Space::Number => gradient(scratch, value),
         Space::Hcurl(_) => curl(scratch, value),
         Space::Hdiv(_) => divergence(scratch, value),
     }
@@ -188,7 +188,7 @@ fn through(scratch: &mut Form, space: Space, flux: ExprId) -> Result<ExprId, Bui
     let exprs = &mut scratch.exprs;
     let normal = exprs.terminal(Terminal::Normal, Shape::vector(scratch.dim));
     match space {
-        Space::H1(_) | Space::L2(_) => exprs.dot(flux, normal),
+        Space::H1(_) | Space::L2(_) | Space::Number => exprs.dot(flux, normal),
         Space::Hdiv(_) => exprs.mul(flux, normal),
         Space::Hcurl(_) if scratch.dim == 3 => exprs.cross(flux, normal),
         Space::Hcurl(_) => {

@@ -12,7 +12,7 @@ pub mod stepping;
 pub use crate::ast::{BoundSide, OutputSampling};
 pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
 
-use crate::point::{Degree, Graph, NodeId, Part, PointForm, Shape, Space};
+use crate::point::{Degree, Graph, NodeId, NumberForms, Part, PointForm, Shape, Space};
 pub use preconditioner::{BlockSettings, MultigridSettings, PreconditionerSettings, Smoother};
 pub use solver::{
     Forcing, LineSearch, LinearSettings, LoadPath, Method, NewtonSettings, SolverSettings,
@@ -21,6 +21,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
+use std::sync::Arc;
 pub use stepping::{Formula, Mass, Scheme, SchemeError, Stepping, SteppingError};
 
 /// Largest quadrature degree D. It integrates a product of four functions of degree 12, the largest of any element,
@@ -95,8 +96,10 @@ pub struct Problem {
     pub name: String,
     /// The documentation comment above it.
     pub doc: String,
-    /// The form to solve, checked for the mesh's dimension.
+    /// The form to solve, checked for the mesh's dimension. Unknown numbers are parameters of it.
     pub form: PointForm,
+    /// The unknown numbers, if any.
+    pub numbers: Option<Numbers>,
     /// The number of refinements of its mesh.
     pub refine: usize,
     /// Degree k.
@@ -131,6 +134,8 @@ pub struct Problem {
     pub adapt: Option<AdaptiveRefinement>,
     /// The requested eigenvalues, instead of a solution.
     pub eigen: Option<EigenProblem>,
+    /// Its stages, if any.
+    pub stages: Option<Stages>,
     /// The solver, where it was named.
     pub solver: Option<SolverSettings>,
     /// The reports on the solution.
@@ -144,6 +149,7 @@ impl Problem {
             name: form.name.clone(),
             doc: String::new(),
             form,
+            numbers: None,
             refine: 0,
             degree: 1,
             quadrature: None,
@@ -161,6 +167,7 @@ impl Problem {
             initial_rate: Vec::new(),
             adapt: None,
             eigen: None,
+            stages: None,
             solver: None,
             reports: Reports::default(),
         }
@@ -178,6 +185,28 @@ impl Problem {
             }
         }
     }
+}
+
+/// The unknown numbers of a problem: `field c: scalar in R;`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Numbers {
+    /// Their equations.
+    pub forms: NumberForms,
+    /// The fields that are free up to a constant for given numbers. Their constants are unknowns next to the numbers.
+    pub free: Vec<usize>,
+}
+
+/// Problems that are solved in turn, again and again, each with the latest solutions of the others.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stages {
+    /// The problems before the one that states them, which is the last stage.
+    pub before: Vec<Arc<Problem>>,
+    /// Largest number of steps.
+    pub steps: usize,
+    /// The length of a step in time, if time passes.
+    pub step: Option<f64>,
+    /// Relative change of all solutions in a step at which the stages end.
+    pub until: Option<f64>,
 }
 
 /// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, and cells are marked and
@@ -427,6 +456,10 @@ pub enum ValueSource {
     Formula(Expression),
     /// An array of a file.
     File(FileArray),
+    /// A field of another problem of the text, which is solved first.
+    Solution(SolutionField),
+    /// A field given by its values in each cell.
+    Cells(Arc<CellField>),
 }
 
 impl ValueSource {
@@ -434,9 +467,35 @@ impl ValueSource {
     pub fn formula(&self) -> Option<&Expression> {
         match self {
             Self::Formula(formula) => Some(formula),
-            Self::File(_) => None,
+            Self::File(_) | Self::Solution(_) | Self::Cells(_) => None,
         }
     }
+}
+
+/// A field of the solution of another problem: `solution(warm, "T")`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SolutionField {
+    /// The name of the problem.
+    pub problem: String,
+    /// The name of the field.
+    pub field: String,
+    /// The problem, once the dimension is known.
+    pub source: Option<Arc<Problem>>,
+}
+
+/// A field on the cells of a mesh, with values of its own in each.
+#[derive(Clone, Debug, PartialEq)]
+pub struct CellField {
+    /// Its origin, in messages.
+    pub origin: String,
+    /// True if it is continuous.
+    pub continuous: bool,
+    /// Degree of its polynomials.
+    pub degree: usize,
+    /// Number of components.
+    pub components: usize,
+    /// Values at the nodes of the cells, `[cell][node][component]`.
+    pub values: Vec<f64>,
 }
 
 /// An array of a file: `file("data.vtu", "kappa")`.

@@ -6,8 +6,10 @@
 mod attribution;
 mod form_reports;
 mod mass;
+mod numbers;
 mod solution;
 mod solver;
+mod sources;
 mod suitability;
 
 pub use attribution::ErrorOrigin;
@@ -32,7 +34,7 @@ use crate::differentiate::differentiate;
 use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
 use crate::parse;
-use crate::point::{PointForm, point};
+use crate::point::{PointForm, point, with_numbers_given};
 use crate::problem::{
     Data, EigenProblem, Expression, MeshSource, Problem, Support, Trace, ValueSource,
 };
@@ -267,7 +269,7 @@ impl Program {
         let form = self.form(name).ok_or_else(|| vec![self.no_form(name, None)])?;
         let checked = form.dimensions.form(dim);
         let checked = checked.ok_or_else(|| vec![wrong_dimension(form, dim, None)])?;
-        Ok(point(&simplify(&differentiate(checked))))
+        Ok(with_numbers_given(&point(&simplify(&differentiate(checked)))))
     }
 
     /// Returns the mesh of a problem, and its dimension if it is known before generation. The path of a file is
@@ -291,6 +293,11 @@ impl Program {
         }
     }
 
+    /// Returns whether a problem is a stage of another one, which solves it.
+    pub fn is_stage(&self, name: &str) -> bool {
+        check_problem::is_stage(&self.piece.file, name)
+    }
+
     /// Returns a problem on a mesh of `dim` dimensions.
     ///
     /// # Errors
@@ -301,6 +308,17 @@ impl Program {
         name: &str,
         dim: usize,
         overrides: &Overrides,
+    ) -> Result<Problem, Vec<Diagnostic>> {
+        self.problem_among(name, dim, overrides, &[])
+    }
+
+    /// Returns the same for a problem among the stages `group`, whose latest solutions are its data.
+    fn problem_among(
+        &self,
+        name: &str,
+        dim: usize,
+        overrides: &Overrides,
+        group: &[String],
     ) -> Result<Problem, Vec<Diagnostic>> {
         let problem = self.find_problem(name)?;
         let pieces = self.expanded(&problem.form.name, overrides.pieces()?)?;
@@ -334,7 +352,7 @@ impl Program {
         if mesh.is_none() || !diagnostics.is_empty() {
             return Err(diagnostics);
         }
-        let eigen = content.eigen.clone();
+        let (eigen, stages) = (content.eigen.clone(), content.stages.clone());
         let mut finished = finished(problem, checked, content).map_err(|error| {
             let message = format!("there is no source for the manufactured solution: {error}");
             vec![Diagnostic::new(Code::NoDerivative, message).label(problem.name.span, "here")]
@@ -349,10 +367,11 @@ impl Program {
             finished.eigen =
                 Some(EigenProblem { count, rtol, max_iterations, preconditioner, mass });
         }
-        match suitability::unsuited_solver(&statements, &finished) {
-            Some(diagnostic) => Err(vec![diagnostic]),
-            None => Ok(finished),
+        if let Some(diagnostic) = suitability::unsuited_solver(&statements, &finished) {
+            return Err(vec![diagnostic]);
         }
+        self.find_sources(problem, &mut finished, overrides, (stages, group))?;
+        Ok(finished)
     }
 
     /// Returns values for the fields of a form, from the command line: `option` is the user's option (`--at`), each
@@ -581,10 +600,11 @@ fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Pro
         manufactured = Some(made.form);
     }
     let form = manufactured.as_ref().unwrap_or(form);
-    Ok(Problem {
+    let mut made = Problem {
         name: problem.name.name.clone(),
         doc: problem.doc.clone(),
         form: point(&simplify(&differentiate(form))),
+        numbers: None,
         refine: content.refine,
         degree: content.degree.unwrap_or_else(|| form.smallest_degree()),
         quadrature: content.quadrature,
@@ -602,7 +622,10 @@ fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Pro
         initial_rate: content.initial_rate,
         adapt: content.adapt,
         eigen: None,
+        stages: None,
         solver: content.solver,
         reports: reports(content.reports, form.fields.len()),
-    })
+    };
+    numbers::separate(&mut made, &content.numbers);
+    Ok(made)
 }

@@ -88,6 +88,7 @@ pub(crate) fn space(name: &str) -> Option<&'static str> {
         "N1curl" | "N2curl" | "NED" | "ND" | "Nedelec" | "HCurl" | "HCURL" => {
             "write `Hcurl(k)`: Nédélec elements of the first kind, of lowest order 1"
         }
+        "Real" => "write `R`: one value for the whole mesh",
         "DG" | "DGP" | "DGQ" | "DP" | "DQ" | "dP" | "dQ" => "write `L2(k)`",
         "CG" | "P" | "Q" | "Lagrange" | "CGP" | "CGQ" => "write `H1(k)`",
         _ => return None,

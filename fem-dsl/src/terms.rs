@@ -104,6 +104,8 @@ pub enum Space {
     Hcurl(Degree),
     /// Raviart–Thomas elements, whose normal parts are continuous.
     Hdiv(Degree),
+    /// Constants: one value for the whole mesh, an unknown number.
+    Number,
 }
 
 /// A polynomial degree.
@@ -118,7 +120,7 @@ pub enum Degree {
 impl Space {
     /// Returns whether its functions have one value at a facet between two cells.
     pub fn is_continuous(self) -> bool {
-        matches!(self, Self::H1(_))
+        matches!(self, Self::H1(_) | Self::Number)
     }
 
     /// Returns whether its functions are vectors mapped by a Piola transform: continuous in part, with an exterior
@@ -131,7 +133,7 @@ impl Space {
     /// of one in Hdiv, none elsewhere.
     pub fn exterior_components(self, dim: usize) -> usize {
         match self {
-            Self::H1(_) | Self::L2(_) => 0,
+            Self::H1(_) | Self::L2(_) | Self::Number => 0,
             Self::Hcurl(_) => 2 * dim - 3,
             Self::Hdiv(_) => 1,
         }
@@ -140,7 +142,7 @@ impl Space {
     /// Returns the function of the language that is the first derivative of its functions.
     pub fn derivative(self) -> &'static str {
         match self {
-            Self::H1(_) | Self::L2(_) => "grad",
+            Self::H1(_) | Self::L2(_) | Self::Number => "grad",
             Self::Hcurl(_) => "curl",
             Self::Hdiv(_) => "div",
         }
@@ -168,13 +170,23 @@ impl Space {
             Self::L2(_) => "L2",
             Self::Hcurl(_) => "Hcurl",
             Self::Hdiv(_) => "Hdiv",
+            Self::Number => "R",
         }
+    }
+
+    /// Returns whether its functions are constant on the whole mesh.
+    pub fn is_number(self) -> bool {
+        self == Self::Number
     }
 
     /// Returns its degree: the largest degree of its polynomials.
     pub fn degree(self) -> Degree {
-        let (Self::H1(degree) | Self::L2(degree) | Self::Hcurl(degree) | Self::Hdiv(degree)) = self;
-        degree
+        match self {
+            Self::H1(degree) | Self::L2(degree) | Self::Hcurl(degree) | Self::Hdiv(degree) => {
+                degree
+            }
+            Self::Number => Degree::Fixed(0),
+        }
     }
 
     /// Returns its own degree for degree `k` of the form; it is negative if the space does not exist.
@@ -194,6 +206,7 @@ impl std::fmt::Display for Space {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let family = self.family();
         match self.degree() {
+            _ if self.is_number() => f.write_str(family),
             Degree::Fixed(degree) => write!(f, "{family}({degree})"),
             Degree::Relative(0) => write!(f, "{family}(k)"),
             Degree::Relative(offset) => {

@@ -58,6 +58,9 @@ pub const FACET_FUNCTIONS: &[&str] = &["inside", "outside", "penalty", "tangenti
 /// The function that reads data and states, a keyword in this context only.
 pub const FILE: &str = "file";
 
+/// The function whose value is a field of another problem.
+pub const SOLUTION: &str = "solution";
+
 /// Words reserved for later versions.
 pub const LATER: &[&str] = &["normal", "interior", "mean"];
 

@@ -21,6 +21,7 @@ pub mod geometry;
 mod host;
 mod matrix;
 mod memory;
+mod numbers;
 mod parts;
 mod preparation;
 mod random;
@@ -58,6 +59,7 @@ use std::sync::{Arc, OnceLock};
 pub use crate::kernels::purpose::{CellClass, CellKernel, CellSubset};
 pub use fluxes::FluxSelection;
 pub use matrix::MatrixSize;
+pub(crate) use numbers::{CellIntegrals, NumberEquations};
 pub use parts::ClassSizes;
 pub use table_cache::TableCache;
 
@@ -211,6 +213,8 @@ pub struct Operator {
     local: Option<Arc<LocalDofs>>,
     /// Real and imaginary parts, if J is complex-linear.
     complex: Option<ComplexPairs>,
+    /// Unknown numbers, if any.
+    numbers: Option<Box<NumberEquations>>,
 }
 
 impl Operator {
@@ -310,6 +314,7 @@ impl Operator {
             sharing,
             local: None,
             complex: None,
+            numbers: None,
         };
         let affine = Arc::clone(&own.blocks.on.affine);
         own.engine.constraints_mut().set_affine(&affine)?;
@@ -390,12 +395,17 @@ impl Operator {
         alike && state.precision() == self.precision() && state.len() == len
     }
 
-    /// Sets the time and the parameters.
+    /// Sets the time and the parameters; unknown numbers keep their values.
     ///
     /// # Errors
     ///
     /// A device failure.
     pub fn set_params(&mut self, params: &[f64]) -> Result<(), DeviceError> {
+        let with_numbers = match &mut self.numbers {
+            Some(numbers) => Some(numbers.with_params(params)?),
+            None => None,
+        };
+        let params = with_numbers.as_deref().unwrap_or(params);
         if let Some(approximation) = &mut self.approximation {
             approximation.set_params(params)?;
         }
@@ -422,21 +432,6 @@ impl Operator {
         self.approximation.take()
     }
 
-    /// Replaces nodal data that the approximation of J⁻¹ does not depend on, by index: by entries of a vector of this
-    /// operator, without host copies, or by 0. `from` returns the degree of freedom of each value; it is called once.
-    ///
-    /// # Errors
-    ///
-    /// A device failure, a vector of another device.
-    pub(crate) fn set_at_nodes(
-        &mut self,
-        aux: usize,
-        x: Option<&Vector>,
-        from: impl FnOnce() -> Vec<u32>,
-    ) -> Result<(), OperatorError> {
-        self.blocks.set_at_nodes(self.engine.memory(), aux, x, from)
-    }
-
     /// Returns the approximation of J⁻¹.
     pub fn approximation(&self) -> Option<&dyn Approximation> {
         self.approximation.as_deref()
@@ -448,6 +443,9 @@ impl Operator {
     ///
     /// A device failure; a wrong number of values.
     pub fn set_conditions(&mut self, values: &[f64]) -> Result<(), DeviceError> {
+        if let Some(border) = self.numbers.as_mut().and_then(|own| own.border.as_mut()) {
+            border.set_conditions(values)?;
+        }
         self.engine.constraints_mut().set_values(values)
     }
 
@@ -485,6 +483,9 @@ impl Operator {
     pub fn set_aux(&mut self, values: &[AuxValues]) -> Result<(), BuildError> {
         // The levels have their own data.
         self.approximation = None;
+        if let Some(numbers) = &mut self.numbers {
+            numbers.operators().try_for_each(|own| own.set_aux(values))?;
+        }
         self.blocks.set_aux(self.engine.memory(), values)
     }
 
@@ -622,7 +623,7 @@ impl NonlinearSystem for Operator {
     fn complete(&self, u: &mut Vector) -> Result<(), OperatorError> {
         self.fits(u)?;
         self.engine.constraints().distribute(u)?;
-        self.set_means(u)
+        self.set_means(&[], u)
     }
 
     fn null_space(&self) -> Option<&NullSpace> {

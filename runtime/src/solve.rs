@@ -13,6 +13,7 @@ mod auxiliary_space;
 mod bicgstab;
 mod block_jacobi;
 mod blocks;
+mod bordered;
 mod cg;
 mod condensation;
 mod convergence;
@@ -50,6 +51,7 @@ pub use auxiliary_space::{
 pub use bicgstab::bicgstab;
 pub use block_jacobi::{BlockJacobi, MatrixCopy};
 pub use blocks::{BlockPreconditioner, FieldBlock, FieldInverse, SchurMass};
+pub use bordered::{Border, BorderedSettings, BorderedSystem, solve_bordered};
 pub use cg::cg;
 pub use direct::DirectSolver;
 pub use gmres::{GmresSettings, fgmres, gmres};

@@ -283,6 +283,7 @@ impl Setup {
 
     fn build_here(self) -> Result<System, Error> {
         let form = self.form.point_form(self.mesh.dim())?;
+        self.form.has_fields_alone(self.mesh.dim())?;
         let parameters = self.parameters(&form)?;
         let (cell, order) = (self.mesh.cell(), self.mesh.order());
         let elements = elements(&form, cell, self.degree, order, self.quadrature)?;

@@ -30,12 +30,13 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 51] = [
+const GALLERY: [ShownExample; 54] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
     shown("nonlinear", &["form nonlinear", "problem plate"], ""),
     shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
+    shown("film", &["form film", "problem ring"], ""),
     shown("radiation", &["form radiation", "problem plate"], ""),
     shown("capacitor", &["form electrostatics", "problem capacitor"], ""),
     shown("steel", &["form magnet", "problem frame"], "--field flux_density"),
@@ -49,6 +50,11 @@ const GALLERY: [ShownExample; 51] = [
     shown("contact", &["form contact", "problem spot"], ""),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("kirsch", &["form plate", "problem hole"], "--field mises"),
+    shown(
+        "thermal",
+        &["form heat", "form expansion", "problem warm", "problem plate"],
+        "--field u --warp 1",
+    ),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("obstacle", &["form membrane", "problem ball"], "--field multiplier_u"),
     shown("hertz", &["form cylinder", "problem plane"], "--field pressure"),
@@ -62,6 +68,11 @@ const GALLERY: [ShownExample; 51] = [
     shown("plate", &["form clamped", "problem fixed"], ""),
     shown("stokes", &["form stokes", "problem channel"], "--field p"),
     shown("stokes_hdiv", &["form stokes_hdiv", "problem lid"], ""),
+    shown(
+        "projection",
+        &["form predictor", "form projection", "form corrector", "problem lid"],
+        "",
+    ),
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
     shown("conjugate", &["form conjugate", "problem channel"], "--field T"),
@@ -91,6 +102,8 @@ const SIZE: [&str; 2] = ["400x300", "340x255"];
 const FINE: [&str; 21] = [
     "hertz",
     "obstacle",
+const FINE: [&str; 20] = [
+    "film",
     "coil",
     "resonator",
     "shallow_water",

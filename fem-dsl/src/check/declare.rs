@@ -2,7 +2,7 @@
 
 use super::names::Names;
 use super::supports;
-use crate::ast::{DegreeSpec, Family, LocationKind, ShapeKind, ShapeSpec, SpaceSpec};
+use crate::ast::{DegreeSpec, Family, Ident, LocationKind, ShapeKind, ShapeSpec, SpaceSpec};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
@@ -22,6 +22,11 @@ pub(super) fn fields_and_aux(
         let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
         let space = item.space.and_then(|spec| space(spec, diagnostics));
         let is_piola = space.is_some_and(Space::is_piola);
+        if let Some(number) = form.fields.last().filter(|last| last.space.is_number())
+            && !space.is_some_and(Space::is_number)
+        {
+            diagnostics.push(after_a_number(item.name, &number.name));
+        }
         if let (true, Some(spec), Some(space)) = (is_piola, item.shape, item.space)
             && spec.kind != ShapeKind::Vector(None)
         {
@@ -38,8 +43,8 @@ pub(super) fn fields_and_aux(
     // Data at nodes are values: in Hcurl and Hdiv unknowns are none.
     let first = match form.fields.first().map(|field| field.space) {
         Some(Space::Hcurl(degree) | Space::Hdiv(degree)) => Space::H1(degree),
-        Some(space) => space,
-        None => Space::H1(Degree::Relative(0)),
+        Some(space) if !space.is_number() => space,
+        Some(_) | None => Space::H1(Degree::Relative(0)),
     };
     for item in &names.aux {
         let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
@@ -51,7 +56,11 @@ pub(super) fn fields_and_aux(
                 if found.is_some_and(Space::is_piola) {
                     diagnostics.push(data_in_piola(&item.name.name, spec));
                 }
-                Location::Nodes(found.filter(|space| !space.is_piola()).unwrap_or(first))
+                if found.is_some_and(Space::is_number) {
+                    diagnostics.push(data_of_one_number(&item.name.name, spec));
+                }
+                let usable = |space: &Space| !space.is_piola() && !space.is_number();
+                Location::Nodes(found.filter(usable).unwrap_or(first))
             }
             Some(LocationKind::Nodes(None)) | None => Location::Nodes(first),
         };
@@ -109,6 +118,16 @@ fn space(spec: SpaceSpec, diagnostics: &mut Vec<Diagnostic>) -> Option<Space> {
         (Family::L2, degree) => Some(Space::L2(degree)),
         (Family::Hcurl, degree) => Some(Space::Hcurl(degree)),
         (Family::Hdiv, degree) => Some(Space::Hdiv(degree)),
+        (Family::R, _) if spec.degree.is_none() => Some(Space::Number),
+        (Family::R, _) => {
+            let message = "a number has no degree";
+            diagnostics.push(
+                Diagnostic::new(Code::BadDegree, message)
+                    .label(spec.span, "one value for the whole mesh")
+                    .help("write `R`"),
+            );
+            None
+        }
     }
 }
 
@@ -132,4 +151,19 @@ fn data_in_piola(name: &str, spec: SpaceSpec) -> Diagnostic {
     Diagnostic::new(Code::NotAvailableHere, message)
         .label(spec.span, "only fields live in this space")
         .help(format!("write `aux {name}: vector on points;`, or `on nodes` for values in `H1(k)`"))
+}
+
+/// Returns the diagnostic for data that is one number.
+fn data_of_one_number(name: &str, spec: SpaceSpec) -> Diagnostic {
+    Diagnostic::new(Code::NotAvailableHere, "data in `R` is one number")
+        .label(spec.span, "one value for the whole mesh")
+        .help(format!("write `param {name} = 0;`"))
+}
+
+/// Returns the diagnostic for a field declared after an unknown number.
+fn after_a_number(name: &Ident, number: &str) -> Diagnostic {
+    let message = format!("the field `{}` follows the unknown number `{number}`", name.name);
+    Diagnostic::new(Code::NotAvailableHere, message)
+        .label(name.span, "declared after a number")
+        .help(format!("declare `{number}` after all fields"))
 }

@@ -20,7 +20,9 @@ mod periodic;
 mod report_regions;
 mod report_values;
 mod reports;
+mod solution;
 mod solver;
+mod stages;
 mod states;
 mod time;
 
@@ -31,6 +33,8 @@ pub(crate) use mesh::{MeshChoice, mesh};
 pub use overrides::Overrides;
 pub(crate) use overrides::{Piece, field_piece, report_piece, solver_piece};
 pub(crate) use reports::CheckedReports;
+pub(crate) use solution::is_stage;
+pub(crate) use stages::StagesRequest;
 
 use super::value;
 use crate::ast::{self, ExprId, Ident, ProblemItemKind};
@@ -148,11 +152,14 @@ pub(crate) struct Content {
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
     pub(crate) initial: Vec<(usize, ValueSource)>,
+    /// First values of unknown numbers.
+    pub(crate) numbers: Vec<(usize, Vec<f64>)>,
     pub(crate) initial_rate: Vec<(usize, ValueSource)>,
     pub(crate) stepping: Option<Stepping>,
     /// True if there is such a statement, valid or not.
     pub(crate) timed: bool,
     pub(crate) adapt: Option<AdaptiveRefinement>,
+    pub(crate) stages: Option<StagesRequest>,
     pub(crate) eigen: Option<EigenRequest>,
     /// The manufactured solution of each field, and the corresponding auxiliary data.
     pub(crate) manufactured: Option<Solutions>,
@@ -201,6 +208,7 @@ pub(crate) fn content(
     time::check(&mut checker, statements);
     states::check(&mut checker, statements);
     bounds::check(&mut checker, statements, mesh);
+    stages::check(&mut checker, statements);
     checker.settle_params(statements);
     reports::check(&mut checker, statements, mesh);
     let Checker { mut content, params, diagnostics, .. } = checker;
@@ -282,7 +290,7 @@ impl Checker<'_> {
                     self.content.quadrature = degree.map(Quadrature::Degree);
                 }
                 // Read once the parameters, or the other forms, are known.
-                "eigen" | "mass" | "time" => {}
+                "eigen" | "mass" | "stages" | "time" => {}
                 _ => {
                     if let Some(time) = self.scalar(piece, *value, "t") {
                         self.content.time = time;
@@ -446,9 +454,42 @@ impl Checker<'_> {
         found
     }
 
-    fn field(&mut self, piece: &Piece, name: &Ident) -> Option<usize> {
+    /// Returns the index of a field or an unknown number.
+    fn unknown(&mut self, piece: &Piece, name: &Ident) -> Option<usize> {
         let form = self.form;
         self.find(piece, name, "field", form.fields.iter().map(|field| field.name.as_str()))
+    }
+
+    /// Returns the index of a field; reports an unknown number, which no point of the mesh has.
+    fn field(&mut self, piece: &Piece, name: &Ident) -> Option<usize> {
+        let index = self.unknown(piece, name)?;
+        if !self.form.fields[index].space.is_number() {
+            return Some(index);
+        }
+        let message = format!("`{}` is one number for the whole mesh", name.name);
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(name.span, "its row in the form determines it")
+            .help(format!(
+                "give it a first value, `initial {} = 0;`, or read it in a `report`",
+                name.name
+            ));
+        self.report(piece, diagnostic);
+        None
+    }
+
+    /// Reads the first value of an unknown number.
+    fn first_value(&mut self, piece: &Piece, (name, index): (&Ident, usize), value: ExprId) {
+        let Some((found, values)) = self.number(piece, value) else { return };
+        let expected = self.form.fields[index].shape;
+        if found == expected {
+            return self.content.numbers.push((index, values));
+        }
+        let (found, expected) = (form::Shape::from(found), form::Shape::from(expected));
+        let message = format!("`{}` is {expected}, but this is {found}", name.name);
+        let diagnostic = Diagnostic::new(Code::WrongShape, message)
+            .label(piece.file.exprs[value].span, format!("this is {found}"))
+            .help_if(shape_help(found, expected));
+        self.report(piece, diagnostic);
     }
 
     fn param(&mut self, piece: &Piece, name: &Ident, value: ExprId) {
@@ -486,9 +527,11 @@ impl Checker<'_> {
                     }
                     Some(ast::SupportSpec::All(_) | ast::SupportSpec::At(_)) | None => None,
                 };
-                let value = match file::call(&piece.file, *value) {
-                    Some(call) => file::of_aux(self, piece, call, &form.aux[index]),
-                    None => self
+                let calls = (file::call(&piece.file, *value), solution::call(&piece.file, *value));
+                let value = match calls {
+                    (Some(call), _) => file::of_aux(self, piece, call, &form.aux[index]),
+                    (None, Some(call)) => solution::of_aux(self, piece, call, &form.aux[index]),
+                    (None, None) => self
                         .expression(piece, *value, form.aux[index].shape, &what)
                         .map(ValueSource::Formula),
                 };
@@ -503,7 +546,10 @@ impl Checker<'_> {
                 self.content.exact.extend(value.map(|value| (index, value)));
             }
             ProblemItemKind::Initial { field, rate, value } => {
-                let Some(index) = self.field(piece, field) else { return };
+                let Some(index) = self.unknown(piece, field) else { return };
+                if form.fields[index].space.is_number() && !rate {
+                    return self.first_value(piece, (field, index), *value);
+                }
                 if *rate && !form.rates.iter().any(|own| (own.field, own.order) == (index, 2)) {
                     let message = format!("the form has no `dt(dt({}))`", field.name);
                     let diagnostic = Diagnostic::new(Code::BadArgument, message)
@@ -511,8 +557,12 @@ impl Checker<'_> {
                         .help("leave this out");
                     return self.report(piece, diagnostic);
                 }
-                if let Some(call) = file::call(&piece.file, *value) {
-                    let value = file::array(self, piece, call).map(ValueSource::File);
+                let given = match file::call(&piece.file, *value) {
+                    Some(call) => Some(file::array(self, piece, call).map(ValueSource::File)),
+                    None => solution::call(&piece.file, *value)
+                        .map(|call| solution::field(self, piece, call)),
+                };
+                if let Some(value) = given {
                     let starts = match rate {
                         true => &mut self.content.initial_rate,
                         false => &mut self.content.initial,

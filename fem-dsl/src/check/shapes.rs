@@ -150,6 +150,9 @@ fn help(error: &BuildError) -> Option<String> {
         BuildError::NoRate { terminal: Terminal::Aux(..) | Terminal::AuxGradient(..) } => {
             "what data does in time is not known: give its derivative as data of its own"
         }
+        BuildError::NoRate { terminal: Terminal::Field(..) } => {
+            "an unknown number has no equation of its own in time: let its row hold at each time"
+        }
         BuildError::NoRate { .. } => "write `dt(u) * v`: test functions do not depend on time",
         BuildError::NoGradient { terminal: Terminal::Aux(..) } => {
             "only `aux … on nodes` has a gradient"

@@ -50,7 +50,9 @@ pub(super) fn item_rule(word: &str) -> Option<Rule> {
 pub(super) fn problem_rule(word: &str) -> Option<Rule> {
     Some(match word {
         "mesh" => Rule::mesh,
-        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" | "time" => Rule::setting,
+        "degree" | "quadrature" | "refine" | "eigen" | "mass" | "stages" | "t" | "time" => {
+            Rule::setting
+        }
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
         "bound" => Rule::bound,
@@ -340,9 +342,10 @@ impl Expectation {
                 "a shape (`scalar`, `vector`, `vector(n)` or `tensor`)",
                 &["scalar", "vector", "tensor", "complex"],
             ),
-            Rule::space | Rule::family => {
-                ("a space (`H1`, `L2`, `Hcurl` or `Hdiv`)", &["H1", "L2", "Hcurl", "Hdiv"])
-            }
+            Rule::space | Rule::family => (
+                "a space (`H1`, `L2`, `Hcurl`, `Hdiv` or `R`)",
+                &["H1", "L2", "Hcurl", "Hdiv", "R"],
+            ),
             Rule::degree => ("a degree (`k`, `k - 1` or a whole number)", &["k"]),
             Rule::place => ("`nodes`, `cells` or `points`", &["nodes", "cells", "points"]),
             Rule::where_ => ("`all` or a tag in quotes", &["all"]),

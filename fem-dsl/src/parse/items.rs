@@ -277,6 +277,7 @@ fn space(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> SpaceSpec {
                     "L2" => Family::L2,
                     "Hcurl" => Family::Hcurl,
                     "Hdiv" => Family::Hdiv,
+                    "R" => Family::R,
                     _ => Family::H1,
                 }
             }

@@ -34,7 +34,7 @@ pub fn continuous(form: &PointForm) -> Option<PointForm> {
         field.space = match field.space {
             Space::L2(Degree::Fixed(0)) => return None,
             Space::L2(degree) | Space::H1(degree) => Space::H1(degree),
-            piola @ (Space::Hcurl(_) | Space::Hdiv(_)) => piola,
+            other @ (Space::Hcurl(_) | Space::Hdiv(_) | Space::Number) => other,
         };
     }
     made.integrals = form.integrals.iter().filter_map(of_integral).collect();

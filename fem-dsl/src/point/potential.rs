@@ -24,7 +24,7 @@ pub fn potential(form: &PointForm) -> Option<PointForm> {
     let space = match (field.space, form.dim) {
         (Space::Hcurl(degree), _) | (Space::Hdiv(degree), 2) => Space::H1(degree),
         (Space::Hdiv(degree), _) => Space::Hcurl(degree),
-        (Space::H1(_) | Space::L2(_), _) => return None,
+        (Space::H1(_) | Space::L2(_) | Space::Number, _) => return None,
     };
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_potential", form.name);

@@ -9,7 +9,7 @@ use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
 use crate::form::Form;
 use crate::measures::norms;
-use crate::point::{PointForm, Shape, point};
+use crate::point::{PointForm, Shape, point, with_numbers_given};
 use crate::problem::{FunctionalKind, ReportFormula, Reports};
 use crate::simplify::simplify;
 use std::ops::Range;
@@ -83,8 +83,9 @@ pub(super) fn reports(checked: CheckedReports, own: usize) -> Reports {
             _ => None,
         })
         .collect();
-    let integrals = integrals.map(|form| norms(scalars(form), own, &squared));
-    let [pointwise, derivation] = [pointwise, derivation].map(|form| form.map(scalars));
+    let integrals = integrals.map(|form| with_numbers_given(&norms(scalars(form), own, &squared)));
+    let [pointwise, derivation] =
+        [pointwise, derivation].map(|form| form.map(|form| with_numbers_given(&scalars(form))));
     Reports { items, integrals, pointwise, outputs, derivation }
 }
 

@@ -35,6 +35,7 @@ impl Element {
             Space::H1(_) | Space::L2(_) => Lagrange::in_space(cell, space, k).map(Self::Lagrange),
             Space::Hcurl(_) => whitney(WhitneyFamily::Curl),
             Space::Hdiv(_) => whitney(WhitneyFamily::Div),
+            Space::Number => Err(ElementError::Space(space)),
         }
     }
 

@@ -80,7 +80,7 @@ impl Lagrange {
         match space {
             Space::H1(_) => Self::ranged(cell, degree, 1, Family::Continuous),
             Space::L2(_) => Self::ranged(cell, degree, 0, Family::Discontinuous),
-            Space::Hcurl(_) | Space::Hdiv(_) => Err(ElementError::Space(space)),
+            Space::Hcurl(_) | Space::Hdiv(_) | Space::Number => Err(ElementError::Space(space)),
         }
     }
 

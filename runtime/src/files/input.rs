@@ -5,6 +5,7 @@
 //! whose cells have another order. Nodal values are interpolated. A state with stored coefficients ([`state`]) is
 //! restored exactly.
 
+pub(crate) mod cells;
 mod error;
 mod fit;
 mod npy;

@@ -158,6 +158,38 @@ impl Operator {
         self.each_constant(|ones, rows, all| r.axpy(-r.dot(ones) / all, rows))
     }
 
+    /// Does so for the constants of all fields but some.
+    pub(super) fn balance_all_but(
+        &self,
+        fields: &[usize],
+        r: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        let Some(constants) = &self.constants else { return Ok(()) };
+        if constants.of.iter().all(|(field, ..)| fields.contains(field)) {
+            return Ok(());
+        }
+        let weights = self.weights_of(constants)?;
+        let all = constants.null.constants().iter().zip(weights).zip(&constants.of);
+        for ((constant, weights), _) in all.filter(|(_, (field, ..))| !fields.contains(field)) {
+            let rows = weights.of_rows();
+            let all = rows.dot(&constant.ones);
+            if all != 0.0 {
+                r.axpy(-r.dot(&constant.ones) / all, rows);
+            }
+        }
+        Ok(())
+    }
+
+    /// Computes the dependent degrees of freedom of a solution and the means of all fields but some.
+    pub(super) fn complete_all_but(
+        &self,
+        fields: &[usize],
+        u: &mut Vector,
+    ) -> Result<(), OperatorError> {
+        self.engine.constraints().distribute(u)?;
+        self.set_means(fields, u)
+    }
+
     /// Calls a function with each constant e, its w and eᵀ w, unless that is 0.
     fn each_constant(&self, mut f: impl FnMut(&Vector, &Vector, f64)) -> Result<(), OperatorError> {
         let Some(constants) = &self.constants else { return Ok(()) };
@@ -196,12 +228,15 @@ impl Operator {
         self.balance(y)
     }
 
-    /// Sets the means of a solution's fields.
-    pub(super) fn set_means(&self, u: &mut Vector) -> Result<(), OperatorError> {
+    /// Sets the means of a solution's fields, of all but some.
+    pub(super) fn set_means(&self, but: &[usize], u: &mut Vector) -> Result<(), OperatorError> {
         let Some(constants) = &self.constants else { return Ok(()) };
+        if constants.of.iter().all(|(field, ..)| but.contains(field)) {
+            return Ok(());
+        }
         let weights = self.weights_of(constants)?;
         let all = constants.null.constants().iter().zip(weights).zip(&constants.of);
-        for ((constant, weights), &(.., mean)) in all {
+        for ((constant, weights), &(.., mean)) in all.filter(|(_, of)| !but.contains(&of.0)) {
             let found = weights.own.dot(u) / weights.volume;
             u.axpy(mean - found, &constant.ones);
         }

@@ -5,7 +5,8 @@
 //! the fallback if kernels cannot be compiled.
 
 use super::evaluation_state::EvaluationState;
-use super::integrals::{Integrals, SharedResources};
+use super::integrals::Integrals;
+use super::kernels::SharedResources;
 use super::platform::Platform;
 use super::{DataError, RunError};
 use crate::algebra::vector::{Precision, root_of_squares};

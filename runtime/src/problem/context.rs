@@ -8,6 +8,7 @@ use super::files::FileData;
 use super::kernels::{Kernels, compile_for, compile_operator};
 use super::memory::check_room;
 use super::multigrid::HierarchyInput;
+use super::numbers;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve, quickest};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
@@ -146,13 +147,21 @@ impl Context {
     ///
     /// Kernels that cannot be compiled, tables that cannot be filled, a device failure.
     pub fn operator(&self) -> Result<(Operator, Kernels), RunError> {
-        self.operator_on(&self.platform)
+        self.operator_with_numbers(&self.platform)
     }
 
     /// The same in the representation that a plan needs.
     pub(super) fn operator_for(&self, plan: &SolvePlan) -> Result<(Operator, Kernels), RunError> {
         let target = plan.represented(&self.platform.target, &self.on);
-        self.operator_on(&self.platform.with_target(target))
+        self.operator_with_numbers(&self.platform.with_target(target))
+    }
+
+    /// The same on another machine, with the equations of unknown numbers.
+    fn operator_with_numbers(&self, platform: &Platform) -> Result<(Operator, Kernels), RunError> {
+        let (mut operator, kernels) = self.operator_on(platform)?;
+        let of = (&*self.problem, &*self.elements);
+        numbers::attach(&mut operator, of, &self.on, &self.parameters, platform)?;
+        Ok((operator, kernels))
     }
 
     /// The same on another machine.
@@ -172,6 +181,24 @@ impl Context {
     pub fn operator_with(&self, tasks: &[Task]) -> Result<(Operator, Kernels), RunError> {
         let (form, params, tables) = (self.form(), &self.parameters.values, TableCache::default());
         compile_for(form, &self.elements, &self.on, params, tasks, &self.platform, tables)
+    }
+
+    /// Returns the parameters with unknown numbers as NaN: no coefficient that reads one is 0.
+    pub(super) fn undetermined_parameters(&self) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        if let Some(numbers) = &self.problem.numbers {
+            let first = parameters.range(numbers.forms.first).start;
+            parameters.values[first..first + numbers.forms.count()].fill(f64::NAN);
+        }
+        parameters
+    }
+
+    /// The same with the unknown numbers of an operator as parameters.
+    pub(super) fn with_numbers_of(&self, operator: &Operator) -> Self {
+        let Some((first, values)) = operator.number_values() else { return self.clone() };
+        let mut parameters = self.parameters.clone();
+        parameters.values[first..first + values.len()].copy_from_slice(values);
+        self.with_parameters(parameters)
     }
 
     /// The input of multigrid hierarchies with these settings.

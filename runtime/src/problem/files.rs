@@ -3,13 +3,13 @@
 //! Files refer to the whole mesh. Each process reads the whole file and extracts the values of its subdomain.
 
 use super::{DataError, RunError};
-use crate::files::input::{ArrayRequest, FileError, NodalValues, ParsedFile};
+use crate::files::input::{ArrayRequest, FileError, NodalValues, ParsedFile, cells};
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::space::discretisation::Discretisation;
 use crate::space::{Space, SpaceError};
-use fem_dsl::point::Location;
-use fem_dsl::problem::{FileArray, Problem, ValueSource};
+use fem_dsl::point::{Aux, Location};
+use fem_dsl::problem::{CellField, FileArray, Problem, SolutionField, ValueSource};
 use kernels_gen::plan::Elements;
 
 /// Data of a problem from files, at the points that each statement needs.
@@ -51,11 +51,19 @@ impl FileData {
     ) -> Result<Self, RunError> {
         let mut aux = Vec::with_capacity(problem.aux.len());
         for (number, data) in problem.aux.iter().enumerate() {
-            let ValueSource::File(stored) = &data.value else {
-                aux.push(None);
-                continue;
-            };
             let own = &problem.form.aux[data.aux];
+            let stored = match &data.value {
+                ValueSource::File(stored) => stored,
+                ValueSource::Cells(field) => {
+                    aux.push(Some(of_cells(field, own, (data.aux, elements), on)?));
+                    continue;
+                }
+                ValueSource::Solution(taken) => return Err(unsolved("aux", &own.name, taken)),
+                ValueSource::Formula(_) => {
+                    aux.push(None);
+                    continue;
+                }
+            };
             let wanted = ArrayRequest::new(stored, &own.name, own.shape, whole(on)?);
             let attribute = |error| failed(FileStatement::Data(number), &own.name, stored, error);
             let found = wanted.read().map_err(attribute)?;
@@ -89,6 +97,44 @@ impl FileData {
     pub(super) fn of_data(&self, number: usize) -> &[f64] {
         self.aux.get(number).and_then(Option::as_deref).unwrap_or_default()
     }
+}
+
+/// Returns the values of auxiliary data from a field in each cell.
+fn of_cells(
+    field: &CellField,
+    own: &Aux,
+    (index, elements): (usize, &Elements),
+    on: &Discretisation,
+) -> Result<Vec<f64>, RunError> {
+    let values = match own.location {
+        Location::Nodes(_) => {
+            let space = on.aux_space(elements.element_of_aux(index)?, own.shape.components())?;
+            cells::at_nodes(field, &on.mesh, &space)
+        }
+        Location::Cells | Location::Points => cells::on_cells(field, &on.mesh, &on.partition),
+    };
+    values.map_err(|error| of_solution(FileStatement::Data(index), &own.name, field, error))
+}
+
+/// Returns the error of a field that does not fit.
+pub(super) fn of_solution(
+    taker: FileStatement,
+    name: &str,
+    field: &CellField,
+    source: FileError,
+) -> RunError {
+    let (name, path) = (name.to_owned(), field.origin.clone().into());
+    DataError::File { taker, name, path, source: Box::new(source) }.into()
+}
+
+/// Returns the error of a command that does not solve the problem whose solution is data.
+pub(super) fn unsolved(word: &str, name: &str, taken: &SolutionField) -> RunError {
+    let SolutionField { problem, field, .. } = taken;
+    RunError::Setting(format!(
+        "`{word} {name}` is the solution of the problem `{problem}`, which is not solved here\n\
+         help: write it to a file, `wf run --problem {problem} --output {problem}.vtu`, and give `file(\"{problem}.vtu\", \
+         \"{field}\")`"
+    ))
 }
 
 /// Returns the whole mesh, to which files refer.

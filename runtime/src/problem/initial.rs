@@ -2,10 +2,10 @@
 //! override it.
 
 use super::collective_errors::together;
-use super::files::{FileStatement, at_nodes, failed, whole};
+use super::files::{FileStatement, at_nodes, failed, of_solution, unsolved, whole};
 use super::{DataError, RunError};
 use crate::algebra::vector::Vector;
-use crate::files::input::ArrayRequest;
+use crate::files::input::{ArrayRequest, cells};
 use crate::mesh::Mesh;
 use crate::mesh::partition::Partition;
 use crate::operator::Operator;
@@ -104,6 +104,9 @@ fn of_field_here(
             notes.extend(found.note.map(|note| format!("`initial {name}` {note}")));
             found.values
         }
+        ValueSource::Cells(given) => cells::at_nodes(given, &on.mesh, space)
+            .map_err(|error| of_solution(FileStatement::Initial, name, given, error))?,
+        ValueSource::Solution(taken) => return Err(unsolved("initial", name, taken)),
     };
     if let Some(at) = own.iter().position(|value| !value.is_finite()) {
         let point = space.points(&on.mesh, &on.partition)?[at / space.components()];

@@ -8,7 +8,7 @@ use crate::kernels::compile::prefetch::KernelRequest;
 use crate::kernels::compile::{
     InterpretationReason, Origin, Target, compile_deferring, compile_for_device, facts,
 };
-use crate::operator::{Operator, TableCache};
+use crate::operator::{CellIntegrals, Operator, TableCache};
 use crate::space::constraint::Constraints;
 use crate::space::discretisation::Discretisation;
 use crate::support::timers::{in_step, step};
@@ -208,4 +208,49 @@ fn compile_deferring_for(
         seconds: compiled.seconds,
     };
     Ok((operator, kernels))
+}
+
+/// Resources for a residual on a mesh with existing operators.
+pub(super) struct SharedResources<'a> {
+    /// Processor and device.
+    pub(super) platform: &'a Platform,
+    /// Shared table cache.
+    pub(super) table_cache: &'a mut TableCache,
+}
+
+/// Compiles the integrals of the fields of a form after those of a discretisation; `params` are the values of the form's
+/// parameters.
+///
+/// # Errors
+///
+/// Kernels that cannot be compiled, fields that cannot be numbered.
+pub(super) fn cell_integrals(
+    form: &PointForm,
+    elements: &Elements,
+    on: &Discretisation,
+    params: &[f64],
+    beside: SharedResources<'_>,
+) -> Result<CellIntegrals, RunError> {
+    let own = on.fields.len();
+    let further = elements.spaces().split_off(own);
+    let on = on.with_fields(form, &further)?;
+    let components: Vec<usize> = further.into_iter().map(|(_, components)| components).collect();
+    Ok(CellIntegrals::new(residual_of(form, elements, on, params, beside)?, own, &components))
+}
+
+/// Compiles a form's residual, without the program's linked kernels, which belong to its own forms.
+pub(super) fn residual_of(
+    form: &PointForm,
+    elements: &Elements,
+    on: Discretisation,
+    params: &[f64],
+    beside: SharedResources<'_>,
+) -> Result<Operator, RunError> {
+    let SharedResources { platform, table_cache } = beside;
+    let platform = platform.with_target(Target { linked: &[], ..platform.target });
+    let (on, known) = (Arc::new(on), table_cache.clone());
+    let (operator, _) =
+        compile_for(form, elements, &on, params, &[Task::Residual], &platform, known)?;
+    table_cache.keep(operator.table_cache());
+    Ok(operator)
 }

@@ -66,6 +66,11 @@ pub struct MatrixPencil {
 ///
 /// The problem is time-dependent.
 pub fn has_matrices(problem: &Problem) -> Result<(), RunError> {
+    if problem.numbers.is_some() || problem.stages.is_some() {
+        let message = "a problem with unknown numbers or stages has no matrix of its fields alone\n\
+                       help: assemble a form in which each number is a `param`, and each stage by itself";
+        return Err(RunError::Setting(message.to_owned()));
+    }
     if problem.stepping.is_none() {
         return Ok(());
     }

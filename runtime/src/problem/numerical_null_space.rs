@@ -47,7 +47,7 @@ pub fn check_unique(operator: &mut Operator, context: &Context) -> Result<Vec<St
     if !context.is_linear() || operator.vector().precision() != Precision::F64 {
         return Ok(Vec::new());
     }
-    let terms = NonzeroEntries::new(form, on, &context.parameters);
+    let terms = NonzeroEntries::new(form, on, &context.undetermined_parameters());
     let all = || {
         let fields = form.fields.iter().enumerate();
         fields.flat_map(|(field, _)| {

@@ -466,7 +466,9 @@ impl ProblemData {
             let own: Vec<(usize, &Data)> = own.collect();
             let value = |(number, data): (usize, &Data)| match &data.value {
                 ValueSource::Formula(formula) => at_points(formula, points, parameters, diameter),
-                ValueSource::File(_) => self.files.of_data(number).to_vec(),
+                ValueSource::File(_) | ValueSource::Solution(_) | ValueSource::Cells(_) => {
+                    self.files.of_data(number).to_vec()
+                }
             };
             match &own[..] {
                 [.., last] if last.1.tags.is_none() => Ok(Some(value(*last))),

@@ -13,7 +13,8 @@
 use super::RunError;
 use super::bounds;
 use super::evaluation_state::EvaluationState;
-use super::integrals::{IntegralKernels, Integrals, SharedResources, residual_of};
+use super::integrals::Integrals;
+use super::kernels::{SharedResources, residual_of};
 use super::platform::Platform;
 use super::prescribed::nodes_under;
 use crate::algebra::vector::root_of_squares;
@@ -22,7 +23,7 @@ use crate::mesh::locate::{LocatedPoint, Locator};
 use crate::operator::functional::{
     Extrema, QuadratureValues, extrema, living_cells, rule_of_data, values_at, values_at_quadrature,
 };
-use crate::operator::{Operator, TableCache};
+use crate::operator::{CellIntegrals, Operator, TableCache};
 use crate::processes::Reduction;
 use crate::solve::NonlinearSystem;
 use crate::space::discretisation::Discretisation;
@@ -81,7 +82,7 @@ pub struct ReportCache {
 /// Kernels of the integrals and of the residual without conditions, on a discretisation.
 struct KeptKernels {
     on: Arc<Discretisation>,
-    integrals: Option<IntegralKernels>,
+    integrals: Option<CellIntegrals>,
     residual: Option<Operator>,
 }
 

@@ -2,6 +2,7 @@
 
 mod along_path;
 mod bounded;
+mod numbers;
 mod ramp;
 mod redundant_direct;
 mod sequence;
@@ -157,6 +158,9 @@ pub(crate) fn solve_planned(
 ) -> Result<(Report, usize), RunError> {
     operator.impose(u)?;
     in_step("local fields", || context.eliminate(operator));
+    if operator.number_values().is_some() {
+        return numbers::solve(operator, context, u, (plan, floor), observe);
+    }
     // In time integration the matrix also depends on the mass and the step size.
     let checking = step("compatibility");
     let balanced = context.balance(operator, u)?;

@@ -53,7 +53,7 @@ pub(super) fn solve_steady(
     let _prefetch = problem.eigen.is_none().then(|| context.prefetch(&plan));
     let supported = supported(&context)?;
     if problem.eigen.is_none() {
-        check_fixed(context.form(), &supported.on, &context.parameters)?;
+        check_fixed(context.form(), &supported.on, &context.undetermined_parameters())?;
     }
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
@@ -113,6 +113,7 @@ pub(super) fn solve_steady(
         notes,
     };
     let tables = operator.table_cache();
+    let context = context.with_numbers_of(&operator);
     let mut solution = measure(&context, &context, state, Some(&u), tables)?;
     drop(measuring);
     clock.end(Phase::Measure);
@@ -131,7 +132,7 @@ fn supported(context: &Context) -> Result<Context, RunError> {
 }
 
 /// Returns the initial state, and notes on values that conditions override.
-fn begin(
+pub(super) fn begin(
     context: &Context,
     start_at: StartState<'_>,
     operator: &Operator,

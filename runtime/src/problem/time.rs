@@ -168,13 +168,18 @@ pub(super) fn march(
     parameters_at(form, &mut context.parameters, stepping.from, s);
     let context = &context;
     let _prefetch = context.prefetch(&plan);
-    check_fixed(form, &context.on, &context.parameters)?;
+    check_fixed(form, &context.on, &context.undetermined_parameters())?;
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
     let mut notes = check_unique(&mut operator, context)?;
     let state = initial_state(context, stepping, start_at, &operator, &mut notes)?;
     let restart = monitor.restart();
     let checkpoints = restart.is_some() || monitor.wants_checkpoints();
+    if checkpoints && problem.numbers.is_some() {
+        let message = "a checkpoint does not hold unknown numbers\n\
+                       help: leave --checkpoint and --restart out";
+        return Err(RunError::Setting(message.to_owned()));
+    }
     let whole = checkpoints.then(|| WholeMeshMap::of(&context.on)).transpose()?;
     drop(set_up);
     clock.end(Phase::SetUp);

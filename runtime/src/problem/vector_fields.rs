@@ -2,7 +2,7 @@
 
 use super::RunError;
 use fem_dsl::point::{Location, Part, PointForm, Slot};
-use fem_dsl::problem::{EigenPreconditioner, Problem, ValueSource};
+use fem_dsl::problem::{EigenPreconditioner, Problem};
 
 /// Returns whether a form has such a field.
 pub(super) fn has_vector_functions(form: &PointForm) -> bool {
@@ -78,7 +78,7 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
     let starts = problem.initial.iter().chain(&problem.initial_rate);
     for (field, value) in starts {
         let own = &form.fields[*field];
-        if own.space.is_piola() && matches!(value, ValueSource::File(_)) {
+        if own.space.is_piola() && value.formula().is_none() {
             return refused(
                 &own.name,
                 "files hold values at nodes, which it does not have",
@@ -88,9 +88,7 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
     }
     for data in &problem.aux {
         let own = &form.aux[data.aux];
-        if is_vector(own.location)
-            && (matches!(data.value, ValueSource::File(_)) || data.tags.is_some())
-        {
+        if is_vector(own.location) && (data.value.formula().is_none() || data.tags.is_some()) {
             return refused(
                 &own.name,
                 "its data is one formula on the whole mesh",

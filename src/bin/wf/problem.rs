@@ -160,7 +160,8 @@ pub(crate) fn overrides(arguments: &ProblemArguments) -> Overrides {
 
 /// Returns the names of the selected problems.
 pub(crate) fn chosen(program: &Program, name: Option<&str>) -> Result<Vec<String>, Failure> {
-    let names: Vec<String> = program.problems().map(|head| head.name.to_owned()).collect();
+    let own = program.problems().filter(|head| !program.is_stage(head.name));
+    let names: Vec<String> = own.map(|head| head.name.to_owned()).collect();
     match name {
         Some(name) => Ok(vec![name.to_owned()]),
         None if names.is_empty() => Err(Failure::input(format!(

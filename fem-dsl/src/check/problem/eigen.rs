@@ -55,6 +55,16 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
         return;
     };
     checker.content.eigen = read(checker, statement.piece, value);
+    if let Some(number) = checker.form.fields.iter().find(|field| field.space.is_number()) {
+        let message = format!("there are no eigenvalues with the unknown number `{}`", number.name);
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(statement.span, "an equation of fields alone")
+            .help(format!(
+                "make it a parameter, `param {} = 0;`, in a form of its own",
+                number.name
+            ));
+        checker.report(statement.piece, diagnostic);
+    }
     for other in statements {
         let (word, help) = match other.kind {
             ProblemItemKind::Exact { .. } | ProblemItemKind::Manufactured { .. } => {

@@ -34,6 +34,13 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     if let Some(field) = jumping(form) {
         return report_jumping(checker, first, field);
     }
+    if let Some(number) = form.fields.iter().find(|field| field.space.is_number()) {
+        let message = format!("the unknown number `{}` has no manufactured value", number.name);
+        let diagnostic = Diagnostic::new(Code::BadManufactured, message)
+            .label(first.span, "the source of a number is no function")
+            .help("compare with a known solution: `exact u = …;`");
+        return checker.report(first.piece, diagnostic);
+    }
     if by_regions(form, statements) {
         return report_regions(checker, first);
     }

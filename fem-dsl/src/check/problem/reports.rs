@@ -677,9 +677,17 @@ fn arithmetic(
     let mut file = ast::File { exprs: piece.file.exprs.clone(), ..ast::File::default() };
     let mut form = value::no_form(checker.form.dim);
     form.name.clone_from(&checker.form.name);
-    form.fields.clone_from(&checker.form.fields);
     form.aux.clone_from(&checker.form.aux);
     form.params.clone_from(&checker.form.params);
+    for field in &checker.form.fields {
+        // The numbers are parameters once they are known.
+        if field.space.is_number() {
+            let (name, value) = (field.name.clone(), vec![0.0; field.shape.components()]);
+            form.params.push(Param { name, shape: field.shape, value });
+        } else {
+            form.fields.push(field.clone());
+        }
+    }
     let mut of = Vec::new();
     for (&id, measure) in measures.range(..=root) {
         if !subtree(&piece.file, root).contains(&id) {

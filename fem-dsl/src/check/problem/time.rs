@@ -53,6 +53,7 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
     let Some((statement, value)) = of("time") else { return };
     checker.content.timed = true;
     checker.content.stepping = read(checker, statement.piece, value);
+    check_numbers(checker, statement);
     for other in statements {
         let (what, help) = match other.kind {
             ProblemItemKind::Setting { name, .. } if name.name == "t" => {
@@ -74,6 +75,26 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
             .help(help);
         checker.report(other.piece, diagnostic);
     }
+}
+
+/// Checks that a scheme solves for unknown numbers at the end of each step.
+fn check_numbers(checker: &mut Checker<'_>, statement: Statement<'_>) {
+    let number = checker.form.fields.iter().find(|field| field.space.is_number());
+    let scheme = checker.content.stepping.as_ref().map(|stepping| stepping.scheme);
+    let (Some(number), Some(scheme)) = (number, scheme) else { return };
+    let at_ends = match scheme {
+        Scheme::Bdf { .. } | Scheme::Sdirk { .. } | Scheme::Newmark { .. } => true,
+        Scheme::Theta { theta } => theta == 1.0,
+        _ => false,
+    };
+    if at_ends {
+        return;
+    }
+    let message = format!("this scheme does not solve for `{}` at the end of a step", number.name);
+    let diagnostic = Diagnostic::new(Code::BadArgument, message)
+        .label(statement.span, "a step with another time of its equations")
+        .help("write `bdf(…)` or `sdirk(…)`, and `newmark(…)` for second derivatives");
+    checker.report(statement.piece, diagnostic);
 }
 
 /// Reads the scheme with its settings; `None` if a part of it is wrong.

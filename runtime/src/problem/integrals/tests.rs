@@ -1,7 +1,8 @@
 //! Functionals reuse the tables of the solve and of earlier functionals; results are the same as without reuse.
 
 use super::*;
-use crate::kernels::compile::Execution;
+use crate::kernels::compile::{Execution, Target};
+use crate::operator::TableCache;
 use crate::problem::Context;
 use crate::problem::testing::problem;
 use fem_dsl::measures;
@@ -29,7 +30,7 @@ fn integrated(
     let mut integrals = integrals.expect("kernels");
     let numbers = integrals.evaluate().expect("numbers");
     let borrowed = matches!(integrals.state, Cow::Borrowed(_));
-    (numbers, integrals.kernels.operator.tables_made(), borrowed)
+    (numbers, integrals.kernels.operator().tables_made(), borrowed)
 }
 
 #[test]

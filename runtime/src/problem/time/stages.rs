@@ -43,7 +43,7 @@ impl StageSettings {
         let conditions = problem.dirichlet.iter().any(|condition| follows(&condition.value));
         let data = problem.aux.iter().any(|data| match &data.value {
             ValueSource::Formula(formula) => follows(formula),
-            ValueSource::File(_) => false,
+            ValueSource::File(_) | ValueSource::Solution(_) | ValueSource::Cells(_) => false,
         });
         // Each step replaces the states.
         let data = data || !problem.states.is_empty();
@@ -228,7 +228,7 @@ impl<'a> ProblemStages<'a> {
 
     /// Returns whether some field has no time derivative.
     pub(super) fn is_algebraic(&self) -> bool {
-        !self.algebraic.is_empty()
+        !self.algebraic.is_empty() || self.operator.number_values().is_some()
     }
 
     /// Returns the report of the last solve.
@@ -250,7 +250,7 @@ impl<'a> ProblemStages<'a> {
         let on = &self.context.on;
         for rate in &self.context.form().rates {
             let from = || unknowns_at_nodes(on, (rate.aux, rate.field));
-            self.operator.set_at_nodes(rate.aux, rates[rate.order - 1], from)?;
+            self.operator.set_at_nodes(rate.aux, rates[rate.order - 1], &from)?;
         }
         Ok(())
     }
@@ -321,6 +321,9 @@ impl<'a> ProblemStages<'a> {
         let Context { on, prescribed, .. } = self.context;
         let mut parameters = self.parameters.clone();
         parameters_at(self.context.form(), &mut parameters, state.time, [0.0; 2]);
+        if let Some((first, values)) = self.operator.number_values() {
+            parameters.values[first..first + values.len()].copy_from_slice(values);
+        }
         let rates = &self.context.form().rates;
         let reported = self.settings.reported;
         if !self.settings.timed[1] && (rates.is_empty() || !reported) {
@@ -407,7 +410,8 @@ impl StageSolver for ProblemStages<'_> {
             None => self.set_rates(stage.rates.map(Some))?,
         }
         let context = &self.context.with_parameters(self.parameters.clone());
-        if self.settings.plan.newton.is_none() {
+        let has_numbers = self.operator.number_values().is_some();
+        if self.settings.plan.newton.is_none() && !has_numbers {
             let mut again = match self.memory.again.take() {
                 Some(again) => again,
                 None => LinearSolveSequence::new(self.operator, context, x, &self.settings.plan)?,

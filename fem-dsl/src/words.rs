@@ -83,6 +83,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "param",
     "aux",
     "dirichlet",
+    "source",
     "periodic",
     "mean",
     "exact",

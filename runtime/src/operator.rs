@@ -22,6 +22,7 @@ mod host;
 mod matrix;
 mod memory;
 mod parts;
+pub mod point_loads;
 mod preparation;
 mod random;
 mod table_cache;
@@ -199,6 +200,8 @@ pub struct Operator {
     state: Option<Vector>,
     /// Load, subtracted from R(u).
     load: Option<Vector>,
+    /// Sources at points, whose load is subtracted, too.
+    points: Option<point_loads::LoadedPoints>,
     /// Data of conditions on combinations of degrees of freedom.
     combined: Option<CombinedConditions>,
     /// Constants up to which fields are free.
@@ -304,6 +307,7 @@ impl Operator {
             first,
             state,
             load,
+            points: None,
             combined,
             constants: None,
             represented,
@@ -399,6 +403,7 @@ impl Operator {
         if let Some(approximation) = &mut self.approximation {
             approximation.set_params(params)?;
         }
+        self.points.iter_mut().for_each(|points| points.set_params(params));
         self.engine.memory().overwrite(&mut self.blocks.params, params)
     }
 

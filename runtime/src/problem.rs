@@ -39,6 +39,7 @@ mod run;
 pub mod scaling;
 mod singular;
 mod solver;
+mod sources;
 mod steady;
 mod step;
 mod structural_null_space;

@@ -20,6 +20,7 @@ mod report_regions;
 mod report_values;
 mod reports;
 mod solver;
+mod source;
 mod time;
 
 pub(crate) use conditions::unknown_tag;
@@ -37,8 +38,8 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    AdaptiveRefinement, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, Quadrature,
-    SolverSettings, Stepping, ValueSource,
+    AdaptiveRefinement, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointSource,
+    Quadrature, SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -103,6 +104,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Adapt { .. } => ("adapt", ""),
         ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
+        | ProblemItemKind::Source { .. }
         | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Broken => return None,
     })
@@ -137,6 +139,7 @@ pub(crate) struct Content {
     pub(crate) params: Vec<(usize, Vec<f64>)>,
     pub(crate) aux: Vec<Data>,
     pub(crate) dirichlet: Vec<Dirichlet>,
+    pub(crate) sources: Vec<PointSource>,
     pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
@@ -186,6 +189,7 @@ pub(crate) fn content(
     }
     for &statement in statements {
         conditions::check_mean(&mut checker, statement);
+        source::check(&mut checker, statement);
         periodic::check(&mut checker, statement, mesh);
     }
     periodic::check_conditions(&mut checker, statements);

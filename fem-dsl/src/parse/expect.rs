@@ -51,6 +51,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "degree" | "quadrature" | "refine" | "eigen" | "mass" | "t" | "time" => Rule::setting,
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
+        "source" => Rule::source,
         "periodic" => Rule::periodic,
         "exact" | "manufactured" | "mean" | "initial" => Rule::solution,
         "adapt" => Rule::adapt,
@@ -426,6 +427,7 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (ParseContext::Problem, "dirichlet") => {
             "write `dirichlet u = 0 on \"tag\";` or `dirichlet u = 0;`"
         }
+        (ParseContext::Problem, "source") => "write `source u = 1 at [0, 0];`",
         (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",

@@ -353,6 +353,8 @@ impl FromStr for Sizes {
 /// The shape of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CellArgument {
+    /// Line.
+    Interval,
     /// Quadrilateral.
     Quad,
     /// Triangle.
@@ -366,6 +368,7 @@ pub(crate) enum CellArgument {
 impl From<CellArgument> for Cell {
     fn from(cell: CellArgument) -> Self {
         match cell {
+            CellArgument::Interval => Self::Interval,
             CellArgument::Quad => Self::Quadrilateral,
             CellArgument::Tri => Self::Triangle,
             CellArgument::Hex => Self::Hexahedron,

@@ -115,11 +115,11 @@ fn has_unknowns(
     false
 }
 
-/// Returns the point whose nearest vertex has the condition.
-fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 3]> {
+/// Returns a point of the mesh; a number in one dimension may stand without brackets.
+pub(super) fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 3]> {
     let (found, values) = checker.number(piece, at)?;
     let dim = checker.form.dim;
-    if found == Shape::Vector(dim) {
+    if found == Shape::Vector(dim) || dim == 1 && found == Shape::Scalar {
         let mut point = [0.0; 3];
         point[..dim].copy_from_slice(&values);
         return Some(point);
@@ -294,7 +294,7 @@ pub(crate) fn unknown_tag(of: &str, tag: &Text, known: &[&str]) -> Diagnostic {
         .suggest(&tag.text, known.iter().copied())
 }
 
-fn component_index(
+pub(super) fn component_index(
     checker: &mut Checker<'_>,
     piece: &Piece,
     field: &Ident,

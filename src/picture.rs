@@ -8,6 +8,7 @@
 //! [`Slice`], from above. The colour map is viridis. The field is drawn pixel by pixel, from the nearest triangle;
 //! lines and letters of an SVG file stay vectors. A field on a line is a curve. [`Chart`]s of measurements use the same drawing primitives.
 
+mod animation;
 mod camera;
 mod chart;
 mod choose;
@@ -17,6 +18,7 @@ mod raster;
 mod scene;
 mod ticks;
 
+pub use animation::Animation;
 pub use chart::{Axis, Chart, Scale, Series, write_charts};
 pub use runtime::files::output::surface::SurfaceError;
 
@@ -64,6 +66,8 @@ pub struct PictureOptions {
     pub warp: Option<f64>,
     /// Width and height in pixels, each from [`SIZES`]; chosen automatically by default.
     pub size: Option<(u32, u32)>,
+    /// The values of the first and the last colour, or of the ends of a curve's axis; by default those of the picture.
+    pub range: Option<(f64, f64)>,
 }
 
 /// Range of the width and the height of a picture, in pixels.
@@ -111,6 +115,12 @@ pub enum PictureError {
     /// A file name with another extension.
     #[error("a picture is PNG or SVG, by the end of its name\nhelp: name it {}", .0.with_extension("png").display())]
     Ending(std::path::PathBuf),
+    /// A file name of an animation with another extension.
+    #[error("an animation is an animated PNG, by the end of its name\nhelp: name it {}; `ffmpeg -i` makes other formats of it", .0.with_extension("png").display())]
+    Animated(std::path::PathBuf),
+    /// A range without length.
+    #[error("there is no range from {0} to {1}\nhelp: give it two numbers, the smaller one first")]
+    Range(f64, f64),
     /// No such field.
     #[error("there is no field `{name}` to draw\nhelp: {}", instead(name, known))]
     Field {
@@ -191,6 +201,11 @@ pub fn check(form: &PointForm, mesh: &Mesh, options: &PictureOptions) -> Result<
     {
         return Err(PictureError::Size(width, height));
     }
+    if let Some((low, high)) = options.range
+        && !(low < high && low.is_finite() && high.is_finite())
+    {
+        return Err(PictureError::Range(low, high));
+    }
     let Some(slice) = options.slice else { return Ok(()) };
     if mesh.dim() < 3 {
         return Err(PictureError::Flat(slice));
@@ -256,7 +271,7 @@ fn page(
         let deformed = deformed.unwrap_or_default();
         if on.mesh.dim() == 1 {
             let title = format!("{name}: {}{deformed}", choice.label);
-            return of_line(&view, &title, choice.label, options.size);
+            return of_line(&view, &title, choice.label, options);
         }
         let (triangles, place, seen) = match options.slice {
             None => {
@@ -280,8 +295,15 @@ fn page(
         let label = choice.label;
         let title = format!("{name}: {label}{place}{deformed}");
         let size = options.size;
-        let (page, range) =
-            scene::draw(&Scene { triangles, view: seen, title, label, scale, size });
+        let (page, range) = scene::draw(&Scene {
+            triangles,
+            view: seen,
+            title,
+            label,
+            scale,
+            size,
+            fixed: options.range,
+        });
         Ok((page, 1.0, range))
     })
 }
@@ -291,7 +313,7 @@ fn of_line(
     view: &View<'_>,
     title: &str,
     label: String,
-    size: Option<(u32, u32)>,
+    options: &PictureOptions,
 ) -> Result<(Page, f64, ValueRange), PictureError> {
     let chains = curves(view, MOST_OF_LINE)?;
     let finite = chains.iter().flatten().map(|point| point.1).filter(|value| value.is_finite());
@@ -299,9 +321,12 @@ fn of_line(
     let (low, high) = finite.fold(ends, |(low, high), v| (low.min(v), high.max(v)));
     let points = chains.join(&(f64::NAN, f64::NAN));
     let axis = |name: String| Axis { name, scale: Scale::Linear };
-    let series = Series { name: label.clone(), points, is_plain: true, ..Series::default() };
-    let (x, y, dashed) = (axis("x".to_owned()), axis(label), String::new());
-    let (page, scale) = chart::of_size(title, Chart { x, y, series: vec![series], dashed }, size);
+    let series = Series { points, is_plain: true, ..Series::default() };
+    let (x, dashed) = (axis("x".to_owned()), String::new());
+    let scale = options.range.map_or(Scale::Linear, |(low, high)| Scale::Between(low, high));
+    let y = Axis { scale, ..axis(label) };
+    let (page, scale) =
+        chart::of_size(title, Chart { x, y, series: vec![series], dashed }, options.size);
     Ok((page, scale, (low <= high).then_some((low, high))))
 }
 

@@ -25,6 +25,7 @@ mod levels;
 mod means;
 mod meeting;
 mod newton;
+mod one_dimension;
 mod outputs;
 mod pictures;
 mod plan;

@@ -528,9 +528,7 @@ impl Plan {
         }
         match self.geometry {
             Geometry::Vertices if !tensor => {
-                return unsupported(
-                    "a line or simplex with straight sides is affine: use that geometry",
-                );
+                return unsupported("lines and straight simplices are affine: use that geometry");
             }
             Geometry::Stored if self.task.stores() => {
                 return unsupported("what is stored at the points must come from the mesh itself");

@@ -24,7 +24,7 @@ pub struct Chart {
 }
 
 /// An axis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// The name of the quantity.
     pub name: String,
@@ -33,12 +33,14 @@ pub struct Axis {
 }
 
 /// The scale of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// Integers, from the smallest to the largest.
     Whole,
     /// Linear, from the smallest to the largest number.
     Linear,
+    /// Linear, from one number to another.
+    Between(f64, f64),
     /// Linear, from zero to the largest number.
     FromZero,
     /// Logarithmic; only positive numbers are drawn.
@@ -48,7 +50,7 @@ pub enum Scale {
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name.
+    /// Its name; empty for a line without a legend.
     pub name: String,
     /// Its points, marked. The line has a gap where one is not finite.
     pub points: Vec<(f64, f64)>,
@@ -83,8 +85,9 @@ pub fn write_charts(path: &Path, title: &str, charts: &[Chart]) -> Result<(), Pi
 
 /// Draws a chart on a page of a size in units, or of the default size, and returns it with its pixels per unit.
 pub(super) fn of_size(title: &str, chart: Chart, size: Option<(u32, u32)>) -> (Page, f64) {
-    let panel = size.map(|(width, height)| [f64::from(width) / FINE, f64::from(height) / FINE]);
-    (page(title, &[chart], panel.unwrap_or(PANEL)), FINE)
+    let panel = size.map(|(width, height)| [f64::from(width), f64::from(height)]);
+    let scale = if size.is_some() { 1.0 } else { FINE };
+    (page(title, &[chart], panel.unwrap_or(PANEL)), scale)
 }
 
 /// Draws charts one below the other, each on a panel of a size.
@@ -100,6 +103,9 @@ fn page(title: &str, charts: &[Chart], panel: Point) -> Page {
 
 /// Returns the width of the legend next to a chart.
 fn legend_width(chart: &Chart, panel: Point) -> f64 {
+    if !chart.has_legend() {
+        return LETTER;
+    }
     let names = chart.series.iter().map(|series| series.name.as_str());
     let dashed = chart.has_dashed().then_some(chart.dashed.as_str());
     let widest = names.chain(dashed).map(|name| width(name, LETTER)).fold(0.0, f64::max);
@@ -107,6 +113,11 @@ fn legend_width(chart: &Chart, panel: Point) -> f64 {
 }
 
 impl Chart {
+    /// Returns whether a line has a name.
+    fn has_legend(&self) -> bool {
+        self.has_dashed() || self.series.iter().any(|series| !series.name.is_empty())
+    }
+
     fn has_dashed(&self) -> bool {
         self.series.iter().any(|series| !series.dashed.is_empty())
     }
@@ -138,6 +149,7 @@ impl Ruler {
                 (low - around, high + around)
             }
             Scale::Whole if low == high => (low - 1.0, high + 1.0),
+            Scale::Between(low, high) => (low, high),
             Scale::FromZero if high > 0.0 => (0.0, high),
             Scale::FromZero => (0.0, 1.0),
             Scale::Logarithmic if low == high => (low / 2.0, high * 2.0),
@@ -217,6 +229,9 @@ fn draw(page: &mut Page, chart: &Chart, top: f64, (names, panel): (f64, Point)) 
     // Marks are drawn over the lines.
     for (number, series) in chart.series.iter().enumerate() {
         marks(page, series, number, [&x, &y]);
+    }
+    if !chart.has_legend() {
+        return;
     }
     legend(page, chart, [right + LETTER, above + 0.9 * LETTER], (below - above, panel[0]));
 }

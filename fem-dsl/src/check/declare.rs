@@ -134,7 +134,8 @@ fn not_a_vector(name: &str, spec: ShapeSpec, space: SpaceSpec) -> Diagnostic {
 
 /// Returns the diagnostic for a field in Hcurl or Hdiv in one dimension.
 fn piola_on_line(name: &str, space: Space, span: Span) -> Diagnostic {
-    let message = format!("`{space}` needs two or three dimensions");
+    let message =
+        format!("`{space}` needs two or three dimensions; a line has `H1(k)` and `L2(k)`");
     Diagnostic::new(Code::NotAvailableHere, message)
         .label(span, "a line has neither tangents nor fluxes")
         .help(format!("write `field {name}: vector in H1(k);`"))

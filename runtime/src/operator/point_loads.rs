@@ -69,7 +69,8 @@ impl PointLoads {
         self.parameters.values.clear();
         self.parameters.values.extend_from_slice(params);
         let values = self.evaluated();
-        let changed = values.iter().zip(&self.values).any(|(new, old)| new.to_bits() != old.to_bits());
+        let changed =
+            values.iter().zip(&self.values).any(|(new, old)| new.to_bits() != old.to_bits());
         self.values = values;
         changed
     }

@@ -40,7 +40,8 @@ pub(super) fn point_loads(
     let mut load = vec![0.0; on.n_dofs()];
     all.add_to(&mut load);
     if load.iter().any(|entry| !entry.is_finite()) {
-        let text = "a source at a point is not finite\nhelp: look for a division by zero in its value";
+        let text =
+            "a source at a point is not finite\nhelp: look for a division by zero in its value";
         return Err(RunError::Setting(text.to_owned()));
     }
     Ok(Some(all))
@@ -120,9 +121,8 @@ fn entries(
     if let Some(sharing) = on.sharing() {
         sharing.sum(&mut all);
     }
-    let entry = |(dof, weight): (usize, f64)| {
-        (dof, (dof - start) % components - wanted.start, weight)
-    };
+    let entry =
+        |(dof, weight): (usize, f64)| (dof, (dof - start) % components - wanted.start, weight);
     let nonzero = all.into_iter().enumerate().filter(|(_, weight)| *weight != 0.0);
     Ok(nonzero.map(entry).collect())
 }

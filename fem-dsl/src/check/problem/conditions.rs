@@ -125,7 +125,8 @@ pub(super) fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Op
         return Some(point);
     }
     let found = form::Shape::from(found);
-    let message = format!("a point of this mesh has {dim} coordinates, but this is {found}");
+    let s = if dim == 1 { "" } else { "s" };
+    let message = format!("a point of this mesh has {dim} coordinate{s}, but this is {found}");
     let zeros = vec!["0"; dim].join(", ");
     let diagnostic = Diagnostic::new(Code::WrongShape, message)
         .label(piece.file.exprs[at].span, format!("this is {found}"))

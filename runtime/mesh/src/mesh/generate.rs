@@ -1,4 +1,4 @@
-//! The generators of the language: `interval`, `box`, `ball`, `shell`, `lshape`.
+//! The generators of the language: `box`, `interval`, `ball`, `shell`, `lshape`.
 //!
 //! All cells follow a space-filling curve. Quadrilaterals and hexahedra are consistently oriented: every edge and face
 //! has one direction in all its cells.
@@ -34,7 +34,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum GenerateError {
     /// Unknown generator.
-    #[error("unknown mesh generator `{name}`; {}the generators are `interval`, `box`, `ball`, `shell`, `lshape`",
+    #[error("unknown mesh generator `{name}`; {}the generators are `box`, `interval`, `ball`, `shell`, `lshape`",
         nearest_hint(.nearest))]
     UnknownGenerator {
         /// The name.

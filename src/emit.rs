@@ -269,9 +269,11 @@ pub fn emit_with_interfaces(
         return only_text(format!("{:#?}\n", program.written()));
     }
     let checked = chosen(program, emission.form.as_deref())?;
-    let cell = emission.cell.unwrap_or(match checked.dimensions.form(3) {
-        Some(_) => Cell::Hexahedron,
-        None => Cell::Quadrilateral,
+    let is_valid = |dim: usize| checked.dimensions.form(dim).is_some();
+    let cell = emission.cell.unwrap_or(match () {
+        () if is_valid(3) => Cell::Hexahedron,
+        () if is_valid(1) && !is_valid(2) => Cell::Interval,
+        () => Cell::Quadrilateral,
     });
     let rejected = |found| Error::language(program.source(), found);
     let Some(form) = checked.dimensions.form(cell.dim()) else {
@@ -374,7 +376,7 @@ fn plans(
     isa: Isa,
     emission: &Emission,
 ) -> Result<Vec<Plan>, Error> {
-    let tensor = elements.cell.is_tensor();
+    let tensor = elements.cell.is_factorised();
     let facts = MeshFacts {
         affine: !tensor,
         order: 1,

@@ -6,8 +6,9 @@
 //!
 //! A three-dimensional mesh is seen from the front, its boundary in the colours of the field; a plane mesh, or a
 //! [`Slice`], from above. The colour map is viridis. The field is drawn pixel by pixel, from the nearest triangle;
-//! lines and letters of an SVG file stay vectors. [`Chart`]s of measurements use the same drawing primitives.
+//! lines and letters of an SVG file stay vectors. A field on a line is a curve. [`Chart`]s of measurements use the same drawing primitives.
 
+mod animation;
 mod camera;
 mod chart;
 mod choose;
@@ -17,6 +18,7 @@ mod raster;
 mod scene;
 mod ticks;
 
+pub use animation::Animation;
 pub use chart::{Axis, Chart, Scale, Series, write_charts};
 pub use runtime::files::output::surface::SurfaceError;
 
@@ -26,7 +28,7 @@ use std::str::FromStr;
 
 use fem_dsl::diagnostic::nearest;
 use fem_dsl::point::PointForm;
-use runtime::files::output::surface::{Plane, cut, outside};
+use runtime::files::output::surface::{Plane, View, curves, cut, outside};
 use runtime::files::output::{OutputError, write_bytes, write_text};
 use runtime::mesh::Mesh;
 use runtime::space::discretisation::Discretisation;
@@ -38,6 +40,8 @@ use scene::{Scene, Viewpoint};
 
 /// Approximate number of triangles of a picture: more do not improve it.
 const MOST: usize = 1_000_000;
+/// Approximate number of points of a curve.
+const MOST_OF_LINE: usize = 100_000;
 /// The same for a slice, whose triangles cost more.
 const MOST_OF_SLICE: usize = 250_000;
 
@@ -62,6 +66,8 @@ pub struct PictureOptions {
     pub warp: Option<f64>,
     /// Width and height in pixels, each from [`SIZES`]; chosen automatically by default.
     pub size: Option<(u32, u32)>,
+    /// The values of the first and the last colour, or of the ends of a curve's axis; by default those of the picture.
+    pub range: Option<(f64, f64)>,
 }
 
 /// Range of the width and the height of a picture, in pixels.
@@ -109,6 +115,12 @@ pub enum PictureError {
     /// A file name with another extension.
     #[error("a picture is PNG or SVG, by the end of its name\nhelp: name it {}", .0.with_extension("png").display())]
     Ending(std::path::PathBuf),
+    /// A file name of an animation with another extension.
+    #[error("an animation is an animated PNG, by the end of its name\nhelp: name it {}; `ffmpeg -i` makes other formats of it", .0.with_extension("png").display())]
+    Animated(std::path::PathBuf),
+    /// A range without length.
+    #[error("there is no range from {0} to {1}\nhelp: give it two numbers, the smaller one first")]
+    Range(f64, f64),
     /// No such field.
     #[error("there is no field `{name}` to draw\nhelp: {}", instead(name, known))]
     Field {
@@ -129,10 +141,8 @@ pub enum PictureError {
         /// The available components.
         help: String,
     },
-    /// A slice of a two-dimensional mesh.
-    #[error(
-        "a mesh in the plane has no slice {0}\nhelp: leave the slice out; all of the mesh is drawn"
-    )]
+    /// A slice of a mesh in one or two dimensions.
+    #[error("only a body has a slice {0}\nhelp: leave the slice out; all of the mesh is drawn")]
     Flat(Slice),
     /// A plane that does not intersect the mesh.
     #[error("the plane {slice} cuts no cell of the mesh\nhelp: there {} goes from {low} to {high}; take a value between", AXES[slice.axis.min(2)])]
@@ -191,8 +201,13 @@ pub fn check(form: &PointForm, mesh: &Mesh, options: &PictureOptions) -> Result<
     {
         return Err(PictureError::Size(width, height));
     }
+    if let Some((low, high)) = options.range
+        && !(low < high && low.is_finite() && high.is_finite())
+    {
+        return Err(PictureError::Range(low, high));
+    }
     let Some(slice) = options.slice else { return Ok(()) };
-    if mesh.dim() == 2 {
+    if mesh.dim() < 3 {
         return Err(PictureError::Flat(slice));
     }
     let (low, high) = ends(mesh, slice.axis);
@@ -225,8 +240,8 @@ pub fn write(
     options: &PictureOptions,
 ) -> Result<PictureContents, PictureError> {
     let format = Format::of(path)?;
-    let (page, range) = page(name, form, on, u, options)?;
-    save(path, format, &page, 1.0)?;
+    let (page, scale, range) = page(name, form, on, u, options)?;
+    save(path, format, &page, scale)?;
     Ok(PictureContents { range })
 }
 
@@ -237,18 +252,27 @@ pub struct PictureContents {
     pub range: Option<(f64, f64)>,
 }
 
-/// Returns the picture before output.
+/// The range of values of a picture.
+type ValueRange = Option<(f64, f64)>;
+
+/// Returns the picture before output, its pixels per unit, and its range.
 fn page(
     name: &str,
     form: &PointForm,
     on: &Discretisation,
     u: &[f64],
     options: &PictureOptions,
-) -> Result<(Page, Option<(f64, f64)>), PictureError> {
+) -> Result<(Page, f64, ValueRange), PictureError> {
     check(form, &on.mesh, options)?;
     let choice = Choice::new(form, options)?;
     with_output(form, on, u, |output| {
         let (view, scale) = choice.view(output)?;
+        let deformed = options.warp.map(|factor| format!(", deformed {}×", factor_text(factor)));
+        let deformed = deformed.unwrap_or_default();
+        if on.mesh.dim() == 1 {
+            let title = format!("{name}: {}{deformed}", choice.label);
+            return of_line(&view, &title, choice.label, options);
+        }
         let (triangles, place, seen) = match options.slice {
             None => {
                 let (of, seen) = match on.mesh.dim() {
@@ -268,12 +292,42 @@ fn page(
                 (triangles, format!(" at {slice}"), Viewpoint::Along(slice.axis))
             }
         };
-        let deformed = options.warp.map(|factor| format!(", deformed {}×", factor_text(factor)));
         let label = choice.label;
-        let title = format!("{name}: {label}{place}{}", deformed.unwrap_or_default());
+        let title = format!("{name}: {label}{place}{deformed}");
         let size = options.size;
-        Ok(scene::draw(&Scene { triangles, view: seen, title, label, scale, size }))
+        let (page, range) = scene::draw(&Scene {
+            triangles,
+            view: seen,
+            title,
+            label,
+            scale,
+            size,
+            fixed: options.range,
+        });
+        Ok((page, 1.0, range))
     })
+}
+
+/// Draws a field on a line as a curve, with gaps at its jumps.
+fn of_line(
+    view: &View<'_>,
+    title: &str,
+    label: String,
+    options: &PictureOptions,
+) -> Result<(Page, f64, ValueRange), PictureError> {
+    let chains = curves(view, MOST_OF_LINE)?;
+    let finite = chains.iter().flatten().map(|point| point.1).filter(|value| value.is_finite());
+    let ends = (f64::INFINITY, f64::NEG_INFINITY);
+    let (low, high) = finite.fold(ends, |(low, high), v| (low.min(v), high.max(v)));
+    let points = chains.join(&(f64::NAN, f64::NAN));
+    let axis = |name: String| Axis { name, scale: Scale::Linear };
+    let series = Series { points, is_plain: true, ..Series::default() };
+    let (x, dashed) = (axis("x".to_owned()), String::new());
+    let scale = options.range.map_or(Scale::Linear, |(low, high)| Scale::Between(low, high));
+    let y = Axis { scale, ..axis(label) };
+    let (page, scale) =
+        chart::of_size(title, Chart { x, y, series: vec![series], dashed }, options.size);
+    Ok((page, scale, (low <= high).then_some((low, high))))
 }
 
 /// Formats a factor for a title.

@@ -306,7 +306,7 @@ pub fn problems(program: &Program, cell: Option<Cell>) -> (Vec<String>, String) 
     for checked in program.forms() {
         let cells = match cell {
             Some(cell) => vec![cell],
-            None => vec![Cell::Quadrilateral, Cell::Hexahedron],
+            None => vec![Cell::Quadrilateral, Cell::Hexahedron, Cell::Interval],
         };
         let found =
             cells.into_iter().find_map(|cell| Some((cell, checked.dimensions.form(cell.dim())?)));

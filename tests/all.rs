@@ -27,6 +27,7 @@ mod means;
 mod meeting;
 mod newton;
 mod numbers;
+mod one_dimension;
 mod outputs;
 mod parts;
 mod paths;

@@ -618,4 +618,31 @@ fn chorins_projection_finds_the_steady_flow_of_the_cavity() {
         let found = at(name, component);
         assert!((found - known).abs() < 0.01, "{name}: {found} instead of {known}");
     }
+/// The estimate ends below 1e-3, and the layer of width 0.01 is resolved; the eigenvalues of the string are k².
+#[test]
+fn lines_resolve_layers_and_vibrate() {
+    let solved = run("line.wf", &[]);
+    assert!(number(&solved[0], "error_l2") < 1e-5, "{}", solved[0]);
+    assert!(number(&solved[0], "error_h1") < 0.01, "{}", solved[0]);
+    let values = solved[1]["eigenvalues"].as_array().expect("eigenvalues");
+    for (k, value) in [1.0, 4.0, 9.0, 16.0].into_iter().zip(values) {
+        let found = value["value"].as_f64().or(value.as_f64()).expect("a number");
+        assert!((found / k - 1.0).abs() < 1e-8, "{value}, not {k}");
+    }
+}
+
+/// The plate against Navier's double series, the string against Green's function.
+#[test]
+fn loads_at_points_bend_as_their_series() {
+    let solved = run("points.wf", &[]);
+    let odd = || (1..400).step_by(2).map(f64::from);
+    let terms = odd().flat_map(|m| odd().map(move |n| (m * m + n * n).powi(-2)));
+    let series = 4.0 / std::f64::consts::PI.powi(4) * terms.sum::<f64>();
+    let middle = number(&solved[0]["reports"], "middle");
+    assert!((middle / series - 1.0).abs() < 2e-3, "{middle}, not {series}");
+    let green = |x: f64, at: f64| x.min(at) * (1.0 - x.max(at));
+    let [node, left] = ["node", "left"].map(|name| number(&solved[1]["reports"], name));
+    let x = 4.0 / 7.0;
+    assert!((node - green(x, 0.3) - 2.0 * green(x, 0.85)).abs() < 1e-10, "{node}");
+    assert!((left + 0.7 + 2.0 * 0.15).abs() < 1e-10, "{left}");
 }

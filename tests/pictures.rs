@@ -184,7 +184,10 @@ fn what_cannot_be_drawn_is_refused_before_the_solve() {
             &["--problem", "ramp", "--slice", "z=2"],
             ["--slice: the plane z = 2", "z goes from 0 to 1"],
         ),
-        (&["--problem", "plate", "--slice", "z=0"], ["a mesh in the plane", "leave the slice out"]),
+        (
+            &["--problem", "plate", "--slice", "z=0"],
+            ["only a body has a slice", "leave the slice out"],
+        ),
         (&["--problem", "ramp", "--warp", "10"], ["no vector field of 3 components", "--warp"]),
         (&[], ["--picture names one file", "choose one with --problem NAME"]),
     ] {
@@ -223,6 +226,7 @@ fn a_chart_is_drawn_the_same_everywhere() {
         name: name.into(),
         points: points.to_vec(),
         dashed: dashed.to_vec(),
+        is_plain: false,
         fits_dashed: false,
     };
     let series = vec![

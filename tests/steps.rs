@@ -93,6 +93,51 @@ fn values_of_a_parameter_are_a_series_that_opens_as_one() {
     assert!(!folder.join("v.pvd").exists());
 }
 
+/// Two parameters with several values: all combinations, the last one first, with a picture and a frame of each.
+#[test]
+fn several_parameters_are_solved_for_all_combinations_and_drawn() {
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = made.path();
+    let text = "form a { field u: scalar; param a = 1; param b = 1; f0[u] = -b; f1[u] = a * grad(u); }
+        problem p solves a { mesh = interval(cells: 2); degree = 2; dirichlet u = 0; report top = u([0.5]); }";
+    let mut command = command(folder, &["--param", "a=1,2", "--param", "b=8,16,24", "--json"]);
+    std::fs::write(folder.join("a.wf"), text).expect("a file");
+    let pictures =
+        ["--picture", "u-{step}.png", "--animate", "all.png", "--picture-size", "240x200"];
+    let others = ["--no-output", "--report", "t.csv", "--plot", "t.svg", "--range", "0..3"];
+    let found = command.args(pictures).args(others).output().expect("wf");
+    assert!(found.status.success(), "{found:?}");
+    let rows = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
+    let rows: Vec<Vec<&str>> = rows.lines().map(|row| row.split(',').collect()).collect();
+    assert_eq!(rows[0], ["a", "b", "top"]);
+    assert_eq!(rows.len(), 7);
+    for (row, (a, b)) in rows[1..].iter().zip([(1, 8), (1, 16), (1, 24), (2, 8), (2, 16), (2, 24)])
+    {
+        assert_eq!(row[..2], [a.to_string(), b.to_string()]);
+        // b x (1 − x) / (2 a) in the middle.
+        let top: f64 = row[2].parse().expect("a number");
+        assert!((top - f64::from(b) / (8.0 * f64::from(a))).abs() < 1e-12, "{row:?}");
+    }
+    assert_eq!(values(&found)[5]["sweep"]["b"], "24");
+    let read = |name: &str| {
+        let bytes = std::fs::read(folder.join(name)).expect("a picture");
+        let decoder = png::Decoder::new(std::io::Cursor::new(bytes));
+        let mut reader = decoder.read_info().expect("PNG");
+        let frames = reader.info().animation_control().map(|control| control.num_frames);
+        let mut pixels = vec![0; reader.output_buffer_size().expect("a size")];
+        reader.next_frame(&mut pixels).expect("pixels");
+        (frames, (reader.info().width, reader.info().height), pixels)
+    };
+    let single: Vec<_> = (0..6).map(|step| read(&format!("u-{step}.png"))).collect();
+    assert!(single.iter().all(|(frames, size, _)| *frames == None && *size == (240, 200)));
+    // b / a is 8 twice: step 0 and 4.
+    assert!(single[0].2 == single[4].2 && single[0].2 != single[1].2);
+    let (frames, _, first) = read("all.png");
+    assert!(frames == Some(6) && first == single[0].2, "{frames:?}");
+    let charts = std::fs::read_to_string(folder.join("t.svg")).expect("a chart");
+    assert!(charts.contains(">top<") || charts.contains("top"), "{charts}");
+}
+
 #[test]
 fn one_solve_is_step_0() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -155,7 +200,9 @@ fn names_that_can_be_no_series_are_refused_before_the_work() {
         (&["-o", "u-{step}.png"], "a solution is not written as `.png`"),
         (&["-o", "missing/u-{step}.vtu"], "make its folder"),
         (&["--report", "t-{step}.csv"], "holds a row for each step"),
-        (&["--picture", "u-{step}.png"], "shows the last step"),
+        (&["--animate", "u-{step}.png"], "shows all steps"),
+        (&["--animate", "u.gif"], "an animation is"),
+        (&["--plot", "t-{step}.svg"], "shows all steps"),
     ] {
         let found = run(folder.path(), arguments);
         let said = String::from_utf8_lossy(&found.stderr);

@@ -543,6 +543,17 @@ pub enum ProblemItemKind {
         /// The part of the boundary; all nodes of the field if absent.
         place: Option<SupportSpec>,
     },
+    /// `source u[i] = EXPR at [x, y];`
+    Source {
+        /// The field.
+        field: Ident,
+        /// The component, if present.
+        component: Option<ExprId>,
+        /// Value.
+        value: ExprId,
+        /// The place.
+        place: ExprId,
+    },
     /// `periodic "left" = "right";`
     Periodic {
         /// The tags.

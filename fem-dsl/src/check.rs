@@ -82,20 +82,24 @@ pub fn check(
     (Some(form), diagnostics)
 }
 
+/// The space dimensions. Messages and structs of `weak_form!` are of the first in which a form is valid.
+pub const DIMENSIONS: [usize; 3] = [2, 3, 1];
+
 /// The results of checking a form in each dimension.
 #[derive(Clone, Debug)]
 pub struct Dimensions {
-    outcomes: [(Option<Form>, Vec<Diagnostic>); 2],
+    /// Of two, three and one dimensions.
+    outcomes: [(Option<Form>, Vec<Diagnostic>); 3],
 }
 
-/// Checks a form for two and for three space dimensions.
+/// Checks a form for one, two and three space dimensions.
 pub fn check_dimensions(source: &Source, file: &ast::File, form: &ast::Form) -> Dimensions {
-    Dimensions { outcomes: [2, 3].map(|dim| check(source, file, form, dim)) }
+    Dimensions { outcomes: DIMENSIONS.map(|dim| check(source, file, form, dim)) }
 }
 
 impl Dimensions {
     fn outcome(&self, dim: usize) -> Option<&(Option<Form>, Vec<Diagnostic>)> {
-        self.outcomes.get(dim.checked_sub(2)?)
+        self.outcomes.get(DIMENSIONS.iter().position(|&own| own == dim)?)
     }
 
     /// Returns the form in `dim` dimensions, if it is valid there.
@@ -103,7 +107,7 @@ impl Dimensions {
         self.outcome(dim)?.0.as_ref()
     }
 
-    /// Returns the form in the dimensions in which it is valid.
+    /// Returns the form in the dimensions in which it is valid, one dimension last.
     pub fn forms(&self) -> impl Iterator<Item = &Form> {
         self.outcomes.iter().filter_map(|(form, _)| form.as_ref())
     }
@@ -114,13 +118,14 @@ impl Dimensions {
         self.outcome(dim)?.1.iter().find(|diagnostic| diagnostic.is_error())
     }
 
-    /// Returns the diagnostics to report: only warnings if one dimension passes, otherwise the errors of the dimension
-    /// that has fewer.
+    /// Returns the diagnostics to report: only warnings if a dimension passes, otherwise the errors of the plane or of
+    /// space, of which has fewer.
     pub fn diagnostics(&self) -> &[Diagnostic] {
-        let [two, three] = &self.outcomes;
+        let [two, three, line] = &self.outcomes;
         let errors = |outcome: &(Option<Form>, Vec<Diagnostic>)| {
             outcome.1.iter().filter(|diagnostic| diagnostic.is_error()).count()
         };
-        if errors(three) < errors(two) { &three.1 } else { &two.1 }
+        let plural = if errors(three) < errors(two) { three } else { two };
+        if errors(line) == 0 && errors(plural) > 0 { &line.1 } else { &plural.1 }
     }
 }

@@ -46,7 +46,7 @@ pub struct Form {
     pub doc: String,
     /// Its own source text.
     pub source: String,
-    /// Space dimension, 2 or 3.
+    /// Space dimension, 1 to 3.
     pub dim: usize,
     /// The unknown fields, in order of declaration.
     pub fields: Vec<Field>,

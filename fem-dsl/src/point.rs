@@ -94,7 +94,7 @@ pub struct PointForm {
     pub doc: String,
     /// The form's own source text, for the header of generated kernels.
     pub source: String,
-    /// Space dimension, 2 or 3.
+    /// Space dimension, 1 to 3.
     pub dim: usize,
     /// The unknown fields, in order of declaration.
     pub fields: Vec<Field>,

@@ -120,6 +120,8 @@ pub struct Problem {
     pub states: Vec<PointState>,
     /// Bounds of fields: inequalities.
     pub bounds: Vec<Bound>,
+    /// Sources at points, which add up.
+    pub sources: Vec<PointSource>,
     /// Tags of the boundary whose facets are identified by translation.
     pub periodic: Vec<[String; 2]>,
     /// Mean-value constraints for fields determined up to a constant: (field, mean of each component).
@@ -160,6 +162,7 @@ impl Problem {
             dirichlet: Vec::new(),
             states: Vec::new(),
             bounds: Vec::new(),
+            sources: Vec::new(),
             periodic: Vec::new(),
             mean: Vec::new(),
             exact: Vec::new(),
@@ -521,6 +524,19 @@ pub enum Trace {
     Normal,
     /// n × u, in the plane the number n₀ u₁ − n₁ u₀; of fields in Hcurl only.
     Tangential,
+}
+
+/// A source at a point a: v δ(x − a) on the right-hand side of the equations of a field, so that R_i loses v φ_i(a).
+#[derive(Clone, Debug, PartialEq)]
+pub struct PointSource {
+    /// The field.
+    pub field: usize,
+    /// The component; all if absent.
+    pub component: Option<usize>,
+    /// v, evaluated at a.
+    pub value: Expression,
+    /// a.
+    pub place: [f64; 3],
 }
 
 /// An essential condition.

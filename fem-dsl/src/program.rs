@@ -518,22 +518,26 @@ impl Program {
 
 /// Reports a mesh of a dimension in which the form is not valid; names the token that determines the other dimension.
 fn wrong_dimension(form: &CheckedForm, dim: usize, mesh: Option<Span>) -> Diagnostic {
-    let message = format!("the form `{}` does not hold in {dim} dimensions", form.name);
+    let dimensions = match dim {
+        1 => "one dimension".to_owned(),
+        _ => format!("{dim} dimensions"),
+    };
+    let message = format!("the form `{}` does not hold in {dimensions}", form.name);
     let reason = form.dimensions.refusal(dim);
     let place = reason.and_then(Diagnostic::primary).map(|label| label.span);
     let mut diagnostic = Diagnostic::new(Code::WrongDimension, message);
     diagnostic = match (mesh, place) {
         (Some(mesh), Some(place)) => diagnostic
-            .label(mesh, format!("this mesh has {dim} dimensions"))
+            .label(mesh, format!("this mesh has {dimensions}"))
             .secondary(place, "this does not hold there"),
-        (Some(mesh), None) => diagnostic.label(mesh, format!("this mesh has {dim} dimensions")),
+        (Some(mesh), None) => diagnostic.label(mesh, format!("this mesh has {dimensions}")),
         (None, Some(place)) => {
-            diagnostic.label(place, format!("this does not hold in {dim} dimensions"))
+            diagnostic.label(place, format!("this does not hold in {dimensions}"))
         }
         (None, None) => diagnostic,
     };
     match reason {
-        Some(reason) => diagnostic.note(format!("in {dim} dimensions: {}", reason.message)),
+        Some(reason) => diagnostic.note(format!("in {dimensions}: {}", reason.message)),
         None => diagnostic,
     }
 }
@@ -615,6 +619,7 @@ fn finished(problem: &ast::Problem, form: &Form, content: Content) -> Result<Pro
         dirichlet: content.dirichlet,
         states: content.states,
         bounds: content.bounds,
+        sources: content.sources,
         periodic: content.periodic,
         mean: content.mean,
         exact: content.exact,

@@ -173,7 +173,7 @@ pub(crate) fn solver(name: &str) -> Option<&'static str> {
 /// Returns the remedy for a mesh generator that does not exist.
 pub(crate) fn generator(name: &str) -> Option<&'static str> {
     Some(match name {
-        "interval" | "line" | "segment" => STRIP,
+        "line" | "segment" => INTERVAL,
         "square" | "rectangle" | "rect" | "unit_square" | "grid" => "write `box(dim: 2, cells: 8)`",
         "cube" | "brick" | "cuboid" | "unit_cube" | "hexahedron" => "write `box(dim: 3, cells: 8)`",
         "disc" | "disk" | "circle" => "write `ball(dim: 2, refine: 3)`",
@@ -183,8 +183,7 @@ pub(crate) fn generator(name: &str) -> Option<&'static str> {
     })
 }
 
-const STRIP: &str = "one dimension is not there yet: take a strip of cells, `box(dim: 2, cells: [n, 1])`, without conditions \
-                     on \"y0\" and \"y1\"";
+const INTERVAL: &str = "one dimension is `interval(cells: 100)`";
 
 /// Returns the equivalent argument of `adapt`.
 pub(crate) fn argument_name(owner: &str, name: &str) -> Option<&'static str> {
@@ -200,7 +199,7 @@ pub(crate) fn argument_name(owner: &str, name: &str) -> Option<&'static str> {
 /// Returns the remedy for an unknown value of an argument.
 pub(crate) fn argument(name: &str, value: &str) -> Option<&'static str> {
     Some(match (name, value) {
-        ("dim", "1") | ("cell", "line" | "interval" | "segment" | "edge") => STRIP,
+        ("dim", "1") | ("cell", "line" | "interval" | "segment" | "edge") => INTERVAL,
         ("cell", "prism" | "wedge" | "pyramid") => {
             "prisms and pyramids are not there yet: write `hex` or `tet`"
         }

@@ -71,7 +71,7 @@ pub struct SecondField {
 /// Permitted contents of a random form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Options {
-    /// Space dimension, 2 or 3.
+    /// Space dimension, 1 to 3.
     pub dim: usize,
     /// The field.
     pub shape: FieldShape,

@@ -89,6 +89,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "aux",
     "dirichlet",
     "bound",
+    "source",
     "periodic",
     "mean",
     "exact",

@@ -10,6 +10,7 @@ use crate::layout::{Layout, layout};
 use crate::settings::{KernelRequest, Settings, settings};
 use crate::typed::{names, structs};
 use fem_dsl::ast;
+use fem_dsl::check::DIMENSIONS;
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::{Argument, MeshSource, Quadrature};
 use fem_dsl::program::{CheckedForm, Program, compile};
@@ -174,7 +175,7 @@ fn kernels_of(
     wanted: &[KernelRequest],
 ) -> Result<Kernels, Error> {
     let mut modules = Vec::new();
-    for dim in [2, 3] {
+    for dim in DIMENSIONS {
         let wanted: Vec<&KernelRequest> = wanted.iter().filter(|w| w.cell.dim() == dim).collect();
         let Ok(form) = program.point_form(&checked.name, dim) else { continue };
         for isa in Isa::ALL.into_iter().filter(|_| !wanted.is_empty()) {

@@ -7,10 +7,11 @@
 //!                                       mod param { const f: &str = "f"; … }  mod aux { … }
 //! ```
 //!
-//! For a form that is valid in both dimensions, shapes that depend on the dimension make its struct generic in it.
+//! For a form that is valid in several dimensions, shapes that depend on the dimension make its struct generic in it.
 //! Names and shapes that the form does not have then fail to compile.
 
 use fem_dsl::ast::{self, FormItemKind};
+use fem_dsl::check::DIMENSIONS;
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::program::Program;
 use proc_macro2::{Ident, Literal, Span, TokenStream};
@@ -38,7 +39,7 @@ struct Type {
 /// Returns the structs of a form of a program with the trait implementations for the facade; then its names.
 pub(crate) fn structs(program: &Program, name: &str) -> TokenStream {
     let forms: Vec<PointForm> =
-        [2, 3].into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
+        DIMENSIONS.into_iter().filter_map(|dim| program.point_form(name, dim).ok()).collect();
     let mut items = TokenStream::new();
     let Some(first) = forms.first() else { return items };
     let (own_params, own_aux) = (own(first, StructKind::Params), own(first, StructKind::Aux));

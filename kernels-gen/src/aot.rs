@@ -71,9 +71,9 @@ pub fn plans(
 
 /// Returns all possible properties of a mesh of this order.
 fn facts(cell: Cell, order: usize) -> impl Iterator<Item = MeshFacts> {
-    let straight_simplex = !cell.is_tensor() && order == 1;
+    let straight_simplex = !cell.is_factorised() && order == 1;
     let affine = if straight_simplex { vec![true] } else { vec![true, false] };
-    let runs = if cell.is_tensor() { vec![true, false] } else { vec![false] };
+    let runs = if cell.is_factorised() { vec![true, false] } else { vec![false] };
     affine.into_iter().flat_map(move |affine| {
         runs.clone().into_iter().flat_map(move |runs| {
             let facts = MeshFacts { affine, order, runs, ..MeshFacts::default() };
@@ -98,6 +98,7 @@ mod tests {
     #[test]
     fn kernels_of_every_mesh_exist() {
         for (cell, degree, order) in [
+            (Cell::Interval, 3, 1),
             (Cell::Quadrilateral, 1, 1),
             (Cell::Quadrilateral, 3, 2),
             (Cell::Triangle, 1, 1),
@@ -113,8 +114,8 @@ mod tests {
             let elements = elements(&form, cell, degree, order, None).expect("supported");
             for bits in 0..8 {
                 let [affine, runs, periodic] = [1, 2, 4].map(|bit| bits & bit != 0);
-                let straight = !cell.is_tensor() && order == 1;
-                if (straight && !affine) || (runs && !cell.is_tensor()) {
+                let straight = !cell.is_factorised() && order == 1;
+                if (straight && !affine) || (runs && !cell.is_factorised()) {
                     continue;
                 }
                 let facts = MeshFacts { affine, order, runs, periodic, ..MeshFacts::default() };

@@ -90,7 +90,7 @@ pub struct PlanOverrides {
 /// Returns the geometry computed on the fly from the mesh. Second derivatives need those of the map.
 pub fn own_geometry(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Geometry {
     let second = needs_bends(form);
-    match (facts.affine, facts.order, elements.cell.is_tensor()) {
+    match (facts.affine, facts.order, elements.cell.is_factorised()) {
         (true, _, _) | (_, 1, false) => Geometry::Affine,
         (_, 1, true) if !second => Geometry::Vertices,
         (_, order, _) => Geometry::Nodes(order),
@@ -147,11 +147,13 @@ fn region_by_region(
 fn own_indices(form: &PointForm, elements: &Elements, facts: &MeshFacts) -> Indices {
     let between = form.integrals.iter().any(|integral| integral.region.is_interior());
     let runs = facts.runs && elements.largest() >= ZEN4.runs && elements.are_continuous();
-    let runs = runs && !facts.signs;
+    let runs = runs && !facts.signs && elements.cell.is_factorised();
     match () {
         () if runs => Indices::Runs,
         () if elements.are_vector_valued() => Indices::Nodes,
-        () if between && elements.cell.is_tensor() && !elements.are_continuous() => Indices::Cells,
+        () if between && elements.cell.is_factorised() && !elements.are_continuous() => {
+            Indices::Cells
+        }
         () => Indices::Nodes,
     }
 }
@@ -338,7 +340,9 @@ fn corners(
     facts: &MeshFacts,
     overrides: &PlanOverrides,
 ) -> Option<Plan> {
-    let straight = facts.order == 1 && (!facts.affine || !elements.cell.is_tensor());
+    let straight = facts.order == 1
+        && (!facts.affine || !elements.cell.is_tensor())
+        && elements.cell.dim() > 1;
     let straight = straight && !facts.periodic;
     let corners = Plan { geometry: Geometry::Corners, ..plan.clone() };
     let nodes = elements.at_corners() && plan.indices == Indices::Nodes;

@@ -522,13 +522,13 @@ impl Plan {
         if !integral.region.is_of_cells() {
             facets(self, form, integral)?;
         }
-        let tensor = elements.cell.is_tensor();
+        let tensor = elements.cell.is_factorised();
         if self.target == Target::Vectors && self.strategy != Strategy::CellPerLane {
             return unsupported("only the threads of a GPU share a cell");
         }
         match self.geometry {
             Geometry::Vertices if !tensor => {
-                return unsupported("a simplex with straight sides is affine: use that geometry");
+                return unsupported("lines and straight simplices are affine: use that geometry");
             }
             Geometry::Stored if self.task.stores() => {
                 return unsupported("what is stored at the points must come from the mesh itself");

@@ -23,6 +23,7 @@ mod matrix;
 mod memory;
 mod numbers;
 mod parts;
+pub mod point_loads;
 mod preparation;
 mod random;
 mod table_cache;
@@ -201,6 +202,8 @@ pub struct Operator {
     state: Option<Vector>,
     /// Load, subtracted from R(u).
     load: Option<Vector>,
+    /// Sources at points, whose load is subtracted, too.
+    points: Option<point_loads::LoadedPoints>,
     /// Data of conditions on combinations of degrees of freedom.
     combined: Option<CombinedConditions>,
     /// Constants up to which fields are free.
@@ -308,6 +311,7 @@ impl Operator {
             first,
             state,
             load,
+            points: None,
             combined,
             constants: None,
             represented,
@@ -409,6 +413,7 @@ impl Operator {
         if let Some(approximation) = &mut self.approximation {
             approximation.set_params(params)?;
         }
+        self.points.iter_mut().for_each(|points| points.set_params(params));
         self.engine.memory().overwrite(&mut self.blocks.params, params)
     }
 

@@ -41,6 +41,7 @@ mod run;
 pub mod scaling;
 mod singular;
 mod solver;
+mod sources;
 mod stages;
 mod steady;
 mod step;

@@ -24,11 +24,14 @@ pub(crate) mod setting;
 mod vectors;
 
 use fem_dsl::point::PointForm;
+use fem_dsl::source::Source;
 use interpreter::Interpreted;
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, EvenOdd, Geometry, Linearisation, Plan, Strategy, Target, Task};
+use kernels_gen::plan::{
+    Elements, EvenOdd, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task,
+};
 use launch::{Launcher, Shape};
 use setting::Setting;
 use std::collections::{BTreeMap, BTreeSet};
@@ -100,7 +103,7 @@ impl Tally {
 
 fn shapes(cell: Cell) -> Vec<Shape> {
     let all = [Shape::Affine, Shape::Multilinear, Shape::Curved(2), Shape::Curved(3)];
-    all.into_iter().filter(|&shape| cell.is_tensor() || shape != Shape::Multilinear).collect()
+    all.into_iter().filter(|&shape| cell.is_factorised() || shape != Shape::Multilinear).collect()
 }
 
 /// Returns the geometries that can represent a shape.
@@ -150,7 +153,7 @@ fn plans(shape: Shape) -> Vec<Plan> {
 
 /// Returns whether cells with this plan may have hanging nodes.
 fn hangs(plan: &Plan, cell: Cell) -> bool {
-    cell.is_tensor() && plan.geometry != Geometry::Corners
+    cell.is_factorised() && plan.geometry != Geometry::Corners
 }
 
 /// Runs a part of the cases of a cell, to share the work among processors.
@@ -181,7 +184,12 @@ fn all_of(cell: Cell, degrees: &[usize], part: usize, parts: usize) {
     let (ran, worst) = (tally.ran, 100.0 * tally.worst);
     println!("{cell}: {ran} kernels, {worst:.0} % of the bound; refused: {:#?}", tally.refused);
     assert!(tally.ran * parts >= 100, "{cell}: only {} kernels ran", tally.ran);
-    assert!(!cell.is_tensor() || tally.hanging * 4 >= tally.ran, "{cell}: {}", tally.hanging);
+    assert!(!cell.is_factorised() || tally.hanging * 4 >= tally.ran, "{cell}: {}", tally.hanging);
+}
+
+#[test]
+fn lines() {
+    all_of(Cell::Interval, &[1, 2, 5], 0, 1);
 }
 
 #[test]
@@ -290,6 +298,62 @@ fn high_degrees() {
         }
     }
     assert_eq!(tally.ran, 2 * TASKS.len() * 12, "{:#?}", tally.refused);
+}
+
+/// Lines of all degrees, and pairs of them.
+#[test]
+fn lines_of_all_degrees_and_pairs() {
+    let form = forms::nonlinear_diffusion(1);
+    let mut tally = Tally::default();
+    for degree in 1..=12 {
+        for task in TASKS {
+            let rule = default_rule(Cell::Interval, degree, 1, None);
+            let plan = Plan::new(Target::Vectors, task, 4, Precision::F64, Geometry::Affine);
+            tally.run(&Case { form: &form, degree, rule, shape: Shape::Affine, plan });
+        }
+    }
+    assert_eq!(tally.ran, TASKS.len() * 12, "{:#?}", tally.refused);
+    let text = "form pairs {
+        field u: scalar in L2(k);
+        f0[u] = u;
+        on interior {
+            f0[jump(u)] = n[0] * avg(u^2) + avg(penalty(u)) * jump(u) - dot(avg(h * grad(u)), n);
+            f1[avg(u)] = -jump(u) * n;
+        }
+    }";
+    let (program, found) = fem_dsl::program::compile(&Source::new("pairs", text));
+    let program = program.unwrap_or_else(|| panic!("{found:?}"));
+    let form = program.point_form("pairs", 1).expect("a form of lines");
+    let integral = form.integrals.iter().position(|integral| integral.region.is_interior());
+    let integral = integral.expect("terms between cells");
+    let mut ran = 0;
+    for (degree, shape) in [(1, Shape::Affine), (2, Shape::Curved(2)), (4, Shape::Affine)] {
+        let rule = default_rule(Cell::Interval, degree, shape.order(), None);
+        let geometry = Geometry::Nodes(shape.order());
+        let elements = Elements::new(&form, Cell::Interval, degree, rule).expect("elements");
+        let setting = Setting::new(&form, degree, rule, shape, geometry, CELLS);
+        let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
+        for task in [Task::Residual, Task::Action, Task::Diagonal, Task::Matrix] {
+            for target in [Target::Vectors, Target::Threads] {
+                let scatter = if task == Task::Matrix { Scatter::Owner } else { Scatter::Atomic };
+                let plan = Plan {
+                    integral,
+                    scatter,
+                    ..Plan::new(target, task, 4, Precision::F64, geometry)
+                };
+                let runner = Interpreted {
+                    form: &form,
+                    elements: &elements,
+                    threads: target == Target::Threads,
+                };
+                let agreement = launcher.compare(&plan, &runner);
+                let agreement = agreement.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+                assert!(agreement.seen > 0, "{plan:?}");
+                ran += 1;
+            }
+        }
+    }
+    assert_eq!(ran, 24);
 }
 
 #[test]

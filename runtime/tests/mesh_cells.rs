@@ -37,7 +37,7 @@ fn grids(cell: Cell, grids: &[([usize; 3], &dyn Fn([f64; 3]) -> [f64; 3])]) -> M
 /// Every other cell lists its vertices and curved nodes in the opposite sense.
 #[test]
 fn cells_that_do_not_all_turn_one_way_are_turned() {
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         let flat = cell.dim() == 2;
         let own = |[x, y, z]: [f64; 3]| [x, 2.0 * y, if flat { 0.0 } else { z }];
         let cells = [4, 3, if flat { 0 } else { 2 }];
@@ -78,7 +78,7 @@ fn cells_that_do_not_all_turn_one_way_are_turned() {
 #[test]
 fn strips_that_cross_overlap() {
     type Map<'a> = &'a dyn Fn([f64; 3]) -> [f64; 3];
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         let flat = cell.dim() == 2;
         let height = |z: f64| if flat { 0.0 } else { z };
         let along = |[x, y, z]: [f64; 3]| [x, 2.2 + 0.35 * y, height(z)];

@@ -356,7 +356,7 @@ fn on_one_facet(cell: Cell, apex: f64) -> MeshData {
 /// Overlapping cells cover less than the sum of their sizes.
 #[test]
 fn overlapping_cells_are_refused() {
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         for arrange in [CellOrdering::Sorted, CellOrdering::Original] {
             let behind = Mesh::new(cell, 1, on_one_facet(cell, -1.0), arrange);
             assert!(behind.is_ok(), "{cell}: {behind:?}");

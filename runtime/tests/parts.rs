@@ -3,6 +3,7 @@
 
 mod adapted;
 mod estimates;
+mod lines;
 mod pairs;
 mod transfers;
 

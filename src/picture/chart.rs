@@ -24,7 +24,7 @@ pub struct Chart {
 }
 
 /// An axis.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Axis {
     /// The name of the quantity.
     pub name: String,
@@ -33,10 +33,14 @@ pub struct Axis {
 }
 
 /// The scale of an axis.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Scale {
     /// Integers, from the smallest to the largest.
     Whole,
+    /// Linear, from the smallest to the largest number.
+    Linear,
+    /// Linear, from one number to another.
+    Between(f64, f64),
     /// Linear, from zero to the largest number.
     FromZero,
     /// Logarithmic; only positive numbers are drawn.
@@ -46,17 +50,19 @@ pub enum Scale {
 /// A line.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Series {
-    /// Its name.
+    /// Its name; empty for a line without a legend.
     pub name: String,
-    /// Its points, marked.
+    /// Its points, marked. The line has a gap where one is not finite.
     pub points: Vec<(f64, f64)>,
+    /// True if its points have no marks.
+    pub is_plain: bool,
     /// A dashed line in the same colour, clipped to the axes.
     pub dashed: Vec<(f64, f64)>,
     /// True if the axes include the dashed line.
     pub fits_dashed: bool,
 }
 
-/// Width of a page and height of a chart.
+/// Default width of a page and height of a chart.
 const PANEL: Point = [1080.0, 460.0];
 /// Height of letters.
 const LETTER: f64 = 15.0;
@@ -74,28 +80,44 @@ const DASH: [f64; 2] = [7.0, 4.5];
 /// Another extension, or a file that cannot be written.
 pub fn write_charts(path: &Path, title: &str, charts: &[Chart]) -> Result<(), PictureError> {
     let format = Format::of(path)?;
-    save(path, format, &page(title, charts), FINE)
+    save(path, format, &page(title, charts, PANEL), FINE)
 }
 
-fn page(title: &str, charts: &[Chart]) -> Page {
-    let names = charts.iter().map(legend_width).fold(0.0, f64::max);
-    let height = PANEL[1] * charts.len().max(1) as f64;
-    let mut page = Page { width: PANEL[0], height, title: title.to_owned(), marks: Vec::new() };
+/// Draws a chart on a page of a size in units, or of the default size, and returns it with its pixels per unit.
+pub(super) fn of_size(title: &str, chart: Chart, size: Option<(u32, u32)>) -> (Page, f64) {
+    let panel = size.map(|(width, height)| [f64::from(width), f64::from(height)]);
+    let scale = if size.is_some() { 1.0 } else { FINE };
+    (page(title, &[chart], panel.unwrap_or(PANEL)), scale)
+}
+
+/// Draws charts one below the other, each on a panel of a size.
+fn page(title: &str, charts: &[Chart], panel: Point) -> Page {
+    let names = charts.iter().map(|chart| legend_width(chart, panel)).fold(0.0, f64::max);
+    let height = panel[1] * charts.len().max(1) as f64;
+    let mut page = Page { width: panel[0], height, title: title.to_owned(), marks: Vec::new() };
     for (number, chart) in charts.iter().enumerate() {
-        draw(&mut page, chart, number as f64 * PANEL[1], names);
+        draw(&mut page, chart, number as f64 * panel[1], (names, panel));
     }
     page
 }
 
 /// Returns the width of the legend next to a chart.
-fn legend_width(chart: &Chart) -> f64 {
+fn legend_width(chart: &Chart, panel: Point) -> f64 {
+    if !chart.has_legend() {
+        return LETTER;
+    }
     let names = chart.series.iter().map(|series| series.name.as_str());
     let dashed = chart.has_dashed().then_some(chart.dashed.as_str());
     let widest = names.chain(dashed).map(|name| width(name, LETTER)).fold(0.0, f64::max);
-    (widest + 4.6 * LETTER).min(0.5 * PANEL[0])
+    (widest + 4.6 * LETTER).min(0.5 * panel[0])
 }
 
 impl Chart {
+    /// Returns whether a line has a name.
+    fn has_legend(&self) -> bool {
+        self.has_dashed() || self.series.iter().any(|series| !series.name.is_empty())
+    }
+
     fn has_dashed(&self) -> bool {
         self.series.iter().any(|series| !series.dashed.is_empty())
     }
@@ -122,11 +144,16 @@ impl Ruler {
             return None;
         }
         let (low, high) = match axis.scale {
+            Scale::Linear if low == high => {
+                let around = if low == 0.0 { 1.0 } else { 0.5 * low.abs() };
+                (low - around, high + around)
+            }
             Scale::Whole if low == high => (low - 1.0, high + 1.0),
+            Scale::Between(low, high) => (low, high),
             Scale::FromZero if high > 0.0 => (0.0, high),
             Scale::FromZero => (0.0, 1.0),
             Scale::Logarithmic if low == high => (low / 2.0, high * 2.0),
-            Scale::Whole | Scale::Logarithmic => (low, high),
+            Scale::Whole | Scale::Linear | Scale::Logarithmic => (low, high),
         };
         let mut ruler = Self {
             scale: axis.scale,
@@ -181,7 +208,7 @@ fn numbers(chart: &Chart, scale: Scale, of: fn(&(f64, f64)) -> f64) -> Vec<f64> 
     values.filter(|v| v.is_finite() && (scale != Scale::Logarithmic || *v > 0.0)).collect()
 }
 
-fn draw(page: &mut Page, chart: &Chart, top: f64, names: f64) {
+fn draw(page: &mut Page, chart: &Chart, top: f64, (names, panel): (f64, Point)) {
     let x = Ruler::new(&chart.x, &numbers(chart, chart.x.scale, |point| point.0), 10);
     let y = Ruler::new(&chart.y, &numbers(chart, chart.y.scale, |point| point.1), 8);
     let (Some(mut x), Some(mut y)) = (x, y) else {
@@ -190,8 +217,8 @@ fn draw(page: &mut Page, chart: &Chart, top: f64, names: f64) {
         return;
     };
     let labels = y.labelled.iter().map(|(_, label)| width(label, LETTER)).fold(0.0, f64::max);
-    let (left, right) = (3.4 * LETTER + labels, PANEL[0] - names);
-    let (above, below) = (top + 1.6 * LETTER, top + PANEL[1] - 3.8 * LETTER);
+    let (left, right) = (3.4 * LETTER + labels, panel[0] - names);
+    let (above, below) = (top + 1.6 * LETTER, top + panel[1] - 3.8 * LETTER);
     (x.from, x.to) = (left + INSET, right - INSET);
     (y.from, y.to) = (below - if y.scale == Scale::FromZero { 0.0 } else { INSET }, above + INSET);
     let frame = [[left, above], [right, below]];
@@ -203,7 +230,10 @@ fn draw(page: &mut Page, chart: &Chart, top: f64, names: f64) {
     for (number, series) in chart.series.iter().enumerate() {
         marks(page, series, number, [&x, &y]);
     }
-    legend(page, chart, [right + LETTER, above + 0.9 * LETTER], below - above);
+    if !chart.has_legend() {
+        return;
+    }
+    legend(page, chart, [right + LETTER, above + 0.9 * LETTER], (below - above, panel[0]));
 }
 
 fn axes(page: &mut Page, x: &Ruler, y: &Ruler, [[left, above], [right, below]]: [Point; 2]) {
@@ -246,9 +276,9 @@ fn lines(page: &mut Page, series: &Series, number: usize, [x, y]: [&Ruler; 2], f
         let known = points.iter().filter(|point| x.takes(point.0) && y.takes(point.1));
         known.map(|&(a, b)| [x.place(a), y.place(b)]).collect()
     };
-    let points = places(&series.points);
-    if points.len() > 1 {
-        page.line(&points, stroke);
+    let gap = |point: &(f64, f64)| !(x.takes(point.0) && y.takes(point.1));
+    for points in series.points.split(gap).filter(|points| points.len() > 1) {
+        page.line(&places(points), stroke);
     }
     for ends in places(&series.dashed).windows(2) {
         if let Some(ends) = clipped([ends[0], ends[1]], frame) {
@@ -279,6 +309,9 @@ fn clipped([start, end]: [Point; 2], [least, most]: [Point; 2]) -> Option<[Point
 }
 
 fn marks(page: &mut Page, series: &Series, number: usize, [x, y]: [&Ruler; 2]) {
+    if series.is_plain {
+        return;
+    }
     for &(a, b) in series.points.iter().filter(|point| x.takes(point.0) && y.takes(point.1)) {
         page.area(mark(number, [x.place(a), y.place(b)]), of_line(number));
     }
@@ -303,21 +336,23 @@ fn mark(number: usize, [x, y]: Point) -> Vec<Point> {
 }
 
 /// Draws the legend, with closer lines if there are many.
-fn legend(page: &mut Page, chart: &Chart, [x, top]: Point, room: f64) {
+fn legend(page: &mut Page, chart: &Chart, [x, top]: Point, (room, right): (f64, f64)) {
     let count = chart.series.len() + usize::from(chart.has_dashed());
     let step = (1.55 * LETTER).min((room - LETTER) / count.saturating_sub(1).max(1) as f64);
     let size = LETTER.min(1.1 * step);
     let place = |number: usize| [x, top + step * number as f64];
     let end = x + 2.6 * LETTER;
     let name = |page: &mut Page, name: &str, y: f64| {
-        let room = PANEL[0] - end - LETTER;
+        let room = right - end - LETTER;
         let fit = size * (room / width(name, size)).min(1.0);
         page.text(Text::new(name, [end + 0.6 * LETTER, y + 0.36 * size], fit, Anchor::Start));
     };
     for (number, series) in chart.series.iter().enumerate() {
         let [x, y] = place(number);
         page.line(&[[x, y], [end, y]], Stroke::new(of_line(number), 2.0));
-        page.area(mark(number, [0.5 * (x + end), y]), of_line(number));
+        if !series.is_plain {
+            page.area(mark(number, [0.5 * (x + end), y]), of_line(number));
+        }
         name(page, &series.name, y);
     }
     if chart.has_dashed() {
@@ -340,8 +375,8 @@ mod tests {
     #[test]
     fn nothing_and_one_point_are_drawn_too() {
         for points in [&[][..], &[(1.0, 1.0)], &[(0.0, 0.0)], &[(1.0, f64::NAN)], &[(1.0, 0.0)]] {
-            for scale in [Scale::Whole, Scale::FromZero, Scale::Logarithmic] {
-                let page = page("errors", &[chart(points, scale)]);
+            for scale in [Scale::Whole, Scale::Linear, Scale::FromZero, Scale::Logarithmic] {
+                let page = page("errors", &[chart(points, scale)], PANEL);
                 assert!(!page.svg().expect("SVG").contains("NaN"), "{points:?} {scale:?}");
             }
         }

@@ -1,10 +1,12 @@
 //! A page: marks at positions in pixels, with the origin at the top left → SVG or PNG.
 
 mod font;
+mod frames;
 mod png;
 mod svg;
 
 pub(crate) use font::width;
+pub(crate) use frames::animated;
 
 use super::colour::{BLACK, Rgb};
 

@@ -21,6 +21,8 @@ pub(crate) struct Scene {
     pub(crate) scale: f64,
     /// Width and height in pixels; chosen automatically if `None`.
     pub(crate) size: Option<(u32, u32)>,
+    /// The values of the first and the last colour; those of the field if `None`.
+    pub(crate) fixed: Option<(f64, f64)>,
 }
 
 /// The viewpoint.
@@ -73,6 +75,10 @@ impl Range {
         let values = scene.triangles.values.iter().copied().filter(|value| value.is_finite());
         let (low, high) = values
             .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), v| (low.min(v), high.max(v)));
+        let found = (low <= high).then_some((low, high));
+        if let Some((low, high)) = scene.fixed {
+            return Self { low, high, only: None, found };
+        }
         if low > high {
             return Self { low: 0.0, high: 1.0, only: None, found: None };
         }
@@ -94,7 +100,11 @@ impl Range {
             _ if value == f64::INFINITY => 1.0,
             _ if value == f64::NEG_INFINITY => 0.0,
             // Halves, so that the largest numbers do not overflow.
-            _ => (0.5 * value - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low),
+            _ => {
+                let share = (0.5 * value - 0.5 * self.low) / (0.5 * self.high - 0.5 * self.low);
+                // A chosen range may leave values out.
+                share.clamp(0.0, 1.0)
+            }
         }
     }
 }

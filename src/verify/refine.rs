@@ -1,7 +1,7 @@
 //! A refinement series: the mesh of a problem → meshes with repeatedly halved cells.
 //!
-//! A generator is called with more cells; `refine` is ignored. A file is replaced by a box of its cells and of its
-//! size, because the form is verified rather than the mesh. Tags named by the form are assigned to free sides of the
+//! A generator is called with more cells; `refine` is ignored. A file is replaced by a box of its cells, or an
+//! interval, of its size, because the form is verified rather than the mesh. Tags named by the form are assigned to free sides of the
 //! box; the others have essential conditions.
 
 use crate::{Error, Mesh};
@@ -63,16 +63,19 @@ impl Series {
         let mut arguments = BTreeMap::new();
         let mut set = |name: &str, value: Argument| drop(arguments.insert(name.to_owned(), value));
         set("dim", Argument::Number(dim as f64));
-        set("cell", Argument::Word(cell.name().to_owned()));
+        if dim > 1 {
+            set("cell", Argument::Word(cell.name().to_owned()));
+        }
         if dim == mesh.dim() {
             set("from", Argument::Numbers(from[..dim].to_vec()));
             set("to", Argument::Numbers(to[..dim].to_vec()));
         }
-        if cell.is_tensor() {
+        if cell.is_tensor() && dim > 1 {
             // Non-affine cells: the general case.
             set("deform", Argument::Number(0.05));
         }
-        let (generator, substitute) = ("box".to_owned(), true);
+        let generator = if dim == 1 { "interval" } else { "box" };
+        let (generator, substitute) = (generator.to_owned(), true);
         let (tags, meshes) = (Vec::new(), Vec::new());
         Ok(Self { generator, arguments, cell, note, substitute, tags, meshes })
     }
@@ -82,15 +85,20 @@ impl Series {
         self.substitute
     }
 
+    /// Returns whether the meshes are boxes or intervals, whose sides are named by axes.
+    fn is_box(&self) -> bool {
+        matches!(self.generator.as_str(), "box" | "interval")
+    }
+
     /// Returns the sides of a box in its dimension.
     fn sides(&self) -> impl Iterator<Item = &'static str> {
-        let dim = self.cell.dim();
-        SIDES.into_iter().filter(move |side| dim == 3 || !side.starts_with('z'))
+        let axes = &["x", "y", "z"][..self.cell.dim()];
+        SIDES.into_iter().filter(move |side| axes.iter().any(|axis| side.starts_with(axis)))
     }
 
     /// Assigns the tags that a form refers to and a box lacks to its sides.
     pub(super) fn set_tags(&mut self, form: &Form) {
-        if self.generator != "box" {
+        if !self.is_box() {
             return;
         }
         let mut wanted: Vec<&String> = Vec::new();
@@ -126,7 +134,7 @@ impl Series {
             // Boundary blocks define the conditions on the whole boundary.
             return Vec::new();
         }
-        let place = match (free.is_empty(), self.generator == "box") {
+        let place = match (free.is_empty(), self.is_box()) {
             (false, true) => format!(" on {}", held.join(", ")),
             _ => String::new(),
         };
@@ -176,7 +184,7 @@ impl Series {
     fn arguments_of(&self, level: usize) -> BTreeMap<String, Argument> {
         let mut arguments = self.arguments.clone();
         let times = (1usize << level) as f64;
-        if self.generator != "box" {
+        if !self.is_box() {
             arguments.insert("refine".to_owned(), Argument::Number(level as f64));
             return arguments;
         }

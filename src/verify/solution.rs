@@ -76,11 +76,11 @@ fn wave(number: usize, from: [f64; 3], to: [f64; 3], dim: usize) -> String {
 pub(super) fn problem(name: &str, form: &Form, cell: Cell) -> String {
     let dim = cell.dim();
     let deform = if cell.is_tensor() { ", deform: 0.05" } else { "" };
-    let mut text = format!(
-        "problem {name} solves {} {{ mesh = box(dim: {dim}, cells: 1, cell: {}{deform}); degree = 4;",
-        form.name,
-        cell.name()
-    );
+    let mesh = match dim {
+        1 => "interval(cells: 1)".to_owned(),
+        _ => format!("box(dim: {dim}, cells: 1, cell: {}{deform})", cell.name()),
+    };
+    let mut text = format!("problem {name} solves {} {{ mesh = {mesh}; degree = 4;", form.name);
     let mut number: u8 = 40;
     if !form.rates.is_empty() {
         text.push_str(" time = bdf(order: 2, to: 1, step: 0.05);");

@@ -187,7 +187,7 @@ fn each_file_that_is_checked_has_its_line() {
     assert_eq!(wrong["diagnostics"][0]["code"], "E0101");
     assert!(gone["error"].as_str().is_some_and(|error| error.contains("cannot read gone.wf")));
     let output = stand.output(&["check", "a.wf", "b.wf"]);
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("a.wf: form p: good in 2 and 3"));
+    assert!(String::from_utf8_lossy(&output.stdout).starts_with("a.wf: form p: good in 1, 2 and 3"));
 }
 
 #[test]
@@ -196,7 +196,7 @@ fn standard_input_is_read_by_all() {
     let text = format!("{FORM}problem q solves p {{ {BOX} }}\n");
     let verify = ["verify", "-", "--interpret", "--no-kernels", "--degree", "1", "--levels", "2"];
     let cases: [(&[&str], &str); 6] = [
-        (&["check", "-"], "<stdin>: form p: good in 2 and 3 dimensions"),
+        (&["check", "-"], "<stdin>: form p: good in 1, 2 and 3 dimensions"),
         (&["run", "-", "--interpret"], "q (p)"),
         (&["probe", "-", "--interpret", "--at", "u=1"], "R(u)·v"),
         (&["emit", "-", "--stage", "check"], "form p"),

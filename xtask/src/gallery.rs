@@ -30,10 +30,12 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 54] = [
+const GALLERY: [ShownExample; 56] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
+    shown("line", &["form layer", "problem channel"], ""),
+    shown("points", &["form bending", "problem square"], ""),
     shown("nonlinear", &["form nonlinear", "problem plate"], ""),
     shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
     shown("film", &["form film", "problem ring"], ""),

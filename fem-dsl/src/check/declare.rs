@@ -7,6 +7,7 @@ use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
 use crate::point::{Aux, Degree, Field, Location, Shape, Space};
+use crate::source::Span;
 
 /// Largest number of components of a vector.
 pub(super) const MOST_COMPONENTS: usize = 64;
@@ -21,6 +22,13 @@ pub(super) fn fields_and_aux(
     for item in &names.fields {
         let shape = item.shape.and_then(|spec| shape(spec, form.dim, diagnostics));
         let space = item.space.and_then(|spec| space(spec, diagnostics));
+        let space = space.filter(|space| {
+            !space.is_piola() || form.dim > 1 || {
+                let spec = item.space.map_or(item.name.span, |spec| spec.span);
+                diagnostics.push(piola_on_line(&item.name.name, *space, spec));
+                false
+            }
+        });
         let is_piola = space.is_some_and(Space::is_piola);
         if let Some(number) = form.fields.last().filter(|last| last.space.is_number())
             && !space.is_some_and(Space::is_number)
@@ -143,6 +151,15 @@ fn not_a_vector(name: &str, spec: ShapeSpec, space: SpaceSpec) -> Diagnostic {
         .label(spec.span, "another shape")
         .secondary(space.span, "vectors with one component per direction")
         .help(format!("write `field {name}: vector in {};`", notation(space)))
+}
+
+/// Returns the diagnostic for a field in Hcurl or Hdiv in one dimension.
+fn piola_on_line(name: &str, space: Space, span: Span) -> Diagnostic {
+    let message =
+        format!("`{space}` needs two or three dimensions; a line has `H1(k)` and `L2(k)`");
+    Diagnostic::new(Code::NotAvailableHere, message)
+        .label(span, "a line has neither tangents nor fluxes")
+        .help(format!("write `field {name}: vector in H1(k);`"))
 }
 
 /// Returns the diagnostic for data in Hcurl or Hdiv.

@@ -280,7 +280,7 @@ impl<'a> Checker<'a> {
             "h" => Terminal::Diameter(None),
             "n" => Terminal::Normal,
             "k" => Terminal::Degree,
-            #[expect(clippy::cast_precision_loss, reason = "2 or 3")]
+            #[expect(clippy::cast_precision_loss, reason = "1 to 3")]
             "dim" => return Some(self.form.exprs.constant(dim as f64)),
             "pi" => return Some(self.form.exprs.constant(std::f64::consts::PI)),
             "I" => return Some(self.form.exprs.identity(dim)),

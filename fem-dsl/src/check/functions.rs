@@ -133,7 +133,7 @@ pub(super) fn apply(
 fn tangential(form: &mut Form, a: ExprId) -> BuildResult {
     let (vector, found) = (Shape::vector(form.dim), form.exprs.ty(a));
     if found != Type::Tensor(vector) {
-        let expected = if form.dim == 2 { "a vector of 2" } else { "a vector of 3" };
+        let expected = ["a vector of 1", "a vector of 2", "a vector of 3"][form.dim - 1];
         return Err(BuildError::Operand { operation: "tangential", expected, found });
     }
     let exprs = &mut form.exprs;

@@ -22,6 +22,7 @@ mod report_values;
 mod reports;
 mod solution;
 mod solver;
+mod source;
 mod stages;
 mod states;
 mod time;
@@ -43,7 +44,7 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointState,
+    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointSource, PointState,
     Quadrature, SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
@@ -110,6 +111,7 @@ fn subject(kind: &ProblemItemKind) -> Option<(&'static str, &str)> {
         ProblemItemKind::Aux { .. }
         | ProblemItemKind::Dirichlet { .. }
         | ProblemItemKind::Bound { .. }
+        | ProblemItemKind::Source { .. }
         | ProblemItemKind::Periodic { .. }
         | ProblemItemKind::Broken => return None,
     })
@@ -148,6 +150,7 @@ pub(crate) struct Content {
     pub(crate) dirichlet: Vec<Dirichlet>,
     pub(crate) states: Vec<PointState>,
     pub(crate) bounds: Vec<Bound>,
+    pub(crate) sources: Vec<PointSource>,
     pub(crate) periodic: Vec<[String; 2]>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
@@ -200,6 +203,7 @@ pub(crate) fn content(
     }
     for &statement in statements {
         conditions::check_mean(&mut checker, statement);
+        source::check(&mut checker, statement);
         periodic::check(&mut checker, statement, mesh);
     }
     periodic::check_conditions(&mut checker, statements);

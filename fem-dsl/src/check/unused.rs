@@ -30,6 +30,7 @@ pub(crate) fn expressions(problem: &Problem) -> impl Iterator<Item = ExprId> {
         | ProblemItemKind::Param { value, .. }
         | ProblemItemKind::Aux { value, .. }
         | ProblemItemKind::Mean { value, .. }
+        | ProblemItemKind::Source { value, .. }
         | ProblemItemKind::Report { value, .. }
         | ProblemItemKind::Output { value, .. }
         | ProblemItemKind::Initial { value, .. }

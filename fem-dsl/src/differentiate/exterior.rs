@@ -24,10 +24,10 @@ pub fn divergence(form: &mut Form, a: ExprId) -> BuildResult {
     let shape = form.exprs.shape(a);
     let rank = shape.rank();
     if found == Type::Truth || !(1..=2).contains(&rank) || shape.extent(rank - 1) != dim {
-        let expected = if dim == 2 {
-            "a vector of 2 or a matrix of 2 columns"
-        } else {
-            "a vector of 3 or a matrix of 3 columns"
+        let expected = match dim {
+            1 => "a vector of 1 or a matrix of 1 column",
+            2 => "a vector of 2 or a matrix of 2 columns",
+            _ => "a vector of 3 or a matrix of 3 columns",
         };
         return Err(BuildError::Operand { operation: "div", expected, found });
     }
@@ -64,8 +64,12 @@ pub fn curl(form: &mut Form, a: ExprId) -> BuildResult {
         let components = vec![y, exprs.neg(x)?];
         return exprs.literal(Shape::vector(2), components);
     }
-    if found != Type::Tensor(Shape::vector(dim)) {
-        let expected = if dim == 2 { "a number or a vector of 2" } else { "a vector of 3" };
+    if dim == 1 || found != Type::Tensor(Shape::vector(dim)) {
+        let expected = match dim {
+            1 => "two or three dimensions",
+            2 => "a number or a vector of 2",
+            _ => "a vector of 3",
+        };
         return Err(BuildError::Operand { operation: "curl", expected, found });
     }
     exterior(form, Exterior::Curl, a)

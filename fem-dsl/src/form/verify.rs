@@ -1,6 +1,6 @@
 //! Invariants of every [`Form`] between two stages:
 //!
-//! 1. dim is 2 or 3; shapes of fields, aux and params have 1 to 64 components per index; a
+//! 1. dim is 1, 2 or 3; shapes of fields, aux and params have 1 to 64 components per index; a
 //!    parameter has as many finite values as components, and a default of its shape that depends
 //!    only on parameters and constants;
 //! 2. every operand precedes its expression; every expression has the type that the builder assigns
@@ -24,7 +24,7 @@ use std::collections::BTreeMap;
 ///
 /// The first violated invariant.
 pub fn verify_form(form: &Form, phase: Phase) -> Result<(), VerifyError> {
-    ensure(matches!(form.dim, 2 | 3), || format!("dimension {}", form.dim))?;
+    ensure(matches!(form.dim, 1..=3), || format!("dimension {}", form.dim))?;
     declarations(form)?;
     for (id, expr) in form.exprs.nodes().iter_enumerated() {
         let before = expr.operands().iter().all(|operand| *operand < id);

@@ -183,7 +183,8 @@ impl Structure<'_, '_> {
     fn begins_place(&self, i: usize) -> bool {
         let ends =
             |before: &str| !matches!(before, "=" | "+" | "-" | "*" | "/" | "^" | "(" | "[" | ",");
-        self.text(i) == "on" || self.text(0) == "dirichlet" && i > 1 && ends(self.text(i - 1))
+        self.text(i) == "on"
+            || matches!(self.text(0), "dirichlet" | "source") && i > 1 && ends(self.text(i - 1))
     }
 
     /// Adds the token `i` to the current operand, or begins one.

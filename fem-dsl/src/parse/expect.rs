@@ -56,6 +56,7 @@ pub(super) fn problem_rule(word: &str) -> Option<Rule> {
         "param" | "aux" => Rule::value,
         "dirichlet" => Rule::dirichlet,
         "bound" => Rule::bound,
+        "source" => Rule::source,
         "periodic" => Rule::periodic,
         "exact" | "manufactured" | "mean" | "initial" => Rule::solution,
         "adapt" => Rule::adapt,
@@ -437,6 +438,7 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
         (ParseContext::Problem, "bound") => {
             "write `bound u >= 0;` or `bound u[1] >= 0 on \"tag\";`"
         }
+        (ParseContext::Problem, "source") => "write `source u = 1 at [0, 0];`",
         (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",

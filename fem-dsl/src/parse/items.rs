@@ -213,6 +213,14 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
             let (side, value) = (parts.bound, next(&mut exprs));
             ProblemItemKind::Bound { field, component, normal, side, value, place }
         }
+        Rule::source => {
+            let (field, value) = (next(&mut names), next(&mut exprs));
+            let place = match parts.where_ {
+                Some(SupportSpec::At(place)) => place,
+                _ => builder.exprs.push(ExprKind::Error, field.span),
+            };
+            ProblemItemKind::Source { field, component: parts.component, value, place }
+        }
         Rule::periodic => {
             let mut sides = parts.strings.into_iter();
             ProblemItemKind::Periodic { sides: [next(&mut sides), next(&mut sides)] }

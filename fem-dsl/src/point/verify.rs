@@ -23,7 +23,7 @@ use std::collections::BTreeMap;
 ///
 /// The first violated invariant.
 pub fn verify_point(form: &PointForm) -> Result<(), VerifyError> {
-    ensure(matches!(form.dim, 2 | 3), || format!("dimension {}", form.dim))?;
+    ensure(matches!(form.dim, 1..=3), || format!("dimension {}", form.dim))?;
     form.integrals.iter().try_for_each(|integral| of_integral(form, integral))
 }
 

@@ -84,6 +84,10 @@ fn slots(element: Element, cells: usize) -> Slots {
     let rows = boxes.div_ceil(along);
     let across = if cell.dim() == 2 { rows } else { rows.min(BRICK[1]) };
     let layers = if cell.dim() == 2 { 0 } else { rows.div_ceil(across) };
+    let [along, across, layers] = match cell.dim() {
+        1 => [cells, 0, 0],
+        _ => [along, across, layers],
+    };
     let nodes: usize = [along, across, layers].iter().map(|n| n * element.degree() + 1).product();
     // Nodes with more cells than a slot has terms take several slots.
     let more = pairs.saturating_sub(nodes) / (2 * terms);

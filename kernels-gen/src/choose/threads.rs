@@ -185,7 +185,7 @@ impl Selection<'_> {
             None | Some(Strategy::CellPerLane | Strategy::ThreadPerLine { .. })
         );
         let curved = matches!(self.own_geometry, Geometry::Nodes(_))
-            && elements.cell.is_tensor()
+            && elements.cell.is_factorised()
             && by_cells_or_lines;
         let numbers = |integral| blocks(form, integral, false, |_| false, |_, _| true).numbers;
         let one_number = || {

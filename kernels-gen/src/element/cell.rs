@@ -22,7 +22,7 @@ use std::str::FromStr;
 /// A reference cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Cell {
-    /// [0, 1]: an edge, and the facet of a two-dimensional cell.
+    /// [0, 1]: the cell of a line, an edge, and the facet of a two-dimensional cell.
     Interval,
     /// Vertices (0, 0), (1, 0), (0, 1).
     Triangle,
@@ -65,8 +65,8 @@ const HEXAHEDRON_FACES: TopologyTable =
 
 impl Cell {
     /// The cells that a mesh may consist of.
-    pub const ALL: [Self; 4] =
-        [Self::Triangle, Self::Quadrilateral, Self::Tetrahedron, Self::Hexahedron];
+    pub const ALL: [Self; 5] =
+        [Self::Interval, Self::Triangle, Self::Quadrilateral, Self::Tetrahedron, Self::Hexahedron];
 
     /// Returns the dimension of the cell.
     pub const fn dim(self) -> usize {
@@ -80,6 +80,11 @@ impl Cell {
     /// Returns whether the cell is a product of intervals.
     pub const fn is_tensor(self) -> bool {
         matches!(self, Self::Interval | Self::Quadrilateral | Self::Hexahedron)
+    }
+
+    /// Returns whether sums over nodes or points are factorised along the axes of the cell.
+    pub const fn is_factorised(self) -> bool {
+        matches!(self, Self::Quadrilateral | Self::Hexahedron)
     }
 
     /// Returns the number of vertices.
@@ -153,7 +158,7 @@ impl Cell {
         self.entity_cell(self.dim() - 1)
     }
 
-    /// Returns the number of orientations of a facet: of an edge, a triangle or a square.
+    /// Returns the number of orientations of a facet: of a point, an edge, a triangle or a square.
     pub fn facet_orientations(self) -> usize {
         match (self.dim(), self.is_tensor()) {
             (1, _) => 1,
@@ -253,7 +258,7 @@ impl fmt::Display for Cell {
 
 /// A name of no cell.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("unknown cell `{0}`; the cells are tri, quad, tet, hex")]
+#[error("unknown cell `{0}`; the cells are interval, tri, quad, tet, hex")]
 pub struct UnknownCell(pub String);
 
 impl FromStr for Cell {
@@ -261,6 +266,7 @@ impl FromStr for Cell {
 
     fn from_str(word: &str) -> Result<Self, UnknownCell> {
         match word {
+            "interval" | "line" => Ok(Self::Interval),
             "tri" | "triangle" => Ok(Self::Triangle),
             "quad" | "quadrilateral" => Ok(Self::Quadrilateral),
             "tet" | "tetrahedron" => Ok(Self::Tetrahedron),
@@ -282,12 +288,9 @@ fn ranked(rank: u8) -> [usize; 3] {
 mod tests {
     use super::*;
 
-    const EVERY: [Cell; 5] =
-        [Cell::Interval, Cell::Triangle, Cell::Quadrilateral, Cell::Tetrahedron, Cell::Hexahedron];
-
     #[test]
     fn euler_characteristic_is_one() {
-        for cell in EVERY {
+        for cell in Cell::ALL {
             let sum: i64 = (0..=cell.dim())
                 .map(|dim| (1 - 2 * (dim as i64 % 2)) * cell.entities(dim).len() as i64)
                 .sum();
@@ -297,7 +300,7 @@ mod tests {
 
     #[test]
     fn normals_point_away_from_the_other_vertices() {
-        for cell in EVERY {
+        for cell in Cell::ALL {
             for (facet, vertices) in cell.facets().iter().enumerate() {
                 let normal = cell.facet_normal(facet);
                 let height = |v: usize| -> f64 {
@@ -319,7 +322,7 @@ mod tests {
 
     #[test]
     fn entity_points_reach_the_entity_vertices() {
-        for cell in EVERY {
+        for cell in Cell::ALL {
             for dim in 1..=cell.dim() {
                 let shape = cell.entity_cell(dim).expect("an entity of dimension 1 or more");
                 for (entity, vertices) in cell.entities(dim).iter().enumerate() {

@@ -694,5 +694,5 @@ fn inputs_of(integral: &Integral, nodes: &[NodeId]) -> BTreeSet<Input> {
 /// contraction is along it. It is the one before if the points are the nodes (`collocated`), or if only values are
 /// evaluated (`flat`). The latter omits the contraction along the last.
 pub(crate) fn gather_axis(dim: usize, collocated: bool, flat: bool) -> usize {
-    if collocated == flat { dim - 1 } else { dim - 2 }
+    if collocated == flat { dim - 1 } else { dim.saturating_sub(2) }
 }

@@ -103,7 +103,7 @@ pub(crate) fn affine_map(s: &mut Lowering<'_>) -> Affine {
 pub(crate) fn cell_geometry(s: &mut Lowering<'_>) -> CellGeometry {
     match s.facts.plan.geometry {
         _ if !s.facts.needs_geometry() => return CellGeometry::Varying,
-        Geometry::Corners if s.facts.elements.cell.is_tensor() => {
+        Geometry::Corners if s.facts.elements.cell.is_factorised() => {
             return CellGeometry::Multilinear(modes(s));
         }
         Geometry::Corners => {

@@ -38,10 +38,10 @@ impl KernelFacts<'_> {
         read || fields.into_iter().any(|field| self.result_hangs(field))
     }
 
-    /// Returns whether the Jacobian's coefficients at all points are kept: on tensor cells, for element matrices, and for
+    /// Returns whether the Jacobian's coefficients at all points are kept: on quadrilaterals and hexahedra, for element matrices, and for
     /// the diagonal of vector-valued functions on facets of cells with hanging nodes.
     pub(crate) fn keeps_coefficients(&self) -> bool {
-        let (tensor, facets) = (self.elements.cell.is_tensor(), self.on_facets());
+        let (tensor, facets) = (self.elements.cell.is_factorised(), self.on_facets());
         let of_parents = self.elements.are_vector_valued() && self.anything_hangs();
         tensor && !facets || self.plan.task == Task::Matrix || facets && of_parents
     }

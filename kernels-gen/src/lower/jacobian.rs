@@ -142,6 +142,7 @@ impl PointGeometry {
                 let k = self.of(side);
                 let entry = cofactor(b, k, a, i);
                 let determinant = match self.det.filter(|_| side == Side::Inside) {
+                    Some(det) if k.len() == 1 => return det,
                     Some(_) if k.len() == 2 => return entry,
                     Some(det) => det,
                     None => determinant(b, k),
@@ -179,8 +180,11 @@ impl PointGeometry {
     }
 }
 
-/// Computes the cofactor of an entry of a 2 × 2 or 3 × 3 matrix.
+/// Computes the cofactor of an entry of a matrix of 1 to 3 rows.
 fn cofactor(b: &mut Builder, k: &[Vec<ValueId>], a: usize, i: usize) -> ValueId {
+    if k.len() == 1 {
+        return b.constant(1.0);
+    }
     if k.len() == 2 {
         let entry = k[1 - a][1 - i];
         return if a == i { entry } else { b.unary(Unary::Neg, entry) };
@@ -191,8 +195,11 @@ fn cofactor(b: &mut Builder, k: &[Vec<ValueId>], a: usize, i: usize) -> ValueId 
     b.fma_neg(k[c][m], k[d][l], product)
 }
 
-/// Computes the determinant of a 2 × 2 or 3 × 3 matrix.
+/// Computes the determinant of a matrix of 1 to 3 rows.
 fn determinant(b: &mut Builder, k: &[Vec<ValueId>]) -> ValueId {
+    if let [row] = k {
+        return row[0];
+    }
     let cofactors: Vec<ValueId> = (0..k.len()).map(|i| cofactor(b, k, 0, i)).collect();
     dot(b, &k[0], &cofactors)
 }
@@ -268,6 +275,9 @@ fn named_adjugate(b: &mut Builder, rows: &[Vec<ValueId>], det: ValueId, first: u
 }
 
 fn adjugate(b: &mut Builder, columns: &[Vec<ValueId>]) -> (Vec<Vec<ValueId>>, ValueId) {
+    if let [u] = columns {
+        return (vec![vec![b.constant(1.0)]], u[0]);
+    }
     if let [u, v] = columns {
         let minus_v0 = b.unary(Unary::Neg, v[0]);
         let minus_u1 = b.unary(Unary::Neg, u[1]);

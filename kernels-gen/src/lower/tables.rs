@@ -207,7 +207,7 @@ impl FunctionTables {
             });
             Entries::Real(pairs.map(|(q, b)| entry(q, b)).collect())
         };
-        let same = element.degree() <= 1 && !s.facts.elements.cell.is_tensor();
+        let same = element.degree() <= 1 && !s.facts.elements.cell.is_factorised();
         let axes = 0..s.facts.form.dim;
         let constant = same.then(|| {
             let of = |a: usize| (0..nodes).map(|b| tabulation.gradient(0, b)[a]).collect();

@@ -73,7 +73,7 @@ pub(super) fn second_derivatives(
     }
     match plan.geometry {
         Geometry::Affine | Geometry::Nodes(_) => {}
-        Geometry::Corners if !elements.cell.is_tensor() => {}
+        Geometry::Corners if !elements.cell.is_factorised() => {}
         _ => return unsupported("second derivatives need those of the map, from its nodes"),
     }
     let is_second = |slot: Slot| slot.part.order() == 2;

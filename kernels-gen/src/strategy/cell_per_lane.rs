@@ -4,7 +4,7 @@
 //! gather → interpolate to the points → geometry → point function → integrate → scatter
 //! ```
 //!
-//! Tensor cells are sum-factorised (`tensor`), and so are their facets (`facet`); simplices and theirs use dense tables
+//! Quadrilaterals and hexahedra are sum-factorised (`tensor`), and so are their facets (`facet`); lines, simplices and their facets use dense tables
 //! (`simplex`), and so do facets with vector-valued functions. Element matrices are computed column by column (`matrix`), and multiplied with a cell's DoFs
 //! (`product`).
 
@@ -45,7 +45,7 @@ pub(super) fn lower(facts: &KernelFacts<'_>) -> (Kernel, KernelAbi) {
 
 /// Generates a lane's work from the gather on, or up to the storing of coefficients.
 fn cell(s: &mut Lowering<'_>) {
-    match (s.facts.elements.cell.is_tensor(), s.facts.on_facets()) {
+    match (s.facts.elements.cell.is_factorised(), s.facts.on_facets()) {
         (true, true) if !s.facts.elements.are_vector_valued() => facet::lower(s),
         (true, false) => tensor::lower(s),
         _ => simplex::lower(s),

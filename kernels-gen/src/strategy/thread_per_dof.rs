@@ -44,8 +44,8 @@ pub(crate) fn check(facts: &KernelFacts<'_>) -> Result<(), PlanError> {
     if plan.hanging && plan.task == Task::Diagonal {
         return refuse("a thread a node has no diagonal of hanging nodes".to_owned());
     }
-    let Some(line) = elements.rule.line() else {
-        return refuse("a thread a node works on tensor cells".to_owned());
+    let Some(line) = elements.rule.line().filter(|_| elements.cell.is_factorised()) else {
+        return refuse("a thread a node works on quadrilaterals and hexahedra".to_owned());
     };
     if plan.indices == Indices::Runs || plan.lanes == 0 {
         return refuse("a thread a node addresses nodes or unknowns, and some cells".to_owned());

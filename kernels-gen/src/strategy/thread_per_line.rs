@@ -67,7 +67,7 @@ pub(crate) fn check(facts: &KernelFacts<'_>, cells: usize) -> Result<(), PlanErr
     if plan.hanging && plan.task == Task::Diagonal {
         return refuse("a thread a line has no diagonal of hanging nodes".to_owned());
     }
-    let Some(line) = elements.rule.line().filter(|_| elements.cell.is_tensor()) else {
+    let Some(line) = elements.rule.line().filter(|_| elements.cell.is_factorised()) else {
         return refuse("a thread a line works on quadrilaterals and hexahedra".to_owned());
     };
     if plan.lanes != 1 || plan.indices == Indices::Runs {

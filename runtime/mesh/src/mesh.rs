@@ -80,7 +80,7 @@ pub struct Facet {
 /// Unchecked input of a mesh, from a generator, a file or user code.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct MeshData {
-    /// Coordinates; the third is 0 in two dimensions.
+    /// Coordinates; those beyond the dimension are 0.
     pub points: Vec<[f64; 3]>,
     /// Connectivity, `[cell][geometry node]`, in the order of the cell's Lagrange nodes.
     pub nodes: Vec<u32>,
@@ -235,7 +235,7 @@ impl Mesh {
         assemble::assemble(cell, order, parts, arrange, sign, joined)
     }
 
-    /// Returns the dimension, 2 or 3.
+    /// Returns the dimension, 1 to 3.
     pub fn dim(&self) -> usize {
         self.cell.dim()
     }
@@ -261,7 +261,7 @@ impl Mesh {
     }
 
     /// Returns the coordinates of all geometry nodes. The first [`n_vertices`](Self::n_vertices) of them are the
-    /// vertices; the third coordinate is 0 in two dimensions.
+    /// vertices; coordinates beyond the dimension are 0.
     pub fn points(&self) -> &[[f64; 3]] {
         &self.points
     }

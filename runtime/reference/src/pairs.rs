@@ -254,7 +254,7 @@ fn parts(cell: Cell, facet: usize) -> Vec<Vec<[u8; 3]>> {
     let whole: Vec<[u8; 3]> =
         cell.facets()[facet].iter().map(|&vertex| halves(cell.vertex(vertex))).collect();
     let mut parts = vec![whole.clone()];
-    if cell.is_tensor() {
+    if cell.is_factorised() {
         // A part is the image of the facet under the contraction to one of its vertices.
         for vertex in whole.clone() {
             let contracted =

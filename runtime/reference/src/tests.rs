@@ -149,7 +149,7 @@ fn dot(a: &[BoundedValue], b: &[f64]) -> BoundedValue {
 
 #[test]
 fn mass_and_stiffness_of_affine_cells_are_the_integrals_by_hand() {
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         let (dim, volume) = (cell.dim(), cell.volume() * affine_det(cell.dim()));
         for k in 1..=3 {
             let one = one_cell(cell, k, 1, affine);

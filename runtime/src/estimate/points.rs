@@ -44,8 +44,8 @@ impl FacetFrame {
         let frame = views.points(local, view, &places);
         let normal = cell.facet_normal(local);
         let along = |tip: usize| [0, 1, 2].map(|c| frame[tip][c] - frame[0][c]);
-        let across = if cell.dim() == 3 { along(2) } else { [0.0, 0.0, 1.0] };
-        let [s, t] = [along(1), across];
+        let s = if cell.dim() == 1 { [0.0, 1.0, 0.0] } else { along(1) };
+        let t = if cell.dim() == 3 { along(2) } else { [0.0, 0.0, 1.0] };
         let product = [0, 1, 2].map(|a| {
             let (b, c) = ((a + 1) % 3, (a + 2) % 3);
             normal[a] * (s[b] * t[c] - s[c] * t[b])

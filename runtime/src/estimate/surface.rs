@@ -131,7 +131,7 @@ impl<'m> FacetGeometry<'m> {
         FacetMetric { area: length(&cross(&tangents)), products: [dot(0, 0), dot(0, 1), dot(1, 1)] }
     }
 
-    /// Returns ∂x/∂s and ∂x/∂t; in the plane the latter is the unit vector across it.
+    /// Returns ∂x/∂s and ∂x/∂t; in the plane the latter is the unit vector across it, and on a line both are.
     fn tangents(&self, cell: usize, local: usize, view: u8, point: usize) -> [[f64; 3]; 2] {
         let (all, points) = (self.mesh.cell_nodes(cell), self.mesh.points());
         let FacetTangents { nodes, along } = &self.slopes[local * self.views + usize::from(view)];
@@ -142,15 +142,21 @@ impl<'m> FacetGeometry<'m> {
                 (0..3).for_each(|c| tangent[c] += slope * x[c]);
             }
         }
-        if self.mesh.dim() == 2 {
+        if self.mesh.dim() == 1 {
+            tangents[0] = [0.0, 1.0, 0.0];
+        }
+        if self.mesh.dim() < 3 {
             tangents[1] = [0.0, 0.0, 1.0];
         }
         tangents
     }
 
-    /// Returns the largest distance between two vertices of a cell's facet.
+    /// Returns the largest distance between two vertices of a cell's facet; the length of a line's cell.
     pub(super) fn diameter(&self, cell: usize, local: usize) -> f64 {
         let (all, points) = (self.mesh.vertices(cell), self.mesh.points());
+        if self.mesh.dim() == 1 {
+            return largest_distance(all.iter().map(|&v| points[v as usize]));
+        }
         let own = self.mesh.cell().facets()[local].iter().map(|&v| points[all[v] as usize]);
         largest_distance(own)
     }

@@ -70,7 +70,7 @@ fn places(mesh: &Mesh, side: FacetSide, view: u8, views: &FacetViews) -> Vec<[f6
 #[test]
 fn both_sides_of_a_facet_have_its_points_in_one_order() {
     let mut random = Random(2);
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         let mut mesh = boxed(cell, 3);
         if cell.is_tensor() {
             mesh = turned(&mesh, &mut random);
@@ -224,7 +224,7 @@ fn polynomials_at_the_points_are_differentiated_and_go_through_facets() {
 
 #[test]
 fn what_counts_of_a_residual_is_its_projection() {
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         let (views, dim) = (FacetViews::new(cell), cell.dim());
         for degree in 1..=3 {
             let rule = rule(cell, degree + 2);

@@ -101,7 +101,8 @@ impl Operator {
         let at = |u: &Vector, r: &mut Vector| {
             let inputs = PassInputs { state: Some(u), ..PassInputs::default() };
             self.pass(Task::Residual, inputs, ConstrainedRows::Zero, r)?;
-            self.load.iter().for_each(|load| r.axpy(-1.0, load));
+            let points = self.points.iter().map(|points| &points.vector);
+            self.load.iter().chain(points).for_each(|load| r.axpy(-1.0, load));
             Ok(())
         };
         let Some(combined) = &self.combined else { return at(u, r) };

@@ -341,6 +341,10 @@ fn map(
         }
     }
     let mut inverse = [[0.0; 3]; 3];
+    if dim == 1 {
+        inverse[0][0] = 1.0 / j[0][0];
+        return (x, inverse, j[0][0]);
+    }
     if dim == 2 {
         let det = j[0][0] * j[1][1] - j[0][1] * j[1][0];
         inverse[0] = [j[1][1] / det, -j[0][1] / det, 0.0];

@@ -12,8 +12,8 @@ use super::numbers;
 use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve, quickest};
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
-use super::vector_fields;
 use super::{DataError, RunError};
+use super::{sources, vector_fields};
 use crate::mesh::Mesh;
 use crate::mesh::periodic::PeriodicError;
 use crate::operator::{Operator, TableCache};
@@ -170,7 +170,11 @@ impl Context {
     ///
     /// As for [`Context::operator`].
     pub fn operator_on(&self, platform: &Platform) -> Result<(Operator, Kernels), RunError> {
-        compile_operator(self.form(), &self.elements, &self.on, &self.parameters.values, platform)
+        let params = &self.parameters.values;
+        let (mut operator, kernels) =
+            compile_operator(self.form(), &self.elements, &self.on, params, platform)?;
+        operator.set_point_loads(sources::point_loads(&self.problem, &self.on, &self.parameters)?);
+        Ok((operator, kernels))
     }
 
     /// Compiles only the kernels of some tasks.

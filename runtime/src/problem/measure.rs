@@ -6,7 +6,7 @@ use super::context::Context;
 use super::derived;
 use super::evaluation_state::EvaluationState;
 use super::reports::{self, ReportCache, ranges};
-use super::{Kernels, RunError, Solution};
+use super::{Kernels, RunError, Solution, sources};
 use crate::algebra::vector::Vector;
 use crate::operator::{Operator, TableCache};
 use crate::solve::{MultigridStatistics, NonlinearSystem, Report};
@@ -51,7 +51,9 @@ pub(super) fn measure(
     let State { kernels, u, report, linear_iterations, multigrid, residual, throughput, mut notes } =
         state;
     let (problem, on) = (&seen.problem, &seen.on);
-    let of = EvaluationState { vector, ..EvaluationState::of(seen, &u) };
+    let load = sources::load(problem, on, &seen.parameters)?;
+    let load = load.as_deref();
+    let of = EvaluationState { vector, load, ..EvaluationState::of(seen, &u) };
     let backend = IntegrationBackend::new(&seen.platform);
     let mut cache = ReportCache::new(tables);
     let (errors, energy) =

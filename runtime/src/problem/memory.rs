@@ -111,6 +111,7 @@ fn factors_of(form: &PointForm, elements: &Elements, size: SystemSize) -> f64 {
         .sum();
     let nodes = (size.unknowns / size.components.max(1.0)).max(1.0);
     let fill = match size.dim {
+        1 => FILL[0] * size.unknowns * size.components,
         2 => FILL[0] * size.unknowns * size.components * nodes.log2(),
         _ => FILL[1] * (size.components * nodes.powf(2.0 / 3.0)).powi(2),
     };

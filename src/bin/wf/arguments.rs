@@ -363,6 +363,8 @@ impl FromStr for Sizes {
 /// The shape of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum CellArgument {
+    /// Line.
+    Interval,
     /// Quadrilateral.
     Quad,
     /// Triangle.
@@ -376,6 +378,7 @@ pub(crate) enum CellArgument {
 impl From<CellArgument> for Cell {
     fn from(cell: CellArgument) -> Self {
         match cell {
+            CellArgument::Interval => Self::Interval,
             CellArgument::Quad => Self::Quadrilateral,
             CellArgument::Tri => Self::Triangle,
             CellArgument::Hex => Self::Hexahedron,

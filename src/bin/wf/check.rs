@@ -76,10 +76,14 @@ fn check(
     let (mut text, mut forms) = (String::new(), Vec::new());
     let used = program.forms_used(wanted.as_deref());
     for form in program.forms().iter().filter(|form| used.contains(&form.name.as_str())) {
-        let good: Vec<usize> =
-            [2, 3].into_iter().filter(|&dim| form.dimensions.form(dim).is_some()).collect();
-        let words: Vec<String> = good.iter().map(ToString::to_string).collect();
-        let line = format!("form {}: good in {} dimensions", form.name, words.join(" and "));
+        let good: Vec<usize> = (1..=3).filter(|&dim| form.dimensions.form(dim).is_some()).collect();
+        let words = match good[..] {
+            [1] => "one dimension".to_owned(),
+            [1, 2, 3] => "1, 2 and 3 dimensions".to_owned(),
+            [a, b] => format!("{a} and {b} dimensions"),
+            _ => format!("{} dimensions", good[0]),
+        };
+        let line = format!("form {}: good in {words}", form.name);
         text.push_str(&format!("{}: {line}\n", seen(source.name())));
         let conserved = conserved_names(form);
         if !conserved.is_empty() {

@@ -63,7 +63,7 @@ impl Files {
         }
         let mut found = None;
         // The dimension of a mesh is unknown before the file is read.
-        for dim in dim.map_or(2..=3, |dim| dim..=dim) {
+        for dim in dim.map_or(1..=3, |dim| dim..=dim) {
             let Ok(mut problem) = program.problem(name, dim, overrides) else { continue };
             problem.start_paths_at(folder);
             self.reads_data(&problem);

@@ -4,6 +4,7 @@ mod destination;
 mod dry_run;
 mod files;
 mod picture;
+mod plot;
 mod profile;
 mod solution_report;
 mod steps;
@@ -34,14 +35,16 @@ use crate::arguments::{
 };
 use crate::attribution::ErrorAttribution;
 use crate::console::Console;
+use crate::picture::possible;
 use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
 use destination::Destination;
-use picture::PictureArguments;
+use picture::{PictureArguments, StepPictures};
+use plot::ReportPlot;
 use solution_report::{WrittenFiles, text, value};
 use steps::{StepLog, StepObserver};
-use sweep::Sweep;
+use sweep::{Sweep, shown};
 use table::{StepTable, line_files, line_text};
 
 /// Solve the problems of a file, report on each, and write what ParaView opens.
@@ -94,6 +97,10 @@ pub(crate) struct Arguments {
     /// instead, which the report names: beside the solution, u-cut.csv for u.vtu, or with --no-output beside the table.
     #[arg(long, value_name = "FILE")]
     pub(crate) report: Option<PathBuf>,
+
+    /// Draw what the problem reports over time, adaptive steps or the values of a parameter: PNG or SVG, a chart for each number.
+    #[arg(long, value_name = "FILE", conflicts_with = "dry_run")]
+    pub(crate) plot: Option<PathBuf>,
 
     /// Through time, a file (.npy) from which the run can go on: written anew behind each time that is shown (`every` or `at` in
     /// `time`, all without them), whole or not at all. `{step}` in the name stands for the numbers that such a solution has: a
@@ -148,11 +155,11 @@ pub(crate) fn execute(
     files::named(arguments)?;
     let aside = try_out(arguments, sweep.is_some(), console)?;
     // Each value of a sweep with the command line's overrides for it.
-    let values: Vec<(Option<&str>, Overrides)> = match &sweep {
-        None => vec![(None, all)],
+    let values: Vec<(&[(String, String)], Overrides)> = match &sweep {
+        None => vec![(&[], all)],
         Some(sweep) => {
-            let own = |value: &'_ String| sweep.overrides(&all, value);
-            sweep.values.iter().map(|value| (Some(value.as_str()), own(value))).collect()
+            let rows = sweep.rows.iter().map(Vec::as_slice);
+            rows.map(|row| (row, Sweep::overrides(&all, row))).collect()
         }
     };
     let source = processes.settle(read(&arguments.problem.file), console)?;
@@ -173,13 +180,14 @@ pub(crate) fn execute(
     for name in &names {
         let mut start = None;
         let mut log = StepLog {
-            table: StepTable::of(sweep.as_ref().map_or(&[], |sweep| &sweep.values)),
+            table: StepTable::of(sweep.as_ref().map_or(&[], |sweep| &sweep.rows)),
             series: arguments.output.as_deref().map(FileSeries::of).transpose()?.flatten(),
+            pictures: StepPictures::default(),
+            plot: ReportPlot::default(),
         };
-        for (number, (value, overrides)) in values.iter().enumerate() {
+        for (number, (row, overrides)) in values.iter().enumerate() {
             let problem = ErrorAttribution { program: &program, problem: name, overrides };
-            let varied = sweep.as_ref().zip(*value);
-            let varied = varied.map(|(sweep, value)| (number + 1, sweep.name.as_str(), value));
+            let varied = sweep.as_ref().map(|_| (number + 1, *row));
             let solve = Solve {
                 arguments,
                 which: problem,
@@ -201,8 +209,8 @@ pub(crate) fn execute(
                 match (names.len(), varied) {
                     (1, None) => failure,
                     (_, None) => failure.note(&format!("the problem `{name}` is not solved")),
-                    (_, Some((_, param, value))) => failure
-                        .note(&format!("the problem `{name}` is not solved for {param} = {value}")),
+                    (_, Some((_, row))) => failure
+                        .note(&format!("the problem `{name}` is not solved for {}", shown(row))),
                 }
             });
             let warnings = [common.clone(), console.take()].concat();
@@ -211,6 +219,11 @@ pub(crate) fn execute(
         // Results already printed during the run are not repeated, unless much text was printed since.
         if values.len() > 1 || !console.is_one_terminal() {
             report.text.push_str(&log.table.text());
+        }
+        let drawn = drawings(arguments, name, log, processes.group().rank() == 0);
+        let drawn = processes.settle(drawn, console);
+        if let Err(failure) = drawn {
+            return Err(failure.after(report));
         }
     }
     report.aside = aside;
@@ -248,7 +261,23 @@ fn try_out(arguments: &Arguments, several: bool, console: &Console) -> Result<bo
         written_as(&path, &["npy"], "a checkpoint")?;
     }
     arguments.picture.try_out()?;
+    if let Some(path) = &arguments.plot {
+        one_file(path, "--plot", "shows all steps")?;
+        possible(path, "--plot")?;
+    }
     Ok(aside)
+}
+
+/// Writes the animation and the charts of a problem's steps.
+fn drawings(arguments: &Arguments, name: &str, log: StepLog, speaks: bool) -> Result<(), Failure> {
+    if arguments.dry_run {
+        return Ok(());
+    }
+    arguments.picture.finish(&log.pictures)?;
+    match arguments.plot.as_deref().filter(|_| speaks) {
+        Some(path) => log.plot.write(path, name),
+        None => Ok(()),
+    }
 }
 
 /// Returns the checkpoint file after a number of solutions; for one of several solves, `NAME-3.npy` for the third.
@@ -281,7 +310,9 @@ fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
         (arguments.report.is_some(), "--report"),
         (arguments.checkpoint.is_some(), "--checkpoint"),
         (arguments.restart.is_some(), "--restart"),
-        (arguments.picture.is_wanted(), "--picture"),
+        (arguments.picture.path().is_some(), "--picture"),
+        (arguments.picture.animation().is_some(), "--animate"),
+        (arguments.plot.is_some(), "--plot"),
     ];
     match options.into_iter().find(|(given, _)| *given && names.len() > 1) {
         Some((_, option)) => Err(Failure::input(format!(
@@ -295,8 +326,8 @@ fn only_one(arguments: &Arguments, names: &[String]) -> Result<(), Failure> {
 struct Solve<'a> {
     arguments: &'a Arguments,
     which: ErrorAttribution<'a>,
-    /// The index of the solve, the parameter and its value, for a parameter with several values.
-    varied: Option<(usize, &'a str, &'a str)>,
+    /// The index of the solve, and its values of the parameters with several.
+    varied: Option<(usize, &'a [(String, String)])>,
     /// The number of solves with the same kernels.
     runs: usize,
     device: &'a Option<Arc<dyn Device>>,
@@ -309,7 +340,7 @@ impl Solve<'_> {
     /// Solves one problem, starting from the end of the last solve if there was one, and stores its end there.
     fn one(&self, start: &mut Option<Vec<f64>>, log: &mut StepLog) -> Result<Report, Failure> {
         let Self { arguments, which, varied, runs, device, group, console } = *self;
-        let number = varied.map(|(number, ..)| number);
+        let number = varied.map(|(number, _)| number);
         let (name, file) = (which.problem, &arguments.problem.file);
         self.destination(log)?.try_out()?;
         console.progress().say(format!("{name}: making the mesh"));
@@ -391,9 +422,10 @@ impl Solve<'_> {
             text.push_str(&profile::table(&profile));
         }
         value["profile"] = profile::value(&profile);
-        if let Some((_, param, given)) = varied {
-            text = text.replacen('\n', &format!(", {param} = {given}\n"), 1);
-            value["sweep"] = json!({ param: given });
+        if let Some((_, row)) = varied {
+            text = text.replacen('\n', &format!(", {}\n", shown(row)), 1);
+            value["sweep"] =
+                row.iter().map(|(param, given)| (param.clone(), json!(given))).collect();
         }
         let report = Report::new(text, value);
         let result = written.and(drawn.map(drop));

@@ -325,6 +325,15 @@ impl<'a> Expander<'a> {
                 let parts = self.named_parts(field, *value).into_iter();
                 parts.map(|(field, value)| Kind::Mean { field, value }).collect()
             }
+            Kind::Source { field, component, value, place } => {
+                let source = |(field, value)| Kind::Source {
+                    field,
+                    component: *component,
+                    value,
+                    place: *place,
+                };
+                self.named_parts(field, *value).into_iter().map(source).collect()
+            }
             Kind::Exact { field, value } => {
                 let parts = self.named_parts(field, *value).into_iter();
                 parts.map(|(field, value)| Kind::Exact { field, value }).collect()

@@ -115,17 +115,18 @@ fn has_unknowns(
     false
 }
 
-/// Returns the point whose nearest vertex has the condition.
-fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 3]> {
+/// Returns a point of the mesh; a number in one dimension may stand without brackets.
+pub(super) fn vertex(checker: &mut Checker<'_>, piece: &Piece, at: ExprId) -> Option<[f64; 3]> {
     let (found, values) = checker.number(piece, at)?;
     let dim = checker.form.dim;
-    if found == Shape::Vector(dim) {
+    if found == Shape::Vector(dim) || dim == 1 && found == Shape::Scalar {
         let mut point = [0.0; 3];
         point[..dim].copy_from_slice(&values);
         return Some(point);
     }
     let found = form::Shape::from(found);
-    let message = format!("a point of this mesh has {dim} coordinates, but this is {found}");
+    let s = if dim == 1 { "" } else { "s" };
+    let message = format!("a point of this mesh has {dim} coordinate{s}, but this is {found}");
     let zeros = vec!["0"; dim].join(", ");
     let diagnostic = Diagnostic::new(Code::WrongShape, message)
         .label(piece.file.exprs[at].span, format!("this is {found}"))

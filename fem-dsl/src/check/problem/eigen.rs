@@ -70,6 +70,9 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
             ProblemItemKind::Exact { .. } | ProblemItemKind::Manufactured { .. } => {
                 ("known solutions", "compare `--json`'s `eigenvalues` with what is known of them")
             }
+            ProblemItemKind::Source { .. } => {
+                ("`source`", "leave it out: an eigenvalue problem has no right-hand side")
+            }
             ProblemItemKind::Adapt { .. } => ("`adapt`", "let `refine = 1;` divide all cells"),
             ProblemItemKind::Solver(_) => {
                 ("`solver`", "write `smallest(5, rtol: 1e-8, preconditioner: multigrid)`")

@@ -40,6 +40,17 @@ const GENERATORS: &[Generator] = &[
         tags: |dim| &["x0", "x1", "y0", "y1", "z0", "z1"][..2 * dim],
     },
     Generator {
+        name: "interval",
+        arguments: &[
+            ("cells", ArgumentKind::Whole(1, 1 << 20)),
+            ("from", ArgumentKind::Number),
+            ("to", ArgumentKind::Number),
+        ],
+        required: &["cells"],
+        dim: 1,
+        tags: |_| &["x0", "x1"],
+    },
+    Generator {
         name: "ball",
         arguments: &[("dim", DIM), ("refine", REFINE), ("order", ORDER), ("cell", CELL)],
         required: &[],
@@ -90,6 +101,7 @@ impl MeshChoice {
         Some(match (cell, self.dim?) {
             (Some("tri"), _) => ("tri", 4),
             (Some("tet"), _) => ("tet", 4),
+            (_, 1) => ("interval", 12),
             (_, 2) => ("quad", 12),
             _ => ("hex", 12),
         })

@@ -5,7 +5,7 @@ use crate::element::{Lagrange, tabulate_components, tabulate_turned};
 use std::collections::BTreeSet;
 
 fn all() -> impl Iterator<Item = Whitney> {
-    Cell::ALL.into_iter().flat_map(|cell| {
+    Cell::ALL.into_iter().filter(|cell| cell.dim() > 1).flat_map(|cell| {
         (1..=4).flat_map(move |k| {
             [WhitneyFamily::Curl, WhitneyFamily::Div]
                 .map(|family| Whitney::new(cell, k, family).expect("an element"))

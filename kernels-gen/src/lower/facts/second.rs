@@ -63,7 +63,7 @@ pub(super) fn side_of_map(input: Input) -> Option<Side> {
 /// Returns whether the map of a cell has second derivatives: it is given by nodes, and not affine.
 pub(super) fn is_bent(elements: &Elements, plan: &Plan) -> bool {
     match plan.geometry {
-        Geometry::Nodes(order) => order > 1 || elements.cell.is_tensor(),
+        Geometry::Nodes(order) => order > 1 || elements.cell.is_factorised(),
         _ => false,
     }
 }

@@ -47,7 +47,7 @@ pub(super) fn lower<'a>(
         let trial = facts.trial.expect("the facts should be those of a column");
         let column = Column { matrix: &matrix, to: &to, stores, trial, signs: &signs };
         s.b.comment("columns");
-        match (facts.elements.cell.is_tensor(), facts.on_facets()) {
+        match (facts.elements.cell.is_factorised(), facts.on_facets()) {
             (true, true) if !facts.elements.are_vector_valued() => facet::columns(s, &column),
             (true, false) => tensor::columns(s, &column),
             _ => simplex::columns(s, &column),

@@ -1,4 +1,4 @@
-//! Dense tables and one loop over the points: for triangles and tetrahedra, and on tensor cells for elements with more
+//! Dense tables and one loop over the points: for lines, triangles and tetrahedra, and on tensor cells for elements with more
 //! nodes per direction than points.
 //!
 //! ```text

@@ -46,7 +46,7 @@ const EXCHANGED: usize = 3000;
 pub(super) fn check(facts: &KernelFacts<'_>, cells: usize) -> Result<(), PlanError> {
     let KernelFacts { elements, plan, .. } = *facts;
     let refuse = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
-    let Some(points) = elements.rule.line().filter(|_| elements.cell.is_tensor()) else {
+    let Some(points) = elements.rule.line().filter(|_| elements.cell.is_factorised()) else {
         return refuse("threads share pairs of quadrilaterals and hexahedra");
     };
     if !matches!(plan.task, Task::Residual | Task::Action) {

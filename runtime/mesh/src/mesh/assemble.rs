@@ -157,13 +157,16 @@ fn check(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
 }
 
 fn check_points(shape: &CellShape, parts: &MeshData) -> Result<(), MeshError> {
-    let flat = shape.cell.dim() == 2;
+    let dim = shape.cell.dim();
     let bad = |&node: &u32| {
         let at = parts.points[node as usize];
         let problem = match at.iter().any(|x| !x.is_finite()) {
             true => "is not finite",
-            false if flat && at[2] != 0.0 => {
+            false if dim == 2 && at[2] != 0.0 => {
                 "lies outside the plane z = 0 of a two-dimensional mesh"
+            }
+            false if dim == 1 && at[1..] != [0.0; 2] => {
+                "lies outside the axis y = z = 0 of a one-dimensional mesh"
             }
             false => return None,
         };

@@ -44,9 +44,13 @@ pub(super) fn note(count: usize, all: usize) -> Option<String> {
     })
 }
 
-/// Exchanges the first two axes.
+/// Exchanges the first two axes, or reverses the only one.
 fn mirror(shape: &CellShape) -> Renumbering {
     let mut mirror = IDENTITY;
+    if shape.cell.dim() == 1 {
+        mirror.swap(0, 1);
+        return mirror;
+    }
     mirror.swap(1, 2);
     if shape.cell.is_tensor() {
         mirror.swap(5, 6);

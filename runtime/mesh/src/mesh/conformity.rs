@@ -45,13 +45,15 @@ pub(super) fn check_apart(
         marks.map(|mark| (BoundingBox::of([mark.at].into_iter()), mark)).collect(),
     );
     let place = ConformityCheck { shape, parts, topology, tree: &tree };
-    let hanging = boundary.par_iter().first(|&facet| place.hanging(facet, tolerance));
+    // Points have no inside, and cross nothing.
+    let facets = if shape.cell.dim() > 1 { &boundary[..] } else { &[] };
+    let hanging = facets.par_iter().first(|&facet| place.hanging(facet, tolerance));
     if let Some(error) = hanging {
         return Err(error);
     }
     let cells = (0..topology.n_cells()).into_par_iter().with_min_len(256);
     let overlapping = cells.first(|cell| place.overlapping(cell));
-    overlapping.or_else(|| crossing::crossing(&place, &boundary)).map_or(Ok(()), Err)
+    overlapping.or_else(|| crossing::crossing(&place, facets)).map_or(Ok(()), Err)
 }
 
 /// A point of a cell.

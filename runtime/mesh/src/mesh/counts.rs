@@ -101,6 +101,9 @@ impl EntityCounts {
 /// Vertices, edges, faces and cells of a grid with n × m × l cells.
 pub(super) fn grid(dim: usize, [n, m, l]: [u64; 3]) -> [u64; 4] {
     let along = |a: u64, b: u64, c: u64| a.saturating_mul(b).saturating_mul(c);
+    if dim == 1 {
+        return [n + 1, n, 0, 0];
+    }
     if dim == 2 {
         let edges = along(n, m + 1, 1).saturating_add(along(n + 1, m, 1));
         return [along(n + 1, m + 1, 1), edges, along(n, m, 1), 0];

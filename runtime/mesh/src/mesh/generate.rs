@@ -1,10 +1,11 @@
-//! The generators of the language: `box`, `ball`, `shell`, `lshape`.
+//! The generators of the language: `box`, `interval`, `ball`, `shell`, `lshape`.
 //!
 //! All cells follow a space-filling curve. Quadrilaterals and hexahedra are consistently oriented: every edge and face
 //! has one direction in all its cells.
 //!
 //! | generator | domain | tags |
 //! | --- | --- | --- |
+//! | `interval(cells, from, to)` | a line | `x0 x1` |
 //! | `box(dim, cells, from, to, cell, deform)` | a box | `x0 x1 y0 y1 z0 z1` |
 //! | `ball(dim, refine, order, cell)` | the unit ball about the origin | `surface` |
 //! | `shell(dim, inner, outer, refine, order, cell)` | between two spheres | `inner`, `outer` |
@@ -33,7 +34,7 @@ use thiserror::Error;
 #[non_exhaustive]
 pub enum GenerateError {
     /// Unknown generator.
-    #[error("unknown mesh generator `{name}`; {}the generators are `box`, `ball`, `shell`, `lshape`",
+    #[error("unknown mesh generator `{name}`; {}the generators are `box`, `interval`, `ball`, `shell`, `lshape`",
         nearest_hint(.nearest))]
     UnknownGenerator {
         /// The name.
@@ -93,7 +94,7 @@ fn nearest_hint(nearest: &Option<String>) -> String {
 pub fn generate(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<Mesh, GenerateError> {
     let (name, arguments) = read(name, arguments)?;
     match name {
-        "box" => grid::generate(&arguments),
+        "interval" | "box" => grid::generate(&arguments),
         name => round::generate(name, &arguments),
     }
 }
@@ -106,7 +107,7 @@ pub(crate) fn coarse(
     times: usize,
 ) -> Result<Mesh, GenerateError> {
     match read(name, arguments)? {
-        ("box", arguments) => grid::coarse(&arguments, times),
+        ("interval" | "box", arguments) => grid::coarse(&arguments, times),
         (name, arguments) => round::coarse(name, &arguments, times),
     }
 }
@@ -117,7 +118,7 @@ fn centres(
     arguments: &BTreeMap<String, Argument>,
 ) -> Result<Vec<[f64; 3]>, GenerateError> {
     match read(name, arguments)? {
-        ("box", arguments) => grid::centres(&arguments),
+        ("interval" | "box", arguments) => grid::centres(&arguments),
         (name, arguments) => round::centres(name, &arguments),
     }
 }
@@ -134,7 +135,7 @@ pub fn counts(
     arguments: &BTreeMap<String, Argument>,
 ) -> Result<EntityCounts, GenerateError> {
     match read(name, arguments)? {
-        ("box", arguments) => grid::count(&arguments),
+        ("interval" | "box", arguments) => grid::count(&arguments),
         (name, arguments) => round::count(name, &arguments),
     }
 }
@@ -149,7 +150,7 @@ pub fn coarser(
     if !counted.cell.is_tensor() {
         return None;
     }
-    let key = if name == "box" { "cells" } else { "refine" };
+    let key = if matches!(name, "interval" | "box") { "cells" } else { "refine" };
     let half = |n: f64| (n >= 2.0 && n % 2.0 == 0.0).then_some(n / 2.0);
     let coarser = match (key, arguments.get(key)?) {
         ("refine", Argument::Number(n)) if *n >= 1.0 => Argument::Number(n - 1.0),
@@ -171,18 +172,19 @@ pub fn coarser(
 /// The errors of [`generate`] that need no mesh.
 pub fn check(name: &str, arguments: &BTreeMap<String, Argument>) -> Result<(), GenerateError> {
     match read(name, arguments)? {
-        ("box", arguments) => grid::check(&arguments),
+        ("interval" | "box", arguments) => grid::check(&arguments),
         (name, arguments) => round::check(name, &arguments),
     }
 }
 
-/// Returns the row numbers of cell and point data on a box of `cells` squares or cubes.
+/// Returns the row numbers of cell and point data on a box of `cells` lines, squares or cubes.
 pub(super) fn grid_rows(cells: [usize; 3], cell: Cell) -> (DataRows, DataRows) {
     grid::rows(cells, cell)
 }
 
 /// The generators and their arguments.
-const GENERATORS: [(&str, &[&str]); 4] = [
+const GENERATORS: [(&str, &[&str]); 5] = [
+    ("interval", &["dim", "cells", "from", "to"]),
     ("box", &["dim", "cells", "from", "to", "cell", "deform"]),
     ("ball", &["dim", "refine", "order", "cell"]),
     ("shell", &["dim", "inner", "outer", "refine", "order", "cell"]),

@@ -111,11 +111,13 @@ impl KeyLayout {
         let mut at = [0; 3];
         for (axis, at) in at.iter_mut().enumerate().take(self.dim as usize) {
             let bits = place >> axis;
-            *at = if self.dim == 2 {
-                gathered_2(bits as u64)
-            } else {
-                let half = 1u128 << 45;
-                gathered_3((bits & (half - 1)) as u64) | gathered_3((bits >> 45) as u64) << 15
+            *at = match self.dim {
+                1 => bits as u32,
+                2 => gathered_2(bits as u64),
+                _ => {
+                    let half = 1u128 << 45;
+                    gathered_3((bits & (half - 1)) as u64) | gathered_3((bits >> 45) as u64) << 15
+                }
             };
         }
         at
@@ -125,10 +127,10 @@ impl KeyLayout {
     pub(crate) fn key(self, tree: u32, corner: [u32; 3], level: u32) -> CellKey {
         let mut place = 0u128;
         for (axis, &at) in corner.iter().enumerate().take(self.dim as usize) {
-            let spread = if self.dim == 2 {
-                u128::from(spread_2(at))
-            } else {
-                u128::from(spread_3(at & 0x7fff)) | u128::from(spread_3(at >> 15)) << 45
+            let spread = match self.dim {
+                1 => u128::from(at),
+                2 => u128::from(spread_2(at)),
+                _ => u128::from(spread_3(at & 0x7fff)) | u128::from(spread_3(at >> 15)) << 45,
             };
             place |= spread << axis;
         }
@@ -207,7 +209,7 @@ mod tests {
 
     #[test]
     fn keys_hold_thirty_levels_of_the_last_tree() {
-        for dim in [2, 3] {
+        for dim in 1..=3 {
             let layout = KeyLayout::new(dim);
             let mut key = CellKey::of_tree(u32::MAX);
             for level in 1..=FINEST {
@@ -223,7 +225,7 @@ mod tests {
 
     #[test]
     fn steps_move_the_corner_and_end_at_the_sides_of_the_tree() {
-        for dim in [2, 3] {
+        for dim in 1..=3 {
             let layout = KeyLayout::new(dim);
             for (level, seed) in [(1, 0u32), (3, 5), (12, 77_777), (30, 987_654_321)] {
                 let size = UNITS >> level;

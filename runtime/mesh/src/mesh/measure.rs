@@ -68,14 +68,14 @@ impl Gradients {
         self.cofactor(q, nodes).0
     }
 
-    /// Returns det J and cof J at a point; in two dimensions J₃₃ = 1.
+    /// Returns det J and cof J at a point; J of further axes is the identity.
     pub fn cofactor(
         &self,
         q: usize,
         nodes: impl Iterator<Item = [f64; 3]>,
     ) -> (f64, [[f64; 3]; 3]) {
-        // Loops over axes are unrolled: they dominate the time of unoptimised builds. In two dimensions the third
-        // derivative is 0.
+        // Loops over axes are unrolled: they dominate the time of unoptimised builds. Derivatives along
+        // further axes are 0.
         let [mut of_x, mut of_y, mut of_z] = [[0.0; 3]; 3];
         let add = |row: &mut [f64; 3], x: f64, gradient: &[f64; 3]| {
             row[0] += x * gradient[0];
@@ -87,7 +87,12 @@ impl Gradients {
             add(&mut of_y, x[1], gradient);
             add(&mut of_z, x[2], gradient);
         }
-        let j = if self.dim == 2 { [of_x, of_y, [0.0, 0.0, 1.0]] } else { [of_x, of_y, of_z] };
+        let [up, out] = [[0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
+        let j = match self.dim {
+            1 => [of_x, up, out],
+            2 => [of_x, of_y, out],
+            _ => [of_x, of_y, of_z],
+        };
         let minor = |c: usize, d: usize| {
             let (c1, c2, d1, d2) = ((c + 1) % 3, (c + 2) % 3, (d + 1) % 3, (d + 2) % 3);
             j[c1][d1] * j[c2][d2] - j[c1][d2] * j[c2][d1]
@@ -179,8 +184,10 @@ impl<'a> AffineMap<'a> {
     fn determinant(&self, x: &[[f64; 3]]) -> f64 {
         let [a, b, c] = self.tips.map(|tip| [0, 1, 2].map(|k| x[tip][k] - x[self.origin][k]));
         let z = a[0] * b[1] - a[1] * b[0];
-        if self.shape.cell.dim() == 2 {
-            return z;
+        match self.shape.cell.dim() {
+            1 => return a[0],
+            2 => return z,
+            _ => {}
         }
         (a[1] * b[2] - a[2] * b[1]) * c[0] + (a[2] * b[0] - a[0] * b[2]) * c[1] + z * c[2]
     }

@@ -177,10 +177,9 @@ pub enum ReadError {
     /// A file without a required part.
     #[error("the file has no {0}")]
     Missing(String),
-    /// A file without triangles, quadrilaterals, tetrahedra or hexahedra.
+    /// A file without lines on the x axis, triangles, quadrilaterals, tetrahedra or hexahedra.
     #[error(
-        "the file has no cells of dimension 2 or 3, only {found}{advice} One dimension is not there yet: a strip of \
-         quadrilaterals, one cell wide and without conditions along it, takes its place"
+        "the file has no cells of dimension 2 or 3, and no lines on the x axis, only {found}{advice}"
     )]
     NoCells {
         /// The elements found.

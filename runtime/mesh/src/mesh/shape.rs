@@ -30,9 +30,6 @@ pub(crate) struct CellShape {
 impl CellShape {
     pub(crate) fn new(cell: Cell, order: usize) -> Result<CellShape, MeshError> {
         let unsupported = |expected| MeshError::Unsupported { cell, order, expected };
-        if !Cell::ALL.contains(&cell) {
-            return Err(unsupported("cells are tri, quad, tet or hex"));
-        }
         if order == 0 || order > MAX_ORDER {
             return Err(unsupported("orders are 1 to 12, on simplices 1 to 8"));
         }

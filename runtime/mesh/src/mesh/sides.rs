@@ -102,9 +102,13 @@ impl FacetNodeOrders {
     }
 }
 
-/// Returns whether the first vertices of a local facet turn counterclockwise about the reference cell's outward normal.
+/// Returns whether the first vertices of a local facet turn counterclockwise about the reference cell's outward normal;
+/// of a point, whether the normal points up the axis.
 fn is_outward(cell: Cell, facet: usize) -> bool {
     let vertices = cell.facets()[facet];
+    if cell.dim() == 1 {
+        return cell.facet_normal(facet)[0] > 0.0;
+    }
     let side = |to: usize| {
         let (from, to) = (cell.vertex(vertices[0]), cell.vertex(vertices[to]));
         [0, 1, 2].map(|c| to[c] - from[c])
@@ -128,6 +132,7 @@ fn is_odd(topology: &Topology, cell: usize, local: usize) -> bool {
         Cell::Hexahedron => topology.face_orientation(cell, local).count_ones() % 2 == 1,
         // The ranks of the transpositions of three elements.
         Cell::Tetrahedron => matches!(topology.face_orientation(cell, local), 1 | 2 | 5),
+        Cell::Interval => false,
         _ => topology.edge_reversed(cell, local),
     }
 }

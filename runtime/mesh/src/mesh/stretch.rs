@@ -24,7 +24,7 @@ impl Mesh {
             true => mean((0..1 << dim).filter(|v| v >> a & 1 == 0).map(|v| edge(v, v | 1 << a))),
             false => edge(0, a + 1),
         };
-        let mut columns: [Vec3; 3] = [[0.0, 0.0, 0.0], [0.0, 0.0, 0.0], [0.0, 0.0, 1.0]];
+        let mut columns: [Vec3; 3] = [[0.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]];
         (0..dim).for_each(|a| columns[a] = axis(a));
         let [a, b, c] = columns;
         let rows = [cross(b, c), cross(c, a), cross(a, b)];

@@ -2,7 +2,7 @@
 //!
 //! Entities are numbered by first touch in cell order. The first cell of an entity defines its direction;
 //! [`Topology::edge_reversed`] and [`Topology::face_orientation`] compare other cells with it. The work is linear:
-//! an entity is compared only with those that have the same smallest vertex.
+//! an entity is compared only with those that have the same smallest vertex. The facets of lines are their vertices.
 
 mod numbering;
 
@@ -203,6 +203,8 @@ pub struct Topology {
     cell_vertices: Vec<u32>,
     edges: Entities,
     faces: Entities,
+    /// The vertices of lines, as facets.
+    ends: Entities,
     oriented: bool,
     /// Explicit orientations, if entities are identified: their vertices do not determine them.
     seen: Option<EntityOrientations>,
@@ -219,7 +221,8 @@ impl Topology {
         seen: EntityOrientations,
     ) -> Self {
         let oriented = !seen.edges.contains(&true) && seen.faces.iter().all(|&face| face == 0);
-        Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen: Some(seen) }
+        let (seen, ends) = (Some(seen), ends(cell, n_vertices, &cell_vertices));
+        Topology { cell, n_vertices, cell_vertices, edges, faces, ends, oriented, seen }
     }
 
     /// Numbers the entities of cells, which are given by their vertices in `0..n_vertices`.
@@ -231,12 +234,14 @@ impl Topology {
         let cells =
             CellVertices { vertices: &cell_vertices, per_cell: cell.vertex_count(), n_vertices };
         let (edges, faces) = rayon::join(
-            || Entities::number(cell.entities(1), cells),
+            || Entities::number(edges(cell), cells),
             || Entities::number(faces(cell), cells),
         );
         let (edges, faces) = (edges?, faces?);
+        let ends = ends(cell, n_vertices, &cell_vertices);
+        let (oriented, seen) = (true, None);
         let mut topology =
-            Topology { cell, n_vertices, cell_vertices, edges, faces, oriented: true, seen: None };
+            Topology { cell, n_vertices, cell_vertices, edges, faces, ends, oriented, seen };
         topology.oriented = topology.all_agree();
         Ok(topology)
     }
@@ -260,12 +265,13 @@ impl Topology {
         let number = |vertex: u32| numbers[vertex as usize];
         let (edges, of_edges) = self.edges.of_cells(cells, number);
         let (faces, of_faces) = self.faces.of_cells(cells, number);
+        let (ends, _) = self.ends.of_cells(cells, number);
         let seen = self.seen.as_ref().map(|seen| EntityOrientations {
             edges: of_each(&seen.edges, self.edges.per_cell, cells),
             faces: of_each(&seen.faces, self.faces.per_cell, cells),
         });
         let (cell, n_vertices, oriented) = (self.cell, vertices.len(), self.oriented);
-        let own = Topology { cell, n_vertices, cell_vertices, edges, faces, oriented, seen };
+        let own = Topology { cell, n_vertices, cell_vertices, edges, faces, ends, oriented, seen };
         (own, [vertices, of_edges, of_faces])
     }
 
@@ -290,12 +296,12 @@ impl Topology {
         &self.cell_vertices[cell * n..(cell + 1) * n]
     }
 
-    /// Returns all edges.
+    /// Returns all edges; empty in one dimension, where they are the cells.
     pub fn edges(&self) -> &Entities {
         &self.edges
     }
 
-    /// Returns all faces of a three-dimensional mesh; empty in two dimensions.
+    /// Returns all faces of a three-dimensional mesh; empty in fewer dimensions.
     pub fn faces(&self) -> &Entities {
         &self.faces
     }
@@ -363,7 +369,12 @@ impl Topology {
         };
         let edges = self.edges.joined(edges, &vertex_numbers);
         let faces = self.faces.joined(faces, &vertex_numbers);
-        Topology::seen(self.cell, (n_vertices, cell_vertices), edges, faces, seen)
+        let joined = Topology::seen(self.cell, (n_vertices, cell_vertices), edges, faces, seen);
+        match self.ends.is_empty() {
+            true => joined,
+            // Cells of other processes are counted.
+            false => Topology { ends: self.ends.joined(vertices, &vertex_numbers), ..joined },
+        }
     }
 
     /// Maps `of(cell, local, entity)` over all entities of all cells.
@@ -393,12 +404,16 @@ impl Topology {
         }
     }
 
-    /// Returns the entities that are facets: edges in two dimensions, faces in three.
+    /// Returns the entities that are facets: vertices in one dimension, edges in two, faces in three.
     pub fn facets(&self) -> &Entities {
-        if self.cell.dim() == 3 { &self.faces } else { &self.edges }
+        match self.cell.dim() {
+            1 => &self.ends,
+            2 => &self.edges,
+            _ => &self.faces,
+        }
     }
 
-    /// Returns the entity (edge or face) that is a facet of a cell; local facets are the cell's entities of one
+    /// Returns the entity (vertex, edge or face) that is a facet of a cell; local facets are the cell's entities of one
     /// dimension less.
     pub fn facet_entity(&self, facet: Facet) -> u32 {
         self.facets().of_cell(facet.cell as usize)[facet.local as usize]
@@ -412,8 +427,12 @@ impl Topology {
 
     /// Sets the number of cells of a facet, including those of other processes.
     pub(crate) fn count_facet(&mut self, facet: Facet, cells: u8) {
-        let (entity, is_solid) = (self.facet_entity(facet), self.cell.dim() == 3);
-        let facets = if is_solid { &mut self.faces } else { &mut self.edges };
+        let entity = self.facet_entity(facet);
+        let facets = match self.cell.dim() {
+            1 => &mut self.ends,
+            2 => &mut self.edges,
+            _ => &mut self.faces,
+        };
         facets.counted(entity, cells);
     }
 
@@ -434,7 +453,7 @@ impl Topology {
     /// Returns whether the vertices of edges and faces have the entity's own order in all cells. Two vertices determine
     /// the order of a face.
     fn all_agree(&self) -> bool {
-        let lists = [(&self.edges, self.cell.entities(1), 1), (&self.faces, faces(self.cell), 2)];
+        let lists = [(&self.edges, edges(self.cell), 1), (&self.faces, faces(self.cell), 2)];
         (0..self.n_cells()).into_par_iter().with_min_len(GRAIN).holds(|cell| {
             let vertices = self.vertices(cell);
             lists.iter().all(|(entities, locals, count)| {
@@ -447,7 +466,32 @@ impl Topology {
     }
 }
 
-/// Returns the local faces of a three-dimensional cell; none in two dimensions.
+/// Returns the vertices of lines as facets, with their numbers; none of other cells.
+fn ends(cell: Cell, n_vertices: usize, cell_vertices: &[u32]) -> Entities {
+    if cell.dim() > 1 {
+        return Entities::default();
+    }
+    let mut ends = Entities {
+        of_cell: cell_vertices.to_vec(),
+        vertices: (0..n_vertices as u32).collect(),
+        cells: vec![0; n_vertices],
+        first: vec![u32::MAX; n_vertices],
+        ..Entities::with(cell.vertex_count(), 1)
+    };
+    for (place, &vertex) in cell_vertices.iter().enumerate() {
+        let (cells, first) = (&mut ends.cells[vertex as usize], &mut ends.first[vertex as usize]);
+        *cells = cells.saturating_add(1);
+        *first = (*first).min(place as u32);
+    }
+    ends
+}
+
+/// Returns the local edges of a cell of two or three dimensions; none of a line.
+fn edges(cell: Cell) -> &'static [&'static [usize]] {
+    if cell.dim() > 1 { cell.entities(1) } else { &[] }
+}
+
+/// Returns the local faces of a three-dimensional cell; none in fewer dimensions.
 fn faces(cell: Cell) -> &'static [&'static [usize]] {
     if cell.dim() == 3 { cell.entities(2) } else { &[] }
 }

@@ -34,6 +34,7 @@ impl FacetViews {
     /// Returns the view in the facet's own frame.
     pub fn of(self, topology: &Topology, cell: usize, local: usize) -> u8 {
         match self.cell.dim() {
+            1 => 0,
             2 => u8::from(topology.edge_reversed(cell, local)),
             _ => topology.face_orientation(cell, local),
         }

@@ -117,7 +117,7 @@ fn bent([x, y, z]: [f64; 3]) -> [f64; 3] {
 
 #[test]
 fn two_cells_meet_in_all_orientations() {
-    for cell in Cell::ALL {
+    for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
         let dim = cell.dim();
         let first: Vec<[f64; 3]> = cell
             .vertices()

@@ -22,6 +22,7 @@ pub(super) fn components(
         return Ok(values.to_vec());
     }
     let kept: &[usize] = match (shape, found) {
+        (Shape::Vector(1), 3) | (Shape::Matrix(1, 1), 9) if dim == 1 => &[0],
         (Shape::Vector(2), 3) if dim == 2 => &[0, 1],
         (Shape::Matrix(2, 2), 9) if dim == 2 => &[0, 1, 3, 4],
         _ => return Err(FileError::Components { found, expected }),

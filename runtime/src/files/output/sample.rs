@@ -42,7 +42,11 @@ impl SamplePoints {
         };
         let place: HashMap<[usize; 3], usize> =
             lattice.iter().enumerate().map(|(place, &at)| (at, place)).collect();
-        let mirror = lattice.iter().map(|&[i, j, k]| place[&[j, i, k]]).collect();
+        let mirrored = |[i, j, k]: [usize; 3]| match mesh.dim() {
+            1 => [degree - i, 0, 0],
+            _ => [j, i, k],
+        };
+        let mirror = lattice.iter().map(|&at| place[&mirrored(at)]).collect();
         SamplePoints { degree, per_cell, count, of_cell, reference, mirror }
     }
 
@@ -144,7 +148,7 @@ fn shared(mesh: &Mesh, degree: usize, lattice: &[[usize; 3]]) -> (usize, Vec<u64
         for node in &nodes {
             let entity = match node.dim {
                 0 => vertices[node.entity],
-                1 => topology.edges().of_cell(c)[node.entity],
+                1 if cell.dim() > 1 => topology.edges().of_cell(c)[node.entity],
                 2 if cell.dim() == 3 => topology.faces().of_cell(c)[node.entity],
                 _ => c as u32,
             };

@@ -1,16 +1,18 @@
 //! Visible surfaces of a solution: a field on a mesh → triangles with values at their corners, and cell edges.
 //!
 //! [`outside`] gives the boundary of a body, or a whole plane mesh; [`cut()`] gives the intersection of a body with a
-//! plane. Each facet (in two dimensions, each cell) is divided into n parts per direction, to resolve curved geometry
+//! plane; [`curves`] gives the values along a line. Each facet (in two dimensions, each cell) is divided into n parts per direction, to resolve curved geometry
 //! and fields of high degree. Triangle corners have exact positions and values, by the bases of the geometry and the
 //! field; drawings interpolate linearly between them. Facets share no points, so that discontinuities remain visible.
 
 mod cut;
 mod lattice;
+mod line;
 #[cfg(test)]
 mod tests;
 
 pub use cut::{Plane, cut};
+pub use line::curves;
 
 use super::sample::InterpolationRows;
 use super::{CellField, OutputError, PointField, check_cells, check_points};

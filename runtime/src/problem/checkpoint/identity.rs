@@ -43,10 +43,14 @@ impl ProblemIdentity {
         let form = &problem.form;
         let own = 0..form.own_params().len();
         let params = own.flat_map(|param| parameters.values[parameters.range(param)].to_vec());
-        let Problem { dirichlet, aux, periodic, .. } = problem;
+        let Problem { dirichlet, aux, periodic, sources, .. } = problem;
+        let sources = match sources.is_empty() {
+            true => String::new(),
+            false => format!(" {sources:?}"),
+        };
         Self {
             form: number(&format!("{:?}", form.integrals)),
-            prescribed: number(&format!("{dirichlet:?} {aux:?} {periodic:?}")),
+            prescribed: number(&format!("{dirichlet:?} {aux:?} {periodic:?}{sources}")),
             params: params.collect(),
         }
     }

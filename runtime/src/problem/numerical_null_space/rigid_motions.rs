@@ -86,6 +86,7 @@ impl RigidMotion {
             }
         });
         let (shift, turn) = match dim {
+            1 => ([weights[0], 0.0, 0.0], [0.0; 3]),
             2 => ([weights[0], weights[1], 0.0], [0.0, 0.0, weights[2]]),
             _ => ([weights[0], weights[1], weights[2]], [weights[3], weights[4], weights[5]]),
         };
@@ -137,6 +138,9 @@ impl PartFrame {
         let x = [0, 1, 2].map(|c| (point[c] - self.centre[c]) / self.unit);
         let mut motions = [0.0; MOST];
         motions[c] = 1.0;
+        if dim == 1 {
+            return motions;
+        }
         if dim == 2 {
             motions[2] = if c == 0 { -x[1] } else { x[0] };
             return motions;
@@ -157,7 +161,7 @@ pub(super) fn left(
     parts: &ConnectedParts,
 ) -> Result<Vec<RigidMotion>, RunError> {
     let dim = on.mesh.dim();
-    let count = if dim == 2 { 3 } else { MOST };
+    let count = [1, 3, MOST][dim - 1];
     let frames = PartFrame::of_parts(on, parts);
     let mut found = Vec::new();
     for &field in fields {

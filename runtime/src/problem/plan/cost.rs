@@ -75,6 +75,8 @@ fn cost(dim: usize, n: f64, components: f64, degree: f64) -> Cost {
     let nodes = (n / components).max(1.0);
     let separator = components * nodes.powf(1.0 - 1.0 / dim as f64);
     let (operations, entries) = match dim {
+        // A band.
+        1 => (2.0 * n * (components * degree).powi(2), 2.0 * n * components * degree),
         2 => (10.0 * separator.powi(3), 4.0 * n * components * nodes.log2().max(1.0)),
         _ => (4.0 * separator.powi(3), 4.0 * separator.powi(2)),
     };

@@ -250,7 +250,9 @@ impl ExplicitIntegrator {
         let (params, table_cache) = (&staged.parameters().values, staged.operator.table_cache());
         let tasks = [Task::Residual, Task::Action];
         let made = kernels::compile_for(&form, elements, on, params, &tasks, platform, table_cache);
+        let points = staged.operator.take_point_loads();
         *staged.operator = made?.0;
+        staged.operator.set_point_loads(points);
         Ok(())
     }
 

@@ -274,12 +274,15 @@ impl<'a> ProblemStages<'a> {
 
     /// Returns whether a device can replay F: no prescribed data depends on t.
     pub(super) fn is_repeatable(&self) -> bool {
-        self.settings.timed == [false; 2] && self.operator.replayable()
+        let follows = self.settings.timed != [false; 2] || self.operator.point_loads_follow_time();
+        !follows && self.operator.replayable()
     }
 
     /// Returns whether F itself depends on t.
     pub(super) fn follows_time(&self) -> bool {
-        self.context.form().integrals.iter().any(|integral| reads_time(&integral.graph))
+        let mut integrals = self.context.form().integrals.iter();
+        integrals.any(|integral| reads_time(&integral.graph))
+            || self.operator.point_loads_follow_time()
     }
 
     /// Sets parameters, conditions, data and derivatives at a time in the operator.

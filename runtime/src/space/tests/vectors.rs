@@ -276,6 +276,7 @@ fn polynomials_are_reproduced_on_sheared_and_mirrored_cells() {
     let mut mirrored = 0;
     for (cell, order) in Cell::ALL
         .into_iter()
+        .filter(|cell| cell.dim() > 1)
         .flat_map(|cell| [(cell, CellOrdering::Original), (cell, CellOrdering::Sorted)])
     {
         // The points are moved by less than half a cell: back to the grid, for affine cells.
@@ -313,8 +314,10 @@ fn polynomials_are_reproduced_on_sheared_and_mirrored_cells() {
 
 #[test]
 fn cellwise_fields_have_the_values_of_polynomials() {
-    for (cell, family) in
-        Cell::ALL.into_iter().flat_map(|cell| FAMILIES.map(|family| (cell, family)))
+    for (cell, family) in Cell::ALL
+        .into_iter()
+        .filter(|cell| cell.dim() > 1)
+        .flat_map(|cell| FAMILIES.map(|family| (cell, family)))
     {
         let (dim, n, k) = (cell.dim(), 3, 2);
         let mesh = mapped(&turned(cell, n, 1), CellOrdering::Original, |x| {

@@ -9,6 +9,7 @@ use runtime::files::output::{FileSeries, index_of, piece_of};
 
 use super::Arguments;
 use super::destination::{is_standard_output, numbered, unconverged};
+use super::picture::is_pattern;
 use super::table::line_file;
 use crate::outputs::Files;
 use crate::report::Failure;
@@ -17,6 +18,8 @@ const OUTPUT: &str = "`--output NAME.vtu`, or add --no-output";
 const REPORT: &str = "`--report NAME.csv`";
 const CHECKPOINT: &str = "`--checkpoint NAME.npy`";
 const PICTURE: &str = "`--picture NAME.png`";
+const ANIMATION: &str = "`--animate NAME.png`";
+const PLOT: &str = "`--plot NAME.svg`";
 
 /// Rejects output names that are equal to each other or to the input file, before anything is read.
 pub(super) fn named(arguments: &Arguments) -> Result<(), Failure> {
@@ -26,6 +29,8 @@ pub(super) fn named(arguments: &Arguments) -> Result<(), Failure> {
         ("the table of reports", arguments.report.as_deref(), REPORT),
         ("the checkpoint", arguments.checkpoint.as_deref(), CHECKPOINT),
         ("the picture", arguments.picture.path(), PICTURE),
+        ("the animation", arguments.picture.animation(), ANIMATION),
+        ("the charts of reports", arguments.plot.as_deref(), PLOT),
     ];
     for (what, path, remedy) in outputs {
         if let Some(path) = path.filter(|path| !is_standard_output(path)) {
@@ -41,7 +46,7 @@ pub(super) fn check(
     arguments: &Arguments,
     program: &Program,
     names: &[String],
-    values: &[(Option<&str>, Overrides)],
+    values: &[(&[(String, String)], Overrides)],
     processes: usize,
 ) -> Result<(), Failure> {
     let solves: Vec<Option<usize>> = match values {
@@ -57,6 +62,12 @@ pub(super) fn check(
         }
         if let Some(path) = &arguments.report {
             files.writes("the table of reports", path, REPORT);
+        }
+        if let Some(path) = arguments.picture.animation() {
+            files.writes("the animation", path, ANIMATION);
+        }
+        if let Some(path) = &arguments.plot {
+            files.writes("the charts of reports", path, PLOT);
         }
         for (name, overrides) in names.iter().zip(overrides.iter().cycle()) {
             let lines = files.reads_problem(program, name, file, overrides).as_ref().map(lines);
@@ -87,8 +98,10 @@ fn pictures(
     (name, solves): (&str, &[Option<usize>]),
     checkpoint: Option<&Path>,
 ) {
-    for &solve in solves {
-        if let Some(path) = arguments.picture.numbered(solve).path() {
+    for (at, &solve) in solves.iter().enumerate() {
+        let picture = arguments.picture.numbered(solve);
+        // The pictures of steps are numbered through all solves.
+        if let Some(path) = picture.path().filter(|path| at == 0 || !is_pattern(path)) {
             files.writes(of(name, solve, "the picture"), path, PICTURE);
         }
         if let Some(path) = checkpoint {

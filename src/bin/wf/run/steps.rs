@@ -8,6 +8,8 @@ use runtime::solve::{Continue, Progress};
 use serde_json::Value;
 
 use super::destination::Destination;
+use super::picture::StepPictures;
+use super::plot::ReportPlot;
 use super::solution_report::reports_value;
 use super::table::{StepRow, StepTable};
 use super::{Solve, checkpoint_file};
@@ -20,6 +22,10 @@ pub(super) struct StepLog {
     pub(super) table: StepTable,
     /// The files of the steps, if each has its own.
     pub(super) series: Option<FileSeries>,
+    /// The pictures of the steps, and the animation.
+    pub(super) pictures: StepPictures,
+    /// The charts of the reports.
+    pub(super) plot: ReportPlot,
 }
 
 /// Observer of the steps of one solve.
@@ -65,7 +71,9 @@ impl Monitor for StepObserver<'_> {
     fn step(&mut self, step: &Step, solution: &Solution) -> Continue {
         let taken = self.take(step, solution);
         // An output error of one process ends all.
-        let writes = self.log.series.is_some() || self.solve.arguments.report.is_some();
+        let Solve { arguments, .. } = self.solve;
+        let draws = arguments.picture.draws_steps();
+        let writes = self.log.series.is_some() || arguments.report.is_some() || draws;
         self.unless_failed(if writes { together(&**self.solve.group, taken) } else { taken })
     }
 
@@ -81,7 +89,7 @@ impl Monitor for StepObserver<'_> {
         let Solve { arguments, varied, group, .. } = *self.solve;
         let path = arguments.checkpoint.as_deref().filter(|_| self.solve.speaks());
         let written = path.map_or(Ok(()), |path| {
-            let solve = varied.map(|(number, ..)| number);
+            let solve = varied.map(|(number, _)| number);
             let path = checkpoint_file(path, left.shown.saturating_sub(1), solve);
             write_npy(&path, &left.numbers(), None)
         });
@@ -114,13 +122,14 @@ impl StepObserver<'_> {
         let reports: Vec<ReportResult> =
             eigenvalues.chain(solution.reports.iter().cloned()).collect();
         let lines = self.log.table.add(&StepRow {
-            varied: varied.map(|(_, param, value)| (param, value)),
+            varied: varied.map_or(&[], |(_, values)| values),
             number: self.taken.len(),
             step: &step,
             before: self.taken.last(),
             fields: &self.problem.form.fields,
             reports: &reports,
         });
+        self.log.plot.add(varied.map_or(&[], |(_, values)| values), &step, &reports);
         if self.solve.speaks() {
             lines.iter().for_each(|line| console.progress().line(line));
         }
@@ -144,6 +153,8 @@ impl StepObserver<'_> {
                 }
             }
         }
+        let pictures = &mut self.log.pictures;
+        arguments.picture.draw_step(pictures, self.problem, solution, console)?;
         match &arguments.report {
             Some(path) if self.solve.speaks() => self.log.table.write(path),
             _ => Ok(()),

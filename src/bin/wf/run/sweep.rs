@@ -1,5 +1,5 @@
-//! `--param load=1,2,4`, `--param load=1..10:5`: one solve of a problem for each of several values of a parameter, each
-//! starting from the solution before.
+//! `--param load=1,2,4`, `--param load=1..10:5`: one solve of a problem for each of several values of a parameter, or for
+//! each combination of those of several, each starting from the solution before.
 
 use fem_dsl::check::problem::Overrides;
 
@@ -8,23 +8,21 @@ use crate::report::Failure;
 /// Largest number of values of a sweep.
 const MOST: usize = 10_000;
 
-/// The values of a parameter.
+/// The parameters with several values, and those of each solve.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sweep {
-    /// The parameter.
-    pub(super) name: String,
-    /// Its values, expressions of the language.
-    pub(super) values: Vec<String>,
+    /// Names and values, expressions of the language: the values of the last parameter change fastest.
+    pub(super) rows: Vec<Vec<(String, String)>>,
 }
 
 impl Sweep {
-    /// Returns the parameter with several values, if any.
+    /// Returns all combinations of the values of parameters with several, if any.
     ///
     /// # Errors
     ///
-    /// Several parameters have several values, or a range is invalid.
+    /// An invalid range, too many combinations.
     pub(super) fn of(overrides: &Overrides) -> Result<Option<Self>, Failure> {
-        let mut found: Option<Self> = None;
+        let mut rows: Vec<Vec<(String, String)>> = vec![Vec::new()];
         for (name, text) in &overrides.params {
             let values = match range(text).map_err(Failure::input)? {
                 Some(values) => values,
@@ -33,27 +31,36 @@ impl Sweep {
             if values.len() < 2 {
                 continue;
             }
-            if let Some(first) = &found {
+            if rows.len() * values.len() > MOST {
                 return Err(Failure::input(format!(
-                    "`{}` and `{name}` both have several values\nhelp: vary one parameter, and run once for each value of the other",
-                    first.name
+                    "the values of the parameters have more than {MOST} combinations\nhelp: give `{name}` fewer"
                 )));
             }
-            found = Some(Self { name: name.clone(), values });
+            let with = |row: Vec<(String, String)>| {
+                let more = |value: &String| [&row[..], &[(name.clone(), value.clone())]].concat();
+                values.iter().map(more).collect::<Vec<_>>()
+            };
+            rows = rows.into_iter().flat_map(with).collect();
         }
-        Ok(found)
+        Ok((rows.len() > 1).then_some(Self { rows }))
     }
 
-    /// Returns the command line's overrides with one of the values.
-    pub(super) fn overrides(&self, all: &Overrides, value: &str) -> Overrides {
+    /// Returns the command line's overrides with the values of one solve.
+    pub(super) fn overrides(all: &Overrides, row: &[(String, String)]) -> Overrides {
         let mut own = all.clone();
         for (name, text) in &mut own.params {
-            if *name == self.name {
+            if let Some((_, value)) = row.iter().find(|(of, _)| of == name) {
                 value.clone_into(text);
             }
         }
         own
     }
+}
+
+/// Returns the values of a solve as text: `a = 1, b = 2`.
+pub(super) fn shown(row: &[(String, String)]) -> String {
+    let values: Vec<String> = row.iter().map(|(name, value)| format!("{name} = {value}")).collect();
+    values.join(", ")
 }
 
 /// Splits a text at commas outside of brackets.
@@ -109,7 +116,10 @@ mod tests {
 
     #[test]
     fn lists_and_ranges_are_values_and_brackets_hold_one() {
-        let values = |text: &str| of(&[("a", text)]).expect("values").map(|sweep| sweep.values);
+        let values = |text: &str| -> Option<Vec<String>> {
+            let rows = of(&[("a", text)]).expect("values")?.rows;
+            Some(rows.into_iter().map(|row| row[0].1.clone()).collect())
+        };
         let list = |values: &[&str]| Some(values.iter().map(|&value| value.to_owned()).collect());
         assert_eq!(values("1,2, 4"), list(&["1", "2", "4"]));
         assert_eq!(values("1..10:4"), list(&["1.0", "4.0", "7.0", "10.0"]));
@@ -120,7 +130,9 @@ mod tests {
         for wrong in ["1..2", "1..2:1", "a..2:3", "1..2:x", "1..1e999:3"] {
             assert!(of(&[("a", wrong)]).is_err(), "{wrong}");
         }
-        assert!(of(&[("a", "1,2"), ("b", "3,4")]).is_err());
-        assert!(of(&[("a", "1,2"), ("b", "3")]).is_ok());
+        let both = of(&[("a", "1,2"), ("b", "3"), ("c", "4,5")]).expect("values").expect("several");
+        let both: Vec<String> = both.rows.iter().map(|row| shown(row)).collect();
+        assert_eq!(both, ["a = 1, c = 4", "a = 1, c = 5", "a = 2, c = 4", "a = 2, c = 5"]);
+        assert!(of(&[("a", "0..1:200"), ("b", "0..1:200")]).is_err());
     }
 }

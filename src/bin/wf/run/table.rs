@@ -18,8 +18,8 @@ const WIDE: usize = 14;
 
 /// The data of a row.
 pub(super) struct StepRow<'a> {
-    /// The parameter with several values, and this value.
-    pub(super) varied: Option<(&'a str, &'a str)>,
+    /// The parameters with several values, and these values.
+    pub(super) varied: &'a [(String, String)],
     /// The index of the step in its solve.
     pub(super) number: usize,
     pub(super) step: &'a Step,
@@ -47,9 +47,10 @@ pub(super) struct StepTable {
 }
 
 impl StepTable {
-    /// Creates a table with these values in its first column.
-    pub(super) fn of(values: &[String]) -> Self {
-        let width = values.iter().map(|value| shorter(value).chars().count()).max();
+    /// Creates a table with the values of the first parameter of these rows in its first column.
+    pub(super) fn of(rows: &[Vec<(String, String)>]) -> Self {
+        let values = rows.iter().filter_map(|row| row.first());
+        let width = values.map(|(_, value)| shorter(value).chars().count()).max();
         Self { first: width.unwrap_or(0), ..Self::default() }
     }
 
@@ -127,7 +128,7 @@ fn cannot_add(path: &Path, error: &std::io::Error) -> Failure {
 
 fn cells(row: &StepRow<'_>) -> Vec<TableCell> {
     let mut cells = Vec::new();
-    if let Some((name, value)) = row.varied {
+    for (name, value) in row.varied {
         cells.push(TableCell {
             shown: Some((name.to_owned(), shorter(value), 0)),
             csv: Some((name.to_owned(), value.to_owned())),
@@ -226,7 +227,7 @@ fn quoted(text: &str) -> String {
 }
 
 /// Returns the columns of a value.
-fn components(name: &str, shape: Shape) -> Vec<String> {
+pub(super) fn components(name: &str, shape: Shape) -> Vec<String> {
     match shape {
         Shape::Scalar => vec![name.to_owned()],
         Shape::Vector(n) => (0..n).map(|i| format!("{name}[{i}]")).collect(),
@@ -289,12 +290,14 @@ mod tests {
         };
         let reports =
             [report("top", Shape::Scalar, &[0.1]), report("m", Shape::Matrix(1, 2), &[1.0, -2.0])];
-        let values = varied.map_or(Vec::new(), |(_, values)| values.to_vec());
-        let mut table =
-            StepTable::of(&values.iter().map(|&value| value.to_owned()).collect::<Vec<_>>());
+        let own = |(name, values): (&str, &[&str])| -> Vec<Vec<(String, String)>> {
+            values.iter().map(|&value| vec![(name.to_owned(), value.to_owned())]).collect()
+        };
+        let rows = varied.map_or(Vec::new(), own);
+        let mut table = StepTable::of(&rows);
         for (number, step) in steps.iter().enumerate() {
             let lines = table.add(&StepRow {
-                varied: varied.map(|(name, values)| (name, values[number])),
+                varied: rows.get(number).map_or(&[], Vec::as_slice),
                 number,
                 step,
                 before: number.checked_sub(1).map(|before| &steps[before]),

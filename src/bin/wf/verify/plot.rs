@@ -42,7 +42,8 @@ fn series(found: &[Verification], norm: usize) -> Vec<Series> {
                 }
                 let slope = [orders.l2.expected, orders.h1.expected][norm];
                 let dashed = expected(&points, slope);
-                all.push(Series { name, points, dashed, fits_dashed: false });
+                let is_plain = false;
+                all.push(Series { name, points, is_plain, dashed, fits_dashed: false });
             }
         }
     }

@@ -83,6 +83,7 @@ impl ChildPosition {
             x
         };
         let cell = match dim {
+            1 => crate::mesh::Cell::Interval,
             2 => crate::mesh::Cell::Quadrilateral,
             _ => crate::mesh::Cell::Hexahedron,
         };

@@ -109,6 +109,9 @@ impl FacetLink {
         let along = (end ^ is_odd) << there;
         let [a, b] = OTHERS[normal];
         let [c, e] = OTHERS[there];
+        if dim == 1 {
+            return along;
+        }
         if dim == 2 {
             let (own, other) = (1 - normal, 1 - there);
             return along | ((even >> own ^ self.how >> 1) & 1) << other;
@@ -124,6 +127,9 @@ impl FacetLink {
         let (normal, (there, _)) = (facet / 2, self.facet());
         let mut across = [0, 1, 2];
         across[there] = axes[normal];
+        if dim == 1 {
+            return across;
+        }
         if dim == 2 {
             across[1 - there] = axes[1 - normal];
             return across;

@@ -83,7 +83,7 @@ impl<'a> GeneratorArguments<'a> {
         }
     }
 
-    /// Reads `dim` coordinates; the third is 0 in two dimensions.
+    /// Reads `dim` coordinates; the others are 0.
     pub(super) fn point(
         &self,
         name: &'static str,
@@ -93,11 +93,13 @@ impl<'a> GeneratorArguments<'a> {
         let mut point = [0.0; 3];
         match self.given.get(name) {
             None => point[..dim].fill(default),
+            Some(Argument::Number(x)) if dim == 1 && x.is_finite() => point[0] = *x,
             Some(Argument::Numbers(all))
                 if all.len() == dim && all.iter().all(|x| x.is_finite()) =>
             {
                 point[..dim].copy_from_slice(all);
             }
+            Some(_) if dim == 1 => return Err(self.wrong(name, "a finite number")),
             Some(_) => return Err(self.wrong(name, format!("{dim} finite numbers in brackets"))),
         }
         Ok(point)
@@ -127,6 +129,9 @@ impl<'a> GeneratorArguments<'a> {
 
     /// Reads the dimension and the cell, which must agree.
     pub(super) fn cell(&self, default_dim: usize) -> Result<Cell, GenerateError> {
+        if self.generator == "interval" {
+            return self.count("dim", 1, 1, 1).map(|_| Cell::Interval);
+        }
         let dim = self.count("dim", 2, 3, default_dim)?;
         match self.given.get("cell") {
             None if dim == 2 => Ok(Cell::Quadrilateral),

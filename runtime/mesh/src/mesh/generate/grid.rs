@@ -1,4 +1,4 @@
-//! `box`: a grid of quadrilaterals or hexahedra, or of the simplices that they split into.
+//! `box` and `interval`: a grid of quadrilaterals or hexahedra, of the simplices that they split into, or of lines.
 //!
 //! Cells come brick by brick ([`crate::mesh::order::brick_order`]). With `deform: a` the point with relative
 //! coordinates s moves by a·L·Π_i sin(π s_i) in each direction of length L (with the signs +, −, +): the boundary stays
@@ -212,7 +212,7 @@ fn points(
 /// Returns the vertices of the cells in brick order; points are numbered x fastest.
 fn nodes(cells: [usize; 3], cell: Cell) -> Vec<u32> {
     let dim = cell.dim();
-    let tensor = if dim == 2 { Cell::Quadrilateral } else { Cell::Hexahedron };
+    let tensor = [Cell::Interval, Cell::Quadrilateral, Cell::Hexahedron][dim - 1];
     let each = tensor.vertex_count();
     let mut nodes = vec![0; cells.iter().product::<usize>() * each];
     let stride = [1, cells[0] + 1, (cells[0] + 1) * (cells[1] + 1)];

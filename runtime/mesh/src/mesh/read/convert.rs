@@ -28,8 +28,14 @@ pub(super) fn convert(mut contents: Contents) -> Result<Mesh, ReadError> {
         None => one_kind(&contents, &numbers, n_points, &CellShape::new(cell, order)?)?,
     };
     parts.notes.append(&mut contents.notes);
-    if cell.dim() == 2 {
-        flatten(&mut parts);
+    if cell.dim() < 3 {
+        flatten(&mut parts, cell.dim());
+    }
+    if cell.dim() == 1
+        && parts.nodes.iter().any(|&node| parts.points[node as usize][1..] != [0.0; 2])
+    {
+        let found = format!("{} lines outside the x axis", parts.labels.len());
+        return Err(ReadError::NoCells { found, advice: contents.no_cells.unwrap_or(".") });
     }
     let (sorted, positive) = (CellOrdering::Sorted, JacobianSign::Positive);
     let mut mesh = assemble::assemble(cell, order, parts, sorted, positive, Conformity::Unknown)?;
@@ -101,7 +107,7 @@ fn cells_of(contents: &Contents) -> Result<(Cell, usize, Option<String>), ReadEr
         if all.is_empty() { "no elements".to_owned() } else { all.join(", ") }
     };
     let dim = counts.keys().map(|kind| kind.dim()).max().unwrap_or(0);
-    if dim < 2 {
+    if dim == 0 {
         let advice = contents.no_cells.unwrap_or(".");
         let found = list(&counts);
         return Err(ReadError::NoCells { found, advice });
@@ -155,8 +161,8 @@ fn facets(block: &ElementBlock, numbers: &NodeMap) -> Result<Vec<[u32; 4]>, Read
     Ok(facets)
 }
 
-/// Moves a mesh in a plane z = constant, up to rounding, to z = 0.
-fn flatten(parts: &mut MeshData) {
+/// Moves a mesh in a plane z = constant, up to rounding, to z = 0; likewise y of a line of one dimension.
+fn flatten(parts: &mut MeshData, dim: usize) {
     let mut lower = [f64::INFINITY; 3];
     let mut upper = [f64::NEG_INFINITY; 3];
     for &node in &parts.nodes {
@@ -165,11 +171,9 @@ fn flatten(parts: &mut MeshData) {
             upper[c] = upper[c].max(parts.points[node as usize][c]);
         }
     }
-    let extent = (upper[0] - lower[0]).max(upper[1] - lower[1]);
-    if upper[2] - lower[2] <= 1e-12 * extent {
-        for point in &mut parts.points {
-            point[2] = 0.0;
-        }
+    let extent = (0..dim).map(|c| upper[c] - lower[c]).fold(0.0, f64::max);
+    for c in (dim..3).filter(|&c| upper[c] - lower[c] <= 1e-12 * extent) {
+        parts.points.iter_mut().for_each(|point| point[c] = 0.0);
     }
 }
 

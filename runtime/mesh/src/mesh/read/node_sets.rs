@@ -21,7 +21,7 @@ type FacetKey = [u64; 4];
 /// Adds the tagged facets, or edges and points, as blocks.
 pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshError> {
     let dim = contents.dim();
-    if dim < 2 || sets.is_empty() {
+    if dim == 0 || sets.is_empty() {
         return Ok(());
     }
     // The sets of each node, ascending.
@@ -49,7 +49,7 @@ pub(super) fn tag(contents: &mut Contents, sets: &[NodeSet]) -> Result<(), MeshE
         if facets.is_empty() {
             below.insert(index);
         }
-        for vertices in [2, 3, 4] {
+        for vertices in 1..=4 {
             let some: Vec<FacetKey> =
                 facets.iter().copied().filter(|f| count(f) == vertices).collect();
             if !some.is_empty() {
@@ -139,9 +139,10 @@ fn count(facet: &FacetKey) -> usize {
 
 /// Facets with `vertices` vertices as a block, in any vertex order.
 fn block(name: &str, vertices: usize, facets: &[FacetKey]) -> ElementBlock {
-    let cell = [Cell::Interval, Cell::Triangle, Cell::Quadrilateral][vertices - 2];
+    let cells = [Cell::Interval, Cell::Triangle, Cell::Quadrilateral];
+    let cell = vertices.checked_sub(2).map(|at| ElementKind::Cell(cells[at], 1));
     ElementBlock {
-        kind: ElementKind::Cell(cell, 1),
+        kind: cell.unwrap_or(ElementKind::Point),
         tags: BTreeSet::from([name.to_owned()]),
         numbers: vec![0; facets.len()],
         nodes: facets.iter().flat_map(|facet| &facet[..vertices]).copied().collect(),

@@ -91,7 +91,8 @@ fn series(name: String, all: Vec<(bool, (f64, f64))>) -> Series {
         own.sort_by(|a, b| a.0.total_cmp(&b.0));
         own
     };
-    Series { name, points: of(false), dashed: of(true), fits_dashed: true }
+    let (points, dashed, is_plain) = (of(false), of(true), false);
+    Series { name, points, is_plain, dashed, fits_dashed: true }
 }
 
 fn chart(x: String, scale: Scale, series: Vec<Series>) -> Chart {

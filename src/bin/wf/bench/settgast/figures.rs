@@ -61,6 +61,7 @@ fn sizes(problem: &str, rows: &[&Value]) -> Chart {
             name: way.to_owned(),
             points: over_size(own(), "dofs_per_second"),
             dashed: over_size(own(), "cg_fused_dofs_per_second"),
+            is_plain: false,
             fits_dashed: true,
         }
     });

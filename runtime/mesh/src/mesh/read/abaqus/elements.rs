@@ -201,7 +201,7 @@ mod tests {
     /// Each element face is a facet of the cell, and vice versa.
     #[test]
     fn faces_are_facets() {
-        for cell in Cell::ALL {
+        for cell in Cell::ALL.into_iter().filter(|cell| cell.dim() > 1) {
             let corners = vtk_order::lattice(cell, 1);
             let own = |v: usize| cell.vertex(v).map(|x| x as usize);
             let mut facets: Vec<Vec<[usize; 3]>> =

@@ -101,6 +101,7 @@ impl TreeAdjacency {
         let of_trees = each(n_faces, &|tree| facets.of_cell(tree).to_vec());
         let sides = IncidenceLists::new(n_faces, facets.len(), of_trees, |_| false);
         let seen = |tree: u32, face: usize| match cell.dim() {
+            1 => 0,
             2 => u8::from(topology.edge_reversed(tree as usize, face)) << 1,
             _ => topology.face_orientation(tree as usize, face),
         };
@@ -214,6 +215,9 @@ impl TreeAdjacency {
         let mut at = [0; 3];
         at[other / 2] = if other % 2 == 1 { last } else { 0 };
         let [here, there] = across.seen.map(|seen| [0, 1, 2].map(|bit| seen >> bit & 1 == 1));
+        if self.cell.dim() == 1 {
+            return Some(self.layout.key(across.tree, at, level));
+        }
         if self.cell.dim() == 2 {
             // Both trees have the edge along the remaining axis.
             let along = turned(corner[1 - face / 2], here[1] != there[1]);

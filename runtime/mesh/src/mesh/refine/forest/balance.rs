@@ -1,4 +1,4 @@
-//! Balance: cells that share a face or an edge (in two dimensions an edge) differ by at most one level.
+//! Balance: cells that share a face or an edge (in two dimensions an edge, in one a vertex) differ by at most one level.
 //!
 //! The refined cells define a forest. Let R_m be those of level m. Balance means that all neighbours of a cell of R_m
 //! exist:
@@ -145,6 +145,8 @@ pub(super) fn masks(
 ) -> Vec<u16> {
     let (layout, mut masks) = (coarse.layout, vec![0; leaves.len()]);
     let all = match layout.children() {
+        // Points do not hang.
+        2 => return masks,
         4 => (1 << 4) - 1,
         _ => (1u32 << DIRECTIONS) - 1,
     };

@@ -368,7 +368,10 @@ impl LeafArrays<'_> {
         let mut numbers = NumberTable::new(places.len() / 6);
         let vertices: Vec<u32> = places.into_iter().map(|(key, _)| numbers.number(key).0).collect();
         let n_vertices = numbers.count();
-        let (edges, edges_seen) = self.entities(frames, 1, &vertices)?;
+        let (edges, edges_seen) = match cell.dim() {
+            1 => (Entities::default(), Vec::new()),
+            _ => self.entities(frames, 1, &vertices)?,
+        };
         let (faces, faces_seen) = match cell.dim() {
             3 => self.entities(frames, 2, &vertices)?,
             _ => (Entities::default(), Vec::new()),

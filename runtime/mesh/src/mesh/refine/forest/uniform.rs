@@ -38,7 +38,7 @@ impl From<ForestError> for RefineError {
             ForestError::Simplices { cell } => MeshError::Unsupported {
                 cell,
                 order: 1,
-                expected: "a forest is of quad or hex cells",
+                expected: "a forest is of interval, quad or hex cells",
             },
             ForestError::Mesh(error) => error,
             // Only reachable by index overflow: uniform refinement keeps balance.
@@ -70,7 +70,7 @@ impl From<RefineError> for PeriodicError {
 }
 
 impl Mesh {
-    /// Refines each cell `times` times, into 4 or 8 children: tensor cells by bisection of each axis, simplices by red
+    /// Refines each cell `times` times, into 2, 4 or 8 children: tensor cells by bisection of each axis, simplices by red
     /// refinement. Children inherit tags and the map of their parent. On generated balls and shells, new boundary nodes
     /// lie on the spheres. Periodic sides are kept. For a mesh part, each process refines its own cells (at least one);
     /// no process builds the whole fine mesh.
@@ -228,7 +228,7 @@ fn facets(
     points: &PointNumbering,
 ) -> BTreeMap<String, Vec<[u32; 4]>> {
     let (cell, order) = (mesh.cell(), mesh.order());
-    let corners = cell.facet_cell().map_or(2, Cell::vertex_count);
+    let corners = cell.facet_cell().map_or(1, Cell::vertex_count);
     let mut all = BTreeMap::new();
     for (tag, tagged) in mesh.facet_tags() {
         let mut parts = Vec::with_capacity(tagged.len() * n.pow(cell.dim() as u32 - 1));

@@ -618,6 +618,8 @@ fn chorins_projection_finds_the_steady_flow_of_the_cavity() {
         let found = at(name, component);
         assert!((found - known).abs() < 0.01, "{name}: {found} instead of {known}");
     }
+}
+
 /// The estimate ends below 1e-3, and the layer of width 0.01 is resolved; the eigenvalues of the string are k².
 #[test]
 fn lines_resolve_layers_and_vibrate() {

@@ -101,10 +101,9 @@ const GALLERY: [ShownExample; 56] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 21] = [
+const FINE: [&str; 22] = [
     "hertz",
     "obstacle",
-const FINE: [&str; 20] = [
     "film",
     "coil",
     "resonator",

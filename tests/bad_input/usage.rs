@@ -187,7 +187,9 @@ fn each_file_that_is_checked_has_its_line() {
     assert_eq!(wrong["diagnostics"][0]["code"], "E0101");
     assert!(gone["error"].as_str().is_some_and(|error| error.contains("cannot read gone.wf")));
     let output = stand.output(&["check", "a.wf", "b.wf"]);
-    assert!(String::from_utf8_lossy(&output.stdout).starts_with("a.wf: form p: good in 1, 2 and 3"));
+    assert!(
+        String::from_utf8_lossy(&output.stdout).starts_with("a.wf: form p: good in 1, 2 and 3")
+    );
 }
 
 #[test]

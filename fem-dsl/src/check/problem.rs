@@ -44,8 +44,8 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointSource, PointState,
-    Quadrature, SolverSettings, Stepping, ValueSource,
+    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointSource,
+    PointState, Quadrature, SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
 use std::collections::BTreeMap;

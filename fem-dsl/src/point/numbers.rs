@@ -101,7 +101,7 @@ pub fn number_forms(form: &PointForm) -> Option<NumberForms> {
     let layout = NumberLayout { form, numbers, count };
     let mut integrals = PointForm { name: format!("{}_numbers", form.name), ..base.clone() };
     let (shape, space) = (Shape::Vector(count + count * count), Space::L2(Degree::Fixed(0)));
-    integrals.fields.push(Field { name: unused(form, "rows"), shape, space });
+    integrals.fields.push(Field { name: unused(form, "rows"), shape, space, cells: Vec::new() });
     let mut border = PointForm { name: format!("{}_border", form.name), ..base };
     let (name, shape) = (unused(form, "selector"), Shape::Vector(2 * count));
     border.params.push(Param { name, shape, value: vec![0.0; 2 * count] });

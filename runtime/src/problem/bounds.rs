@@ -9,7 +9,7 @@
 //! The multiplier is a force per node; its density is λ_i / ∫ φ_i over the cells or the facets of the bound.
 
 use super::evaluation_state::EvaluationState;
-use super::integrals::{SharedResources, residual_of};
+use super::kernels::{SharedResources, residual_of};
 use super::platform::Platform;
 use super::prescribed::nodes_under;
 use super::{DataError, RunError, together};

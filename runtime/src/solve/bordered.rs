@@ -19,6 +19,7 @@
 
 use super::convergence::noise;
 use super::linear_solver::{LinearOptions, LinearSolver};
+use super::scale::norms;
 use super::stopping::FAR;
 use super::{
     CgSettings, Continue, NewtonStep, NonlinearSystem, Observer, OperatorError, Outcome, Progress,
@@ -276,6 +277,7 @@ impl BorderedState {
         observe: Observer<'_>,
     ) -> Result<Option<Outcome>, OperatorError> {
         let (before, mut inner) = (self.r.norm(), 0);
+        let of_fields = norms(&system.fields(), &self.r);
         if self.elimination.is_none() || !system.is_affine() {
             match self.eliminate(system, u, &mut inner, &mut *observe)? {
                 Ok(made) => self.elimination = Some(made),
@@ -313,6 +315,7 @@ impl BorderedState {
         let forcing = rtol;
         self.steps.push(NewtonStep {
             residual: before,
+            fields: of_fields,
             forcing,
             solver: report.solver,
             inner_iterations: inner,

@@ -11,6 +11,7 @@
 mod pointwise;
 mod second;
 
+pub(crate) use pointwise::living_cells;
 pub use pointwise::{
     Extrema, QuadratureValues, extrema, field_at, values_at, values_at_quadrature, values_in_cells,
 };
@@ -170,22 +171,6 @@ fn read_by<'a>(
     (nodal, place)
 }
 
-/// Returns whether each cell has values of all fields that expressions read; `None` if all cells have.
-pub(crate) fn living_cells(
-    on: &Discretisation,
-    (integral, roots): (&Integral, &[NodeId]),
-) -> Option<Vec<bool>> {
-    let read = reachable(&integral.graph, roots);
-    let supports = read.into_iter().filter_map(|id| match integral.graph.nodes()[id] {
-        Node::Input(Input::State(slot)) => on.fields.get(slot.field)?.support.as_deref(),
-        _ => None,
-    });
-    supports.fold(None, |all, support| match all {
-        None => Some(support.cells.clone()),
-        Some(all) => Some(all.iter().zip(&support.cells).map(|(a, b)| *a && *b).collect()),
-    })
-}
-
 fn block(
     on: &Discretisation,
     cells: &[usize],
@@ -267,6 +252,13 @@ fn block(
         }
     }
     block
+}
+
+impl PointBlock {
+    /// Returns whether a field lives on the cell of a point.
+    fn lives(&self, field: &Field, point: usize) -> bool {
+        field.lives_on(self.cells[point / self.points_per_cell])
+    }
 }
 
 impl PointValues {
@@ -420,22 +412,6 @@ pub fn mean(on: &Discretisation, field: usize, u: &[f64]) -> Result<Vec<f64>, El
     Ok(sums.iter().map(|sum| sum / volume).collect())
 }
 
-/// Shifts each component of a field to a given mean.
-pub fn set_mean(
-    on: &Discretisation,
-    field: usize,
-    u: &mut [f64],
-    wanted: &[f64],
-) -> Result<(), ElementError> {
-    let found = mean(on, field, u)?;
-    for node in u[on.dofs_of(field)].chunks_mut(found.len()) {
-        for ((entry, found), wanted) in node.iter_mut().zip(&found).zip(wanted) {
-            *entry += wanted - found;
-        }
-    }
-    Ok(())
-}
-
 /// Computes ∫ φ_i dx for each node of a field.
 pub fn weights(on: &Discretisation, field: usize) -> Result<Vec<f64>, ElementError> {
     let space = &on.fields[field].space;
@@ -566,9 +542,6 @@ fn squares(
     known: impl Fn(&PointBlock) -> Vec<f64> + Sync,
 ) -> Result<[f64; 2], ElementError> {
     let own = on.fields[field].space.resolved(&u[on.dofs_of(field)]);
-    let lives = |block: &PointBlock, point: usize| {
-        on.fields[field].lives_on(block.cells[point / block.points_per_cell])
-    };
     let sums = integrate(on, (rule, 2, false), &[own], |block| {
         let known = known(block);
         let entries = known.len() / block.weight.len().max(1);
@@ -577,7 +550,7 @@ fn squares(
             computed.value.iter().chain(&computed.gradient).take(entries).collect();
         let mut sums = vec![0.0; 2];
         let points = block.weight.iter().enumerate();
-        for (point, weight) in points.filter(|(point, _)| lives(block, *point)) {
+        for (point, weight) in points.filter(|(point, _)| block.lives(&on.fields[field], *point)) {
             for (at, row) in rows.iter().enumerate() {
                 let difference = factor * (row[point] - known[point * entries + at]);
                 sums[usize::from(at >= values)] += weight * difference * difference;

@@ -5,7 +5,7 @@ use super::{Checker, MeshChoice, Piece};
 use crate::ast::{self, BlockRegion, ExprId, ExprKind};
 use crate::check::expression::Checker as Expressions;
 use crate::check::names::Block;
-use crate::check::{regions, sides};
+use crate::check::{regions, sides, supports};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form, Integral, Row};
@@ -16,6 +16,25 @@ use crate::point::{self, Degree, Field, InteriorFacets, Region, Side, Space};
 pub(super) struct ReportRegion {
     pub(super) block: BlockRegion,
     pub(super) region: Region,
+}
+
+/// Returns the cells on which all fields of an expression live; none of no cell are reported.
+pub(super) fn living(
+    expressions: &mut Expressions<'_>,
+    root: ExprId,
+    value: form::ExprId,
+) -> Option<Region> {
+    let region = supports::cells_of(&expressions.form, value);
+    if region.is_none() {
+        let span = expressions.span(root);
+        let message = "no cells are named in which all fields of this expression live";
+        expressions.report(
+            Diagnostic::new(Code::NotAvailableHere, message)
+                .label(span, "its fields live in different cells")
+                .help("integrate each where its fields live, and add the integrals"),
+        );
+    }
+    region
 }
 
 /// Reads `on: "tag"` or `on: interior`.

@@ -12,14 +12,14 @@
 
 use super::bounds::{field_of, has_bound};
 use super::integrands::Integrands;
-use super::report_regions::{ReportRegion, boundary_tags, has_value_between, region};
+use super::report_regions::{ReportRegion, boundary_tags, has_value_between, living, region};
 use super::report_values::{expressions_at_places, has_values_everywhere, same_files, tensor};
 use super::{Checker, MeshChoice, Piece, Statement, states};
 use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
 use crate::check::definitions::lets;
 use crate::check::expression::Checker as Expressions;
 use crate::check::names::{self, Block, ExprContext, subtree};
-use crate::check::{supports, value};
+use crate::check::value;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form, Shape, Terminal};
@@ -629,21 +629,6 @@ fn taken(
         }
         _ => return None,
     })
-}
-
-/// Returns the cells on which all fields of an expression live; none of no cell are reported.
-fn living(expressions: &mut Expressions<'_>, root: ExprId, value: form::ExprId) -> Option<Region> {
-    let region = supports::cells_of(&expressions.form, value);
-    if region.is_none() {
-        let span = expressions.span(root);
-        let message = "no cells are named in which all fields of this expression live";
-        expressions.report(
-            Diagnostic::new(Code::NotAvailableHere, message)
-                .label(span, "its fields live in different cells")
-                .help("integrate each where its fields live, and add the integrals"),
-        );
-    }
-    region
 }
 
 fn padded(point: &[f64]) -> [f64; 3] {

@@ -4,9 +4,7 @@
 //! the largest degree k of fields and geometry.
 
 use super::second::reads_second;
-use super::{
-    NodalQuantity, PointBlock, PointTables, block, block_by_block, fill, living_cells, read_by,
-};
+use super::{NodalQuantity, PointBlock, PointTables, block, block_by_block, fill, read_by};
 use crate::mesh::locate::LocatedPoint;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
@@ -51,6 +49,22 @@ fn evaluated(
         fill(on, block, place, parameters, input, 1.0, row);
     });
     roots.iter().map(|&root| batch.values(root).to_vec()).collect()
+}
+
+/// Returns whether each cell has values of all fields that expressions read; `None` if all cells have.
+pub(crate) fn living_cells(
+    on: &Discretisation,
+    (integral, roots): (&Integral, &[NodeId]),
+) -> Option<Vec<bool>> {
+    let read = reachable(&integral.graph, roots);
+    let supports = read.into_iter().filter_map(|id| match integral.graph.nodes()[id] {
+        Node::Input(Input::State(slot)) => on.fields.get(slot.field)?.support.as_deref(),
+        _ => None,
+    });
+    supports.fold(None, |all, support| match all {
+        None => Some(support.cells.clone()),
+        Some(all) => Some(all.iter().zip(&support.cells).map(|(a, b)| *a && *b).collect()),
+    })
 }
 
 /// Computes the extrema of an integral's expressions over the mesh.

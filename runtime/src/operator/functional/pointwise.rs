@@ -9,7 +9,7 @@ use crate::mesh::locate::LocatedPoint;
 use crate::space::discretisation::Discretisation;
 use crate::support::expression::Parameters;
 use fem_dsl::eval::Batch;
-use fem_dsl::point::{Integral, NodeId};
+use fem_dsl::point::{Input, Integral, Node, NodeId, reachable};
 use kernels_gen::element::{ElementError, Lagrange, Rule};
 
 /// Minimum and maximum of a quantity, with their coordinates.

@@ -1,8 +1,7 @@
 //! Fields and auxiliary data: shapes and spaces.
 
 use super::names::Names;
-use super::supports;
-use crate::ast::{DegreeSpec, Family, Ident, LocationKind, ShapeKind, ShapeSpec, SpaceSpec};
+use crate::ast::{DegreeSpec, Family, Ident, LocationKind, ShapeKind, ShapeSpec, SpaceSpec, Text};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::Form;
@@ -45,7 +44,7 @@ pub(super) fn fields_and_aux(
             name: item.name.name.clone(),
             shape: shape.filter(|_| !is_piola).unwrap_or(unread),
             space: space.unwrap_or(Space::H1(Degree::Relative(0))),
-            cells: supports::tags(item.tags),
+            cells: tags(item.tags),
         });
     }
     // Data at nodes are values: in Hcurl and Hdiv unknowns are none.
@@ -183,4 +182,15 @@ fn after_a_number(name: &Ident, number: &str) -> Diagnostic {
     Diagnostic::new(Code::NotAvailableHere, message)
         .label(name.span, "declared after a number")
         .help(format!("declare `{number}` after all fields"))
+}
+
+/// Returns tags without repetition.
+pub(super) fn tags(tags: &[Text]) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    for tag in tags {
+        if !names.contains(&tag.text) {
+            names.push(tag.text.clone());
+        }
+    }
+    names
 }

@@ -3,7 +3,7 @@
 use super::expression::Checker;
 use super::linear::{linear_in_tests, offences};
 use super::names::{Block, ExprContext, blocks, subtree};
-use super::{shapes, sides, supports};
+use super::{declare, shapes, sides, supports};
 use crate::ast::{self, BlockRegion, FormItem, FormItemKind, RowKind, SideWord};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
@@ -74,7 +74,7 @@ fn cellwise_gradients(checker: &mut Checker<'_>, form: &ast::Form) {
 
 /// Returns the region of a block with tags.
 pub(super) fn under(block: BlockRegion, tags: &[ast::Text]) -> Region {
-    let names = supports::tags(tags);
+    let names = declare::tags(tags);
     match block {
         BlockRegion::Cells => Region::CellsUnder(names),
         BlockRegion::Boundary => Region::Facets(names),

@@ -10,17 +10,6 @@ use crate::form::{ExprId, Form, Integral, Row, Terminal};
 use crate::point::{InteriorFacets, Region, Side};
 use crate::source::Span;
 
-/// Returns tags without repetition.
-pub(super) fn tags(tags: &[ast::Text]) -> Vec<String> {
-    let mut names: Vec<String> = Vec::new();
-    for tag in tags {
-        if !names.contains(&tag.text) {
-            names.push(tag.text.clone());
-        }
-    }
-    names
-}
-
 /// Returns the integrals of a region: one for each set of cells on which fields of its rows live.
 pub(super) fn split(
     checker: &mut Checker<'_>,

@@ -283,8 +283,8 @@ mod tests {
         other[5] = 1e300;
         assert!(Checkpoint::from_numbers(&other).is_err());
         let mut later = numbers.clone();
-        later[1] = VERSION + 1.0;
+        later[1] = WITH_STATES + 1.0;
         let error = Checkpoint::from_numbers(&later).expect_err("unknown").to_string();
-        assert!(error.contains("version 5"), "{error}");
+        assert!(error.contains("version 6"), "{error}");
     }
 }

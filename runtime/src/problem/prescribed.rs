@@ -17,7 +17,7 @@ use crate::mesh::{Facet, Mesh};
 use crate::operator::geometry::places;
 use crate::space::Space;
 use crate::space::constraint::{Constraints, NonFiniteValue};
-use crate::space::discretisation::{AuxValues, CellValues, Discretisation};
+use crate::space::discretisation::{AuxValues, CellValues, Discretisation, Field};
 use crate::space::functionals::FacetFunctionals;
 use crate::support::expression::{Parameters, evaluate};
 use crate::support::timers::{in_step, step};
@@ -173,7 +173,7 @@ pub fn conditions<'h, E: From<RunError>>(
     held: impl IntoIterator<Item = &'h ConditionSupport>,
     mut values: impl FnMut(usize, &[[f64; 3]]) -> Result<Vec<f64>, E>,
 ) -> Result<Vec<Constraints>, E> {
-    let mut all: Vec<Constraints> = on.fields.iter().map(Constraints::of_field).collect();
+    let mut all: Vec<Constraints> = on.fields.iter().map(Field::without_conditions).collect();
     let mut stated = Vec::new();
     for (index, held) in held.into_iter().enumerate() {
         let ConditionSupport { field, name, trace, nodes, places, .. } = held;

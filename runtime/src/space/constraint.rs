@@ -9,7 +9,6 @@ pub mod affine;
 pub mod oblique;
 
 use crate::space::Space;
-use crate::space::discretisation::Field;
 use crate::support::parallel::filled;
 use oblique::{NodeConditions, ObliqueCondition};
 use std::sync::Arc;
@@ -65,11 +64,10 @@ impl Constraints {
         }
     }
 
-    /// Creates the constraints of a field without conditions: what lies outside of its cells is 0.
-    pub fn of_field(field: &Field) -> Self {
-        let mut own = Self::none(&field.space);
-        let nodes = field.support.iter().flat_map(|support| &support.outside);
-        nodes.for_each(|&node| own.hold(node as usize));
+    /// Creates constraints without conditions: the nodes outside of the cells on which a field lives are 0.
+    pub fn outside(space: &Space, nodes: &[u32]) -> Self {
+        let mut own = Self::none(space);
+        nodes.iter().for_each(|&node| own.hold(node as usize));
         own.outside = own.dofs.len();
         own
     }

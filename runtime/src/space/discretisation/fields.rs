@@ -28,7 +28,13 @@ impl Field {
     /// The same without the conditions that are given; what lies outside of its cells stays 0.
     #[must_use]
     pub fn unconstrained(&self) -> Self {
-        Self { constraints: Constraints::of_field(self), ..self.clone() }
+        Self { constraints: self.without_conditions(), ..self.clone() }
+    }
+
+    /// Returns its constraints without conditions: what lies outside of its cells is 0.
+    pub fn without_conditions(&self) -> Constraints {
+        let outside = self.support.as_ref().map_or(&[][..], |support| &support.outside);
+        Constraints::outside(&self.space, outside)
     }
 
     /// Returns whether it lives on a cell.
@@ -40,7 +46,7 @@ impl Field {
 /// The part of a mesh on which a field lives.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSupport {
-    /// Whether each cell belongs to it.
+    /// True for each cell that belongs to it.
     pub cells: Vec<bool>,
     /// The nodes of other cells alone, ascending.
     pub outside: Vec<u32>,
@@ -68,7 +74,7 @@ impl Discretisation {
             let outside = outside.map(|(node, _)| node).collect();
             let cells = all[..self.mesh.n_cells()].to_vec();
             field.support = Some(Arc::new(FieldSupport { cells, outside }));
-            field.constraints = Constraints::of_field(field);
+            field.constraints = field.without_conditions();
         }
         self.check_supports(form)
     }

@@ -142,9 +142,9 @@ impl Solution {
         self.on().mesh.n_cells()
     }
 
-    /// Returns the number of degrees of freedom.
+    /// Returns the number of degrees of freedom on the cells where their fields live.
     pub fn dofs(&self) -> usize {
-        self.on().n_dofs()
+        self.on().n_dofs() - self.on().outside().count()
     }
 
     /// Returns the iterations of the solver.

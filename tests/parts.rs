@@ -183,6 +183,19 @@ fn facets_between_cells_are_those_of_the_part() {
     assert!(error < 1e-12, "{error}");
 }
 
+/// States at points of other cells stay as they are: u = t at the points of its cells, step by step.
+#[test]
+fn states_change_where_the_fields_of_their_updates_live() {
+    let folder = folder(4, false);
+    let form = "field u: scalar on \"soft\"; state p: scalar on points = 1;
+         update p = p + u; f0[u] = u - t;";
+    let problem = "time = theta(theta: 1, to: 1, step: 0.25); report before = integral(p);";
+    let found = solve(folder.path(), form, problem, Execution::Interpreted);
+    let found = found.unwrap_or_else(|error| panic!("{error}"));
+    // Before the last of the steps to 1/4, 1/2, 3/4 and 1.
+    close(number(&found, "before"), 1.0 + 0.5 * 1.5, "the state");
+}
+
 /// Several processes, whose parts of the mesh need not have cells of each field, find what one finds.
 #[test]
 fn processes_find_what_one_finds() {
@@ -254,6 +267,9 @@ fn what_reads_a_field_elsewhere_is_refused_with_a_remedy() {
     }
     let said = run("field a: scalar on \"soft\"; f1[a] = grad(a);", "");
     assert!(said.contains("nothing fixes `a`"), "{said}");
+    let number = "field a: scalar; field c: scalar in R on \"soft\"; f0[a] = a - c; f0[c] = a - 1;";
+    let said = run(number, "");
+    assert!(said.contains("one value for the whole mesh"), "{said}");
     let said = run("field a: scalar on \"clay\"; f0[a] = a;", "");
     assert!(said.contains("\"clay\"") && said.contains("\"soft\""), "{said}");
 }

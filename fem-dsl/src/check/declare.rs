@@ -39,12 +39,21 @@ pub(super) fn fields_and_aux(
         {
             diagnostics.push(not_a_vector(&item.name.name, spec, space));
         }
+        let mut cells = tags(item.tags);
+        if let (true, Some(tag)) = (space.is_some_and(Space::is_number), item.tags.first()) {
+            let message = format!("`{}` has one value for the whole mesh", item.name.name);
+            let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+                .label(tag.span, "a number lives on no part of the mesh")
+                .help("leave the tags out, and write its row in a block, `on cells \"a\" { … }`");
+            diagnostics.push(diagnostic);
+            cells.clear();
+        }
         let unread = if is_piola { Shape::Vector(form.dim) } else { Shape::Scalar };
         form.fields.push(Field {
             name: item.name.name.clone(),
             shape: shape.filter(|_| !is_piola).unwrap_or(unread),
             space: space.unwrap_or(Space::H1(Degree::Relative(0))),
-            cells: tags(item.tags),
+            cells,
         });
     }
     // Data at nodes are values: in Hcurl and Hdiv unknowns are none.

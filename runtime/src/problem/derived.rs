@@ -83,7 +83,8 @@ pub(super) fn derived(
     reports.outputs.iter().map(|output| evaluator.field(output)).collect()
 }
 
-/// Evaluates the updates of the states at points, by index of the data.
+/// Evaluates the updates of the states at points, by index of the data. A state stays as it is where fields of its update do
+/// not live.
 ///
 /// # Errors
 ///
@@ -95,7 +96,15 @@ pub(super) fn next_states(
     let evaluator = Evaluator { of, form: problem.reports.derivation.as_ref() };
     let next = |state: &PointState| {
         let count = problem.form.aux[state.aux].shape.components();
-        Ok((state.aux, evaluator.at_quadrature(state.first, count)?.values))
+        let mut values = evaluator.at_quadrature(state.first, count)?.values;
+        let expressions = evaluator.form.map(|form| PointwiseExpressions::new(form, of));
+        let living = expressions.and_then(|own| own.living_cells(of.on, state.first, count));
+        let before = of.on.aux[state.aux].numbers();
+        let each = of.elements.rule.count() * count;
+        let cells = values.chunks_mut(each).zip(before.chunks(each));
+        let outside = living.into_iter().flatten().zip(cells).filter(|(lives, _)| !lives);
+        outside.for_each(|(_, (next, before))| next.copy_from_slice(before));
+        Ok((state.aux, values))
     };
     problem.states.iter().map(next).collect()
 }

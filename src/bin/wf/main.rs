@@ -87,7 +87,7 @@ enum Command {
     Plan(plan::Arguments),
     Probe(probe::Arguments),
     Residual(residual::Arguments),
-    Run(run::Arguments),
+    Run(Box<run::Arguments>),
     Tune(tune::Arguments),
     Verify(verify::Arguments),
 }

@@ -1,6 +1,7 @@
 //! Threads as process group: for several devices in one program, and for tests of parallel code.
 
 use super::{Parcel, ProcessGroup, Reduction};
+use rayon::ThreadPoolBuilder;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -89,7 +90,11 @@ struct ThreadMember {
     common: Arc<SharedState>,
 }
 
-/// Runs `work` on `size` threads that form a group; returns the results by rank.
+/// Stack size of the threads of a member; only touched pages take memory.
+const STACK: usize = 64 << 20;
+
+/// Runs `work` on `size` threads that form a group; returns the results by rank. Each has a pool of its own for parallel
+/// loops: members that wait for each other would fill a common one.
 pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn ProcessGroup>) -> T + Sync) -> Vec<T> {
     let common = Arc::new(SharedState {
         barrier: Barrier::new(size),
@@ -98,6 +103,7 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn ProcessGroup>) -> T + Sy
         bytes: Mutex::new(vec![Vec::new(); size]),
         sent: Mutex::default(),
     });
+    let cores = rayon::current_num_threads();
     std::thread::scope(|scope| {
         let start = |rank: usize| {
             let member = ThreadMember { rank, size, common: Arc::clone(&common) };
@@ -105,7 +111,10 @@ pub fn each<T: Send>(size: usize, work: impl Fn(Arc<dyn ProcessGroup>) -> T + Sy
             scope.spawn(move || {
                 let common = Arc::clone(&member.common);
                 let _guard = PanicGuard(&common);
-                work(Arc::new(member))
+                match ThreadPoolBuilder::new().num_threads(cores).stack_size(STACK).build() {
+                    Ok(pool) => pool.install(|| work(Arc::new(member))),
+                    Err(_) => work(Arc::new(member)),
+                }
             })
         };
         let threads: Vec<_> = (0..size).map(start).collect();

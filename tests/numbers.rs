@@ -146,7 +146,7 @@ fn what_numbers_cannot_do_is_refused_with_a_remedy() {
     let midpoint = "time = theta(theta: 0.5, to: 1, step: 0.1);";
     refused("f0[u] = dt(u) - c;", midpoint, &["end of a step", "bdf"]);
     // The number does not change its own row.
-    refused("", "dirichlet u = 0;", &["do not determine them", "a row that changes"]);
+    refused("f0[u] = 1;", "dirichlet u = 0;", &["do not determine them", "a row that changes"]);
     let text =
         "form f { field u: scalar; field c: scalar in R; f0[u] = c; f1[u] = grad(u); f0[c] = u; }";
     let form = Form::parse(text, "f").expect("a form");

@@ -247,7 +247,7 @@ mod tests {
             ("#![ahead_of_time()]", "expected cells with degrees"),
             ("#![ahead_of_time(hex)]", "expected cells with degrees"),
             ("#![ahead_of_time(cube(2))]", "unknown cell `cube`"),
-            ("#![ahead_of_time(interval(2))]", "unknown cell `interval`"),
+            ("#![ahead_of_time(wedge(2))]", "unknown cell `wedge`"),
             ("#![ahead_of_time(hex())]", "expected a degree"),
             ("#![ahead_of_time(hex(order = 2))]", "expected a degree"),
             ("#![ahead_of_time(hex(0))]", "`0` is not a degree"),

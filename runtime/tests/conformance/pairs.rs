@@ -61,8 +61,9 @@ fn rotated(cell: Cell, vertices: &[[f64; 3]], random: &mut Random) -> Vec<[f64; 
             let tip = own[if cell.is_tensor() { 1 << axis } else { axis + 1 }];
             [0, 1, 2].map(|i| tip[i] - own[0][i])
         };
-        let [a, b] = [edge(0), edge(1)];
-        let c = if cell.dim() == 3 { edge(2) } else { [0.0, 0.0, 1.0] };
+        let beside =
+            |axis: usize, other: [f64; 3]| if axis < cell.dim() { edge(axis) } else { other };
+        let [a, b, c] = [edge(0), beside(1, [0.0, 1.0, 0.0]), beside(2, [0.0, 0.0, 1.0])];
         let minor = |i: usize, j: usize| b[i] * c[j] - b[j] * c[i];
         if a[0] * minor(1, 2) + a[1] * minor(2, 0) + a[2] * minor(0, 1) > 0.0 {
             return own;

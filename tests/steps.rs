@@ -129,7 +129,7 @@ fn several_parameters_are_solved_for_all_combinations_and_drawn() {
         (frames, (reader.info().width, reader.info().height), pixels)
     };
     let single: Vec<_> = (0..6).map(|step| read(&format!("u-{step}.png"))).collect();
-    assert!(single.iter().all(|(frames, size, _)| *frames == None && *size == (240, 200)));
+    assert!(single.iter().all(|(frames, size, _)| frames.is_none() && *size == (240, 200)));
     // b / a is 8 twice: step 0 and 4.
     assert!(single[0].2 == single[4].2 && single[0].2 != single[1].2);
     let (frames, _, first) = read("all.png");

@@ -1,4 +1,4 @@
-//! Forms with unknown numbers ([`Space::Number`](super::Space::Number)) → forms without them, from which a solver builds
+//! Forms with unknown numbers ([`Space::Number`]) → forms without them, from which a solver builds
 //! the bordered system
 //!
 //! ```text

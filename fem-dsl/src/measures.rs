@@ -24,7 +24,6 @@ use crate::point::{
     Shape, Side, Slot, Space, reachable,
 };
 use crate::problem::Expression;
-use std::collections::BTreeMap;
 
 /// Returns the form of the errors against known solutions of some fields. It has an additional field for each of them,
 /// with the squares of the difference and of its gradient, in Hcurl and Hdiv of its exterior derivative. It has no
@@ -36,7 +35,7 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     let mut parts: Vec<(Region, Graph, Vec<(Slot, NodeId)>)> = Vec::new();
     for (field, exact) in known {
         let own = made.fields.len();
-        let name = unused(&made, "measured");
+        let name = made.unused_name("measured");
         made.fields.push(further(name, 2));
         let region = form.fields[*field].region();
         let at = parts.iter().position(|(known, ..)| *known == region).unwrap_or(parts.len());
@@ -72,8 +71,9 @@ pub fn errors(form: &PointForm, known: &[(usize, Expression)]) -> PointForm {
     }
     // The cells of all fields come first.
     parts.sort_by_key(|(region, ..)| *region != Region::Cells);
-    let integrals =
-        parts.into_iter().map(|(region, graph, residual)| integral(region, graph, residual));
+    let integrals = parts
+        .into_iter()
+        .map(|(region, graph, residual)| Integral::of_residual(region, graph, residual));
     made.integrals = integrals.collect();
     made
 }
@@ -98,7 +98,7 @@ pub fn energy(form: &PointForm) -> Option<PointForm> {
     let [own] = form.integrals.as_slice() else { return None };
     let mut made = with_scale(form, "energy");
     let field = made.fields.len();
-    let name = unused(&made, "measured");
+    let name = made.unused_name("measured");
     made.fields.push(further(name, 1));
     let mut graph = Graph::new();
     let scale = graph.intern(Node::Input(Input::Param(form.params.len(), 0)));
@@ -127,7 +127,7 @@ pub fn energy(form: &PointForm) -> Option<PointForm> {
     let slot = Slot { field, side: Side::Inside, component: 0, part: Part::Value };
     let is_zero = |node| matches!(graph.nodes()[node], Node::Constant(c) if c.get() == 0.0);
     let value = value.filter(|&value| !is_zero(value))?;
-    made.integrals = vec![integral(own.region.clone(), graph, vec![(slot, value)])];
+    made.integrals = vec![Integral::of_residual(own.region.clone(), graph, vec![(slot, value)])];
     Some(made)
 }
 
@@ -136,42 +136,14 @@ fn with_scale(form: &PointForm, what: &str) -> PointForm {
     let mut made = PointForm { integrals: Vec::new(), ..form.clone() };
     made.name = format!("{}_{what}", form.name);
     made.source = format!("// the {what} of a solution");
-    let name = unused(&made, "scale");
+    let name = made.unused_name("scale");
     made.params.push(Param { name, shape: Shape::Scalar, value: vec![1.0] });
     made
-}
-
-/// Returns an unused name.
-fn unused(form: &PointForm, wish: &str) -> String {
-    let fields = form.fields.iter().map(|field| &field.name);
-    let aux = form.aux.iter().map(|aux| &aux.name);
-    let params = form.params.iter().map(|param| &param.name);
-    let known: Vec<&String> = fields.chain(aux).chain(params).collect();
-    let mut name = wish.to_owned();
-    while known.contains(&&name) {
-        name.push('_');
-    }
-    name
 }
 
 fn further(name: String, components: usize) -> Field {
     let shape = if components == 1 { Shape::Scalar } else { Shape::Vector(components) };
     Field { name, shape, space: Space::L2(Degree::Fixed(0)), cells: Vec::new() }
-}
-
-/// Returns an integral whose residual does not depend on its own fields.
-fn integral(region: Region, graph: Graph, residual: Vec<(Slot, NodeId)>) -> Integral {
-    Integral {
-        region,
-        graph,
-        residual,
-        action: Vec::new(),
-        jacobian: Vec::new(),
-        symmetric: true,
-        linear: true,
-        energy: None,
-        names: BTreeMap::new(),
-    }
 }
 
 fn sum(graph: &mut Graph, terms: &[NodeId]) -> Option<NodeId> {

@@ -116,6 +116,19 @@ impl PointForm {
         before.sum::<usize>() + component
     }
 
+    /// Returns the wish, or a longer name, that no field, data or parameter has.
+    pub(crate) fn unused_name(&self, wish: &str) -> String {
+        let fields = self.fields.iter().map(|field| &field.name);
+        let aux = self.aux.iter().map(|aux| &aux.name);
+        let params = self.params.iter().map(|param| &param.name);
+        let known: Vec<&String> = fields.chain(aux).chain(params).collect();
+        let mut name = wish.to_owned();
+        while known.contains(&&name) {
+            name.push('_');
+        }
+        name
+    }
+
     /// Returns the declared parameters, without those of time derivatives, which have no accessible names.
     pub fn own_params(&self) -> &[Param] {
         &self.params[..crate::terms::written(&self.rates, self.params.len(), |rate| rate.param)]
@@ -395,6 +408,21 @@ pub struct Integral {
 }
 
 impl Integral {
+    /// An integral whose residual does not depend on the fields of its rows.
+    pub fn of_residual(region: Region, graph: Graph, residual: Vec<(Slot, NodeId)>) -> Self {
+        Self {
+            region,
+            graph,
+            residual,
+            action: Vec::new(),
+            jacobian: Vec::new(),
+            symmetric: true,
+            linear: true,
+            energy: None,
+            names: BTreeMap::new(),
+        }
+    }
+
     /// Returns, for every node, whether it depends on an input that satisfies `select`.
     pub fn depends_on(&self, select: impl Fn(Input) -> bool) -> IndexVec<NodeId, bool> {
         let mut depends = IndexVec::<NodeId, bool>::new();

@@ -24,11 +24,14 @@ pub(crate) mod setting;
 mod vectors;
 
 use fem_dsl::point::PointForm;
+use fem_dsl::source::Source;
 use interpreter::Interpreted;
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, LinePoints, Rule, default_rule};
 use kernels_gen::kir::Precision;
-use kernels_gen::plan::{Elements, EvenOdd, Geometry, Linearisation, Plan, Strategy, Target, Task};
+use kernels_gen::plan::{
+    Elements, EvenOdd, Geometry, Linearisation, Plan, Scatter, Strategy, Target, Task,
+};
 use launch::{Launcher, Shape};
 use setting::Setting;
 use std::collections::{BTreeMap, BTreeSet};
@@ -299,7 +302,7 @@ fn high_degrees() {
 
 /// Lines of all degrees, and pairs of them.
 #[test]
-fn lines_of_all_degrees() {
+fn lines_of_all_degrees_and_pairs() {
     let form = forms::nonlinear_diffusion(1);
     let mut tally = Tally::default();
     for degree in 1..=12 {
@@ -310,6 +313,44 @@ fn lines_of_all_degrees() {
         }
     }
     assert_eq!(tally.ran, TASKS.len() * 12, "{:#?}", tally.refused);
+    let text = "form pairs {
+        field u: scalar in L2(k);
+        f0[u] = u;
+        on interior {
+            f0[jump(u)] = n[0] * avg(u^2) + avg(penalty(u)) * jump(u) - dot(avg(h * grad(u)), n);
+            f1[avg(u)] = -jump(u) * n;
+        }
+    }";
+    let (program, found) = fem_dsl::program::compile(&Source::new("pairs", text));
+    let program = program.unwrap_or_else(|| panic!("{found:?}"));
+    let mut form = program.point_form("pairs", 1).expect("a form of lines");
+    // The reference evaluates all integrals of a form.
+    form.integrals.retain(|integral| integral.region.is_interior());
+    let mut ran = 0;
+    for (degree, shape) in [(1, Shape::Affine), (2, Shape::Curved(2)), (4, Shape::Affine)] {
+        let rule = default_rule(Cell::Interval, degree, shape.order(), None);
+        let geometry = Geometry::Nodes(shape.order());
+        let elements = Elements::new(&form, Cell::Interval, degree, rule).expect("elements");
+        let setting = Setting::new(&form, degree, rule, shape, geometry, CELLS);
+        let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
+        for task in [Task::Residual, Task::Action, Task::Diagonal] {
+            for target in [Target::Vectors, Target::Threads] {
+                let scatter = Scatter::Atomic;
+                let own = Plan::new(target, task, 4, Precision::F64, geometry);
+                let plan = Plan { scatter, ..own };
+                let runner = Interpreted {
+                    form: &form,
+                    elements: &elements,
+                    threads: target == Target::Threads,
+                };
+                let agreement = launcher.compare(&plan, &runner);
+                let agreement = agreement.unwrap_or_else(|error| panic!("{plan:?}: {error}"));
+                assert!(agreement.seen > 0, "{plan:?}");
+                ran += 1;
+            }
+        }
+    }
+    assert_eq!(ran, 18);
 }
 
 #[test]

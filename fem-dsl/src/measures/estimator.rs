@@ -19,7 +19,7 @@
 //!
 //! Boundary integrals with a penalty (`hn`) have no share of the energy.
 
-use super::{further, unused};
+use super::further;
 use crate::point::{
     Binary, Graph, Input, Integral, Node, NodeId, Number, Part, PointForm, Side, Slot, Unary,
     is_affine,
@@ -108,7 +108,7 @@ pub fn estimator_form(form: &PointForm) -> EstimatorForm {
     let fields: Vec<EstimatorComponents> = shares.collect();
     let has_piola = form.fields.iter().any(|field| field.space.is_piola());
     let metric = take(if has_piola { form.dim * (form.dim + 1) / 2 } else { 0 });
-    let name = unused(&made, "estimated");
+    let name = made.unused_name("estimated");
     made.fields.push(further(name, next - one));
     let slope = flows.contains(&false) && has_any;
     for integral in &mut made.integrals {

@@ -1,5 +1,5 @@
 //! Forms with unknown numbers ([`Space::Number`]) → forms without them, from which a solver builds
-//! the bordered system
+//! the bordered system:
 //!
 //! ```text
 //! [ A  B ] [ δu ]     [ R ]        A = ∂R/∂u    columns B = ∂R/∂c
@@ -101,9 +101,14 @@ pub fn number_forms(form: &PointForm) -> Option<NumberForms> {
     let layout = NumberLayout { form, numbers, count };
     let mut integrals = PointForm { name: format!("{}_numbers", form.name), ..base.clone() };
     let (shape, space) = (Shape::Vector(count + count * count), Space::L2(Degree::Fixed(0)));
-    integrals.fields.push(Field { name: unused(form, "rows"), shape, space, cells: Vec::new() });
+    integrals.fields.push(Field {
+        name: form.unused_name("rows"),
+        shape,
+        space,
+        cells: Vec::new(),
+    });
     let mut border = PointForm { name: format!("{}_border", form.name), ..base };
-    let (name, shape) = (unused(form, "selector"), Shape::Vector(2 * count));
+    let (name, shape) = (form.unused_name("selector"), Shape::Vector(2 * count));
     border.params.push(Param { name, shape, value: vec![0.0; 2 * count] });
     for integral in &form.integrals {
         integrals.integrals.extend(layout.rows(integral));
@@ -112,19 +117,6 @@ pub fn number_forms(form: &PointForm) -> Option<NumberForms> {
     expect_point(&integrals);
     expect_point(&border);
     Some(NumberForms { fields, first, integrals, border, linear })
-}
-
-/// Returns an unused name.
-fn unused(form: &PointForm, wish: &str) -> String {
-    let fields = form.fields.iter().map(|field| &field.name);
-    let aux = form.aux.iter().map(|aux| &aux.name);
-    let params = form.params.iter().map(|param| &param.name);
-    let known: Vec<&String> = fields.chain(aux).chain(params).collect();
-    let mut name = wish.to_owned();
-    while known.contains(&&name) {
-        name.push('_');
-    }
-    name
 }
 
 /// Returns the index of a field among those without the numbers.

@@ -297,17 +297,8 @@ fn weight_form(form: &PointForm, bound: &Bound) -> PointForm {
         component: bound.component,
         part: Part::Value,
     };
-    let integral = Integral {
-        region: bound.tags.clone().map_or(Region::Cells, Region::Facets),
-        graph,
-        residual: vec![(slot, one)],
-        action: Vec::new(),
-        jacobian: Vec::new(),
-        symmetric: true,
-        linear: true,
-        energy: None,
-        names: BTreeMap::new(),
-    };
+    let region = bound.tags.clone().map_or(Region::Cells, Region::Facets);
+    let integral = Integral::of_residual(region, graph, vec![(slot, one)]);
     PointForm { integrals: vec![integral], ..form.clone() }
 }
 

@@ -26,7 +26,8 @@ pub(crate) struct Connected {
 /// A cell, its facet at ξ₀ = 0, and the orientation of the facet.
 pub(crate) type Turn = (usize, usize, u8);
 
-/// Returns the vertices of the cells of a copy. Two have the same size, two half of it; simplices are mirror images.
+/// Returns the vertices of the cells of a copy. Two have the same size, and beside them two half of it; simplices are
+/// mirror images.
 fn copy(cell: Cell) -> Vec<Vec<[f64; 3]>> {
     let (vertices, boxes) = (
         cell.vertices(),
@@ -36,6 +37,8 @@ fn copy(cell: Cell) -> Vec<Vec<[f64; 3]>> {
     match cell.is_tensor() {
         true => boxes
             .iter()
+            // Beside a line is nothing.
+            .take(if cell.dim() == 1 { 2 } else { 4 })
             .map(|([x, y], size)| image(&|[a, b, c]| [x + size * a, y + size * b, size * c]))
             .collect(),
         false => [[1.0, 1.0], [-1.0, 1.0], [1.0, -1.0]]

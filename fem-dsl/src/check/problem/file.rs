@@ -10,21 +10,37 @@ use crate::problem::{FileArray, ValueSource};
 use crate::words;
 use std::path::PathBuf;
 
-/// A call of `file`.
+/// A call that is the whole value of data, of `file` or of `solution`.
 #[derive(Clone, Copy)]
 pub(super) struct Call<'a> {
-    function: &'a Ident,
-    arguments: &'a [ExprId],
+    pub(super) function: &'a Ident,
+    pub(super) arguments: &'a [ExprId],
     named: &'a [ast::Argument],
 }
 
 /// Returns the call of `file` in an expression.
 pub(super) fn call(file: &ast::File, value: ExprId) -> Option<Call<'_>> {
-    match &file.exprs[value].kind {
-        ExprKind::Call { function, arguments, named } if function.name == words::FILE => {
-            Some(Call { function, arguments, named })
+    Call::of(words::FILE, file, value)
+}
+
+impl<'a> Call<'a> {
+    /// Returns the call of a function in an expression.
+    pub(super) fn of(word: &str, file: &'a ast::File, value: ExprId) -> Option<Self> {
+        match &file.exprs[value].kind {
+            ExprKind::Call { function, arguments, named } if function.name == word => {
+                Some(Call { function, arguments, named })
+            }
+            _ => None,
         }
-        _ => None,
+    }
+
+    /// Refuses arguments with names.
+    pub(super) fn without_names(self, usage: &str) -> Result<(), Box<Diagnostic>> {
+        let Some(argument) = self.named.first() else { return Ok(()) };
+        let message = format!("`{}` has no argument `{}`", self.function.name, argument.name.name);
+        let diagnostic = Diagnostic::new(Code::BadArgument, message)
+            .label(argument.name.span, "an argument with a name");
+        Err(Box::new(diagnostic.help(usage)))
     }
 }
 
@@ -64,12 +80,7 @@ pub(super) fn array(checker: &mut Checker<'_>, piece: &Piece, call: Call<'_>) ->
 /// Returns `None` for broken text, which is already reported.
 fn checked(piece: &Piece, call: Call<'_>) -> Result<Option<FileArray>, Box<Diagnostic>> {
     let usage = "write `file(\"data.vtu\", \"name of the array\")` or `file(\"data.npy\")`";
-    if let Some(argument) = call.named.first() {
-        let message = format!("`file` has no argument `{}`", argument.name.name);
-        let diagnostic = Diagnostic::new(Code::BadArgument, message)
-            .label(argument.name.span, "an argument with a name");
-        return Err(Box::new(diagnostic.help(usage)));
-    }
+    call.without_names(usage)?;
     let (path, array) = match *call.arguments {
         [path] => (path, None),
         [path, array] => (path, Some(array)),

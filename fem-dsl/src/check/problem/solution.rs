@@ -1,28 +1,17 @@
 //! `solution(warm, "T")`: a field of another problem of the text. It is the whole value of `aux` or `initial`.
 
+use super::file::Call;
 use super::{Checker, Piece};
-use crate::ast::{self, ExprId, ExprKind, Ident, ProblemItemKind};
+use crate::ast::{self, ExprId, ExprKind, ProblemItemKind};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::point::{Aux, Location};
 use crate::problem::{SolutionField, ValueSource};
 use crate::words;
 
-/// A call of `solution`.
-#[derive(Clone, Copy)]
-pub(super) struct Call<'a> {
-    function: &'a Ident,
-    arguments: &'a [ExprId],
-}
-
 /// Returns the call of `solution` in an expression.
 pub(super) fn call(file: &ast::File, value: ExprId) -> Option<Call<'_>> {
-    match &file.exprs[value].kind {
-        ExprKind::Call { function, arguments, .. } if function.name == words::SOLUTION => {
-            Some(Call { function, arguments })
-        }
-        _ => None,
-    }
+    Call::of(words::SOLUTION, file, value)
 }
 
 /// Checks data from a solution, at nodes or on cells.
@@ -67,6 +56,7 @@ fn checked(piece: &Piece, call: Call<'_>) -> Result<(String, String), Box<Diagno
     let error = |code, span, message: String, label: &str| {
         Box::new(Diagnostic::new(code, message).label(span, label).help(usage))
     };
+    call.without_names(usage)?;
     let [problem, field] = *call.arguments else {
         let message = format!("`solution` takes 2 arguments, not {}", call.arguments.len());
         return Err(error(Code::WrongArgumentCount, call.function.span, message, "in this call"));

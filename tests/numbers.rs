@@ -57,6 +57,22 @@ fn a_multiplier_fixes_a_mean_with_every_solver() {
     }
 }
 
+/// Corrections of rounding take further steps, for which the levels of multigrid stay.
+#[test]
+fn a_tolerance_below_rounding_is_said_with_what_is_reached() {
+    let text = "form neumann {
+            field u: scalar; field c: scalar in R;
+            f0[u] = c - 2 * pi^2 * cos(pi * x[0]) * cos(pi * x[1]);
+            f1[u] = grad(u); f0[c] = u - 3;
+        }
+        problem p solves neumann {
+            mesh = box(dim: 2, cells: 6); degree = 3;
+            solver = cg(preconditioner: multigrid, rtol: 1e-14);
+        }";
+    let error = run(text).err().expect("an error").to_string();
+    assert!(error.contains("rounding leaves"), "{error}");
+}
+
 /// V = Q ln(b/a) / 2π between two cylinders.
 #[test]
 fn a_floating_conductor_takes_the_potential_of_its_charge() {

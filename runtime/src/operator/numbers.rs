@@ -192,7 +192,13 @@ impl BorderedSystem for Operator {
         let mut params = own.params.clone();
         params[own.first..own.first + own.count].copy_from_slice(numbers);
         own.take_params(params.clone())?;
-        Ok(self.set_params(&params)?)
+        // The Jacobian of affine equations does not depend on the numbers; nor does its approximation.
+        let kept = if own.affine { self.take_approximation() } else { None };
+        let set = self.set_params(&params);
+        if kept.is_some() {
+            self.precondition_by(kept);
+        }
+        Ok(set?)
     }
 
     fn both_residuals(&mut self, u: &Vector, r: &mut Vector) -> Result<Vec<f64>, OperatorError> {

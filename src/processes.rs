@@ -21,6 +21,6 @@
 //! ```
 
 #[cfg(feature = "mpi")]
-pub use runtime::device::mpi::{MpiEnvironment, open};
+pub use fem_mpi::{MpiEnvironment, open};
 pub use runtime::processes::threads::each;
 pub use runtime::processes::{ProcessGroup, SingleProcess};

@@ -1,6 +1,5 @@
 //! Affine constraints of a [`System`], u = C u + g, against explicit matrices, and against equivalent conditions.
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 use super::devices;
 use std::sync::Arc;
 use weakform::{
@@ -22,10 +21,7 @@ const FORMS: [&str; 2] = [
 
 /// Returns the CPU and all available devices.
 fn places() -> Vec<Option<Arc<dyn Device>>> {
-    #[cfg(any(feature = "cuda", feature = "opencl"))]
     let devices = devices::devices().into_iter().map(Some);
-    #[cfg(not(any(feature = "cuda", feature = "opencl")))]
-    let devices = std::iter::empty();
     std::iter::once(None).chain(devices).collect()
 }
 

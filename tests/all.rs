@@ -57,6 +57,5 @@ mod through_time;
 mod time;
 mod verify;
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[path = "../runtime/tests/device/devices.rs"]
 mod devices;

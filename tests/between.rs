@@ -189,7 +189,6 @@ fn matrices_are_those_of_the_products() {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn devices_agree_for_every_scatter() {
     let wanted = run(&[]);

@@ -1,5 +1,4 @@
 //! Systems and problems of the library on devices, in comparison with the CPU.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use devices::devices;

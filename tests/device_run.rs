@@ -1,5 +1,4 @@
 //! The examples solved on devices, in comparison with the CPU's solutions: the same iterations to the same tolerance.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use std::path::Path;

@@ -334,7 +334,6 @@ fn a_dry_run_predicts_the_solver_of_modes() {
     }
 }
 
-#[cfg(feature = "opencl")]
 #[test]
 fn devices_find_the_same() {
     use std::process::Command;

@@ -220,7 +220,6 @@ fn processes_find_what_one_finds() {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn devices_find_what_the_processor_finds() {
     let folder = folder(8, false);

@@ -401,7 +401,6 @@ fn terms_under_tags_of_inner_facets_have_exact_solutions() {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn integrals_between_cells_are_the_same_on_devices() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -107,7 +107,6 @@ fn a_flow_of_two_fields_goes_on_from_a_file() {
 }
 
 /// The same on a device with deterministic sums.
-#[cfg(feature = "opencl")]
 #[test]
 fn a_device_goes_on_from_a_file() {
     let required = std::env::var("WF_REQUIRE").unwrap_or_default();

@@ -27,13 +27,8 @@ fn built(name: &str) -> PathBuf {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["build", "--quiet", "--workspace", "--example", name]);
     cargo.current_dir(env!("CARGO_MANIFEST_DIR"));
-    let features = [
-        ("cuda", cfg!(feature = "cuda")),
-        ("opencl", cfg!(feature = "opencl")),
-        ("mpi", cfg!(feature = "mpi")),
-    ];
-    for (name, _) in features.iter().filter(|(_, on)| *on) {
-        cargo.args(["--features", name]);
+    if cfg!(feature = "mpi") {
+        cargo.args(["--features", "mpi"]);
     }
     if folder.ends_with("release") {
         cargo.arg("--release");

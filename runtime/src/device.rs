@@ -8,24 +8,22 @@
 //! device by [`Backend`]. [`Arithmetic`] provides vector operations.
 
 pub(crate) mod acoo;
+mod addresses;
 mod arithmetic;
 mod array;
 mod bounded;
 pub mod cpu;
-#[cfg(feature = "cuda")]
 pub mod cuda;
 mod group;
 mod interface;
 pub mod jit;
 mod layout;
-#[cfg(feature = "mpi")]
-pub mod mpi;
-#[cfg(feature = "opencl")]
 pub mod opencl;
 mod repeated;
 mod staging;
 
 pub use acoo::{LinkedRows, RowAssignment, linked_rows};
+pub use addresses::{AddressChannel, AddressMessages};
 pub(crate) use arithmetic::operations::vector_operations;
 pub use arithmetic::{
     Arithmetic, CgRecurrence, CombinationTables, DeviceCombinations, DeviceLists, EntryCopies,
@@ -82,21 +80,13 @@ impl fmt::Display for Backend {
 #[derive(Clone, Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DeviceError {
-    /// A backend that this build lacks.
-    #[error("this build has no {backend} backend\nhelp: build with `--features {backend}`")]
-    NotBuilt {
-        /// The backend.
-        backend: Backend,
-    },
     /// The CPU, which is not a separate device.
     #[error("the CPU is not a device with memory of its own")]
     NoDevice,
     /// An error of CUDA.
-    #[cfg(feature = "cuda")]
     #[error(transparent)]
     Cuda(#[from] cuda::CudaError),
     /// An error of OpenCL.
-    #[cfg(feature = "opencl")]
     #[error(transparent)]
     OpenCl(#[from] opencl::OpenClError),
     /// Arguments that do not fit a kernel.
@@ -123,13 +113,9 @@ pub enum DeviceError {
     },
 }
 
-/// Returns the number of NVIDIA GPUs; `None` if this build or machine does not support them.
+/// Returns the number of NVIDIA GPUs; `None` without a driver.
 pub fn gpus() -> Option<usize> {
-    #[cfg(feature = "cuda")]
-    let count = cuda::count().ok();
-    #[cfg(not(feature = "cuda"))]
-    let count = None;
-    count
+    cuda::count().ok()
 }
 
 /// Opens the device of a backend by name or number; without one, the first suitable device.
@@ -140,18 +126,10 @@ pub fn gpus() -> Option<usize> {
 pub fn open(backend: Backend, wanted: Option<&str>) -> Result<Arc<dyn Device>, DeviceError> {
     match backend {
         Backend::Cpu => Err(DeviceError::NoDevice),
-        #[cfg(feature = "cuda")]
         Backend::Cuda => Ok(Arc::new(cuda::Cuda::named(wanted)?)),
-        #[cfg(feature = "opencl")]
         Backend::OpenCl => Ok(Arc::new(match wanted {
             Some(name) => opencl::OpenCl::named(Some(name))?,
             None => opencl::OpenCl::new()?,
         })),
-        #[cfg(not(all(feature = "cuda", feature = "opencl")))]
-        #[allow(unreachable_patterns, reason = "which patterns are left depends on the features")]
-        backend => {
-            let _ = wanted;
-            Err(DeviceError::NotBuilt { backend })
-        }
     }
 }

@@ -4,7 +4,6 @@
 #[path = "aggregation/matrices.rs"]
 mod matrices;
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 use super::devices;
 use matrices::{Physics, Simplices, grid, noise, simplices};
 use runtime::algebra::aggregation::{
@@ -281,7 +280,6 @@ fn what_is_no_such_matrix_is_refused_with_its_row() {
 }
 
 /// Cycles of levels on a device agree with the host for any layout.
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn levels_of_matrices_on_a_device_do_what_they_do_here() {
     use runtime::device::{Arithmetic, VectorLayout};

@@ -3,7 +3,6 @@
 //!
 //! The cases are those of the OpenCL test for the same `WF_SEED` and `WF_WORK`. Without a GPU nothing is compared;
 //! `WF_REQUIRE=cuda` makes that a failure.
-#![cfg(feature = "cuda")]
 
 #[path = "threads/device.rs"]
 mod device;

@@ -1,8 +1,6 @@
 //! CUDA sources compile for the architectures of the A100 and the H100, with NVRTC and without a GPU. Without NVRTC the
 //! test is skipped; `WF_REQUIRE=nvrtc` makes that a failure.
 
-#![cfg(feature = "cuda")]
-
 use fem_bench::CASES;
 use fem_dsl::problem::Quadrature;
 use fem_dsl::program::compile as compile_form;

@@ -1,5 +1,4 @@
 //! Error estimates by device kernels against those on the host: equal up to rounding, with equal marks.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use super::multigrid::adapted;

@@ -12,10 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 /// Returns the number of GPUs of this build and machine; 0 for a single one.
 fn gpus() -> usize {
-    #[cfg(feature = "cuda")]
     let count = runtime::device::cuda::devices().map_or(0, |names| names.len());
-    #[cfg(not(feature = "cuda"))]
-    let count = 0;
     if count < 2 {
         let _ = writeln!(std::io::stderr(), "several GPUs are not tested: there are {count}");
         return 0;

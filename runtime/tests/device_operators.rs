@@ -3,7 +3,6 @@
 //!
 //! Kernels are compared with the reference elsewhere. These tests cover tables, classes of cells, states, constraints
 //! and their rows.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 #[path = "device/devices.rs"]
 mod devices;
@@ -26,7 +25,6 @@ use meshes::{WALL, adapted, boxed, made, periodic, slipping};
 use parts::Part;
 use runtime::algebra::vector::{Vector, epsilon};
 use runtime::device::Device;
-#[cfg(feature = "opencl")]
 use runtime::device::opencl::OpenCl;
 use runtime::kernels::compile::{
     DeviceKernels, Execution, Target, compile, compile_for_device, facts,
@@ -104,7 +102,6 @@ type Case = (&'static str, Mesh, &'static str, usize, Precision);
 /// optimised kernels.
 fn devices() -> Vec<Arc<dyn Device>> {
     let unhurried = |device: Arc<dyn Device>| match parts::is_slow(&*device) {
-        #[cfg(feature = "opencl")]
         true => Arc::new(OpenCl::new().expect("the same device").unoptimised()) as Arc<dyn Device>,
         _ => device,
     };

@@ -2,7 +2,6 @@
 //! any stopping reason at any position in a batch.
 //!
 //! The operators are diagonal except for injected faults, so that both results agree up to rounding.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use devices::devices;

@@ -1,5 +1,4 @@
 //! Sparse matrix products of vendor libraries, the benchmark reference of operators.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use devices::devices;

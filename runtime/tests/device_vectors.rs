@@ -1,6 +1,5 @@
 //! Vectors on a device against those on the host: every operation, in both precisions, with lengths that do not fill
 //! thread groups. Sums may differ by the rounding of their terms, entries by that of a few operations.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use devices::devices;

@@ -3,7 +3,6 @@
 //!
 //! CUDA requires NVRTC, and OpenCL a device; otherwise these dialects are skipped.
 
-#[cfg(feature = "opencl")]
 #[path = "opencl/device.rs"]
 mod here;
 
@@ -123,7 +122,6 @@ fn whatever_names_a_form_takes_its_rust_compiles() {
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
 }
 
-#[cfg(any(feature = "opencl", feature = "cuda"))]
 fn for_threads<'a>(
     forms: impl IntoIterator<Item = &'a PointForm>,
     words: &kernels_gen::dialect::c::Vocabulary,
@@ -146,7 +144,6 @@ fn for_threads<'a>(
     sources
 }
 
-#[cfg(feature = "opencl")]
 #[test]
 fn whatever_names_a_form_takes_its_opencl_compiles() {
     use kernels_gen::dialect::opencl::OPENCL;
@@ -159,7 +156,6 @@ fn whatever_names_a_form_takes_its_opencl_compiles() {
     }
 }
 
-#[cfg(feature = "cuda")]
 #[test]
 fn whatever_names_a_form_takes_its_cuda_compiles() {
     use kernels_gen::dialect::cuda::CUDA;

@@ -6,7 +6,6 @@
 //! each with its own random form. `WF_KERNELS=N` adds N random rows of choices, `WF_SEED` selects other forms, and
 //! `WF_WORK=N` limits the multiply-adds per thread. Without a device nothing is compared; `WF_REQUIRE=opencl` makes
 //! that a failure.
-#![cfg(feature = "opencl")]
 
 #[path = "conformance/between.rs"]
 mod between;

@@ -1,6 +1,5 @@
 //! The kernel that sums stored contributions of cells per degree of freedom: the same bits as sequential summation on
 //! the CPU, on every device.
-#![cfg(any(feature = "cuda", feature = "opencl"))]
 
 use super::devices;
 use devices::devices;

@@ -547,7 +547,6 @@ fn matrices_of_parts_have_the_terms_between_cells() {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn matrices_of_parts_on_devices_add_up_to_the_whole() {
     for device in super::devices::devices() {
@@ -594,7 +593,6 @@ fn expect_products(device: Option<&Arc<dyn Device>>, text: &str, all_ways: &[Rep
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn parts_on_devices_add_up_to_the_whole() {
     const TEXT: &str = "form f {

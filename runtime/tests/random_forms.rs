@@ -225,7 +225,6 @@ fn vectors_agree_between_cells() {
 }
 
 /// Forms with integrals between cells on devices, by each algorithm of summation.
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn devices_agree_between_cells() {
     use kernels_gen::plan::Scatter;
@@ -237,7 +236,6 @@ fn devices_agree_between_cells() {
     for device in super::devices::devices() {
         // PoCL takes ten seconds and more for an optimised kernel of hexahedra.
         let (device, is_slow) = match device.name().contains("Portable Computing Language") {
-            #[cfg(feature = "opencl")]
             true => {
                 let device = runtime::device::opencl::OpenCl::new().expect("the same device");
                 (std::sync::Arc::new(device.unoptimised()) as _, true)

@@ -39,12 +39,12 @@ const DEVICE_TESTS: [Step; 2] = [
     }),
 ];
 
-/// Text in a test file that indicates a dependence on a feature.
-const MARKS: [&str; 4] = ["feature = \"", "devices()", "mpirun", "backend: \"opencl\""];
+/// Text in a test file that indicates a test of a device, of a compiler for devices, or of MPI.
+const MARKS: [&str; 5] = ["devices()", "opencl()", "WF_REQUIRE", "nvrtc", "mpirun"];
 
-/// Files of tests that depend on no feature, whatever they name. `rust_examples` builds examples with its own features,
-/// which waits for other commands of cargo.
-const UNMARKED: [&str; 3] = ["all", "tidy", "rust_examples"];
+/// Files of tests that depend on none of these, whatever they name. `rust_examples` builds examples with its own features,
+/// which waits for other commands of cargo; `compiled` requires `rustc`.
+const UNMARKED: [&str; 4] = ["all", "compiled", "rust_examples", "tidy"];
 
 /// Held while tests are built; never sent.
 enum Built {}
@@ -179,8 +179,9 @@ fn tests_of_features(built: Sender<Built>) -> Result<(), String> {
     if status.success() { Ok(()) } else { Err(format!("{test:?} failed: {status}")) }
 }
 
-/// Returns the feature-dependent tests of a folder, as filters. These are tests with one of `MARKS`, and tests that name
-/// another item of their file with one; all tests of a file whose marked item may be used in files below.
+/// Returns the tests of a folder that need a device, a compiler for devices, or MPI, as filters: those of files that
+/// devices have to themselves; tests with one of `MARKS`, and tests that name another item of their file with one; all
+/// tests of a file whose marked item may be used in files below.
 fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
     let mut found = Vec::new();
     for entry in std::fs::read_dir(folder)? {
@@ -192,6 +193,10 @@ fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
         } else if path.extension().is_some_and(|extension| extension == "rs")
             && !UNMARKED.contains(&name)
         {
+            if name.starts_with("device_") {
+                found.push(inside);
+                continue;
+            }
             found.extend(marked_items(&std::fs::read_to_string(path)?, &inside));
         }
     }
@@ -201,9 +206,6 @@ fn marked(folder: &Path, module: &str) -> std::io::Result<Vec<String>> {
 
 /// Returns the same for a file, whose items begin at the start of a line; `use` and `mod` alone do not count.
 fn marked_items(text: &str, module: &str) -> Vec<String> {
-    if text.lines().any(|line| line.starts_with("#![cfg(")) {
-        return vec![module.to_owned()];
-    }
     let items = items(text);
     let has_files_below = text.lines().any(|line| line.starts_with("mod "));
     let mut marks: Vec<String> = MARKS.map(str::to_owned).into();
@@ -294,7 +296,7 @@ mod tests {
 
     #[test]
     fn tests_are_chosen_by_what_they_name() {
-        let own = "#[cfg(feature = \"cuda\")]\nuse a::b;\n\n#[test]\nfn plain() {\n    one();\n}\n\n#[test]\nfn on_each() {\n    devices();\n}\n";
+        let own = "use a::b;\n\n#[test]\nfn plain() {\n    one();\n}\n\n#[test]\nfn on_each() {\n    devices();\n}\n";
         assert_eq!(marked_items(own, "a::"), ["a::on_each"]);
         let shared = format!(
             "fn all() {{\n    devices();\n}}\n\n#[test]\nfn on_all() {{\n    all();\n}}\n\n{own}"
@@ -305,7 +307,5 @@ mod tests {
         let unnamed =
             format!("impl A {{\n    fn all() {{\n        devices();\n    }}\n}}\n\n{own}");
         assert_eq!(marked_items(&unnamed, "a::"), ["a::"]);
-        let alone = "#![cfg(feature = \"cuda\")]\n\n#[test]\nfn plain() {\n    one();\n}\n";
-        assert_eq!(marked_items(alone, "a::"), ["a::"]);
     }
 }

@@ -7,12 +7,13 @@
 //! ```
 //!
 //! Callers do not know the transport: none ([`SingleProcess`]), shared memory between threads of one program
-//! ([`threads`]), or MPI (`runtime::device::mpi`). All functions are collective, in one order. As in MPI, a failed
+//! ([`threads`]), or MPI (the crate `fem-mpi`). All functions are collective, in one order. As in MPI, a failed
 //! message ends the program.
 
 pub mod interface_exchange;
 pub mod threads;
 
+use std::any::Any;
 use std::fmt::Debug;
 use std::time::Duration;
 
@@ -62,6 +63,12 @@ pub trait ProcessGroup: Debug + Send + Sync {
     /// Returns the number of processes on this host, and the index of this one among them.
     fn of_host(&self) -> (usize, usize) {
         (self.size(), self.rank())
+    }
+
+    /// Returns the messages between addresses of devices, an `AddressChannel` of the crate `runtime`, if the group
+    /// offers them.
+    fn address_messages(&self) -> Option<&dyn Any> {
+        None
     }
 
     /// Ends all processes with an exit code, including those that wait for this one.

@@ -1,10 +1,5 @@
 //! Arrays in the memory of devices ([`Array`]), and their elements.
 
-#![cfg_attr(
-    not(any(feature = "cuda", feature = "opencl")),
-    allow(dead_code, reason = "without these features there is no device that makes arrays")
-)]
-
 use super::DeviceError;
 use super::cpu::{LargestIndex, PlainNumber};
 use crate::support::parallel::*;
@@ -192,7 +187,6 @@ impl Array {
     }
 
     /// Returns the reference that keeps the memory alive.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn own(&self) -> BackendData {
         Arc::clone(&self.memory)
     }

@@ -8,7 +8,6 @@ mod agreement;
 mod compile;
 mod connection;
 mod error;
-#[cfg(feature = "mpi")]
 mod mpi_group;
 mod nccl;
 mod peers;

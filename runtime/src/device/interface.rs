@@ -4,11 +4,6 @@
 //! named outside this folder. A device executes work in order; only [`Device::write`], [`Device::read`] and
 //! [`Device::synchronise`] block. The checks before a kernel starts are common to all devices.
 
-#![cfg_attr(
-    not(any(feature = "cuda", feature = "opencl")),
-    allow(dead_code, reason = "without these features there is no device that makes arrays")
-)]
-
 mod sparse;
 
 pub use sparse::SparseMatrix;
@@ -46,7 +41,6 @@ impl Kernel {
     }
 
     /// Sets the bytes of register spills per thread.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not say"))]
     pub(super) fn with_spilt(self, spilt: usize) -> Self {
         Self { spilt, ..self }
     }
@@ -67,7 +61,6 @@ impl Kernel {
     }
 
     /// Returns the reference that keeps the kernel loaded.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn own(&self) -> BackendData {
         Arc::clone(&self.handle)
     }
@@ -155,13 +148,11 @@ pub struct Recording(BackendData);
 
 impl Recording {
     /// Wraps a backend handle.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn new(handle: BackendData) -> Self {
         Self(handle)
     }
 
     /// Returns the backend handle.
-    #[cfg_attr(not(feature = "cuda"), allow(dead_code, reason = "other devices do not record"))]
     pub(super) fn handle<H: 'static>(&self) -> Result<&H, DeviceError> {
         self.0.downcast_ref().ok_or(DeviceError::Foreign)
     }

@@ -7,6 +7,7 @@ mod api;
 mod build;
 mod choice;
 mod error;
+mod functions;
 #[cfg(test)]
 mod tests;
 

@@ -264,7 +264,6 @@ fn transfers_between_refined_parts_are_those_of_the_whole() {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn transfers_on_devices_are_those_of_the_whole() {
     for device in crate::devices::devices() {

@@ -28,7 +28,6 @@ use runtime::solve::{LinearOperator as _, NonlinearSystem as _};
 use runtime::space::Space;
 use runtime::space::discretisation::{AuxValues, Discretisation, Field};
 use std::sync::Arc;
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 use {
     kernels_gen::choose::PlanOverrides, kernels_gen::plan::Scatter, runtime::device::Device,
     runtime::kernels::compile::compile_for_device,
@@ -46,7 +45,6 @@ pub(crate) fn is_tensor(seed: u64) -> bool {
 }
 
 /// Returns whether the cells of a case are in the plane.
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 pub(crate) fn is_planar(seed: u64) -> bool {
     kind(seed).0 == 2
 }
@@ -278,7 +276,6 @@ impl Case {
     }
 
     /// Returns an operator with a device's kernels.
-    #[cfg(any(feature = "cuda", feature = "opencl"))]
     pub(crate) fn on_device(
         &self,
         device: &Arc<dyn Device>,

@@ -103,7 +103,6 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
     findings.push(if jit.compiler().is_ok() { kernels() } else { interpreted() });
     findings.extend([cache(jit), cuda_driver(), nvrtc()]);
-    #[cfg(feature = "cuda")]
     findings.push(nccl());
     findings.extend([opencl(), mpi()]);
 
@@ -142,8 +141,8 @@ fn processor(machine: &Machine) -> Finding {
 /// Examines the library for several processes.
 #[cfg(feature = "mpi")]
 fn mpi() -> Finding {
-    let version = runtime::device::mpi::version();
-    let pointers = runtime::device::mpi::takes_device_pointers();
+    let version = fem_mpi::version();
+    let pointers = fem_mpi::takes_device_pointers();
     let taken = match pointers {
         Some(true) => {
             "takes device pointers: GPUs reach each other by it where neither their memory nor NCCL connects them"
@@ -250,17 +249,9 @@ fn cache(jit: &Jit) -> Finding {
     }
 }
 
-/// Returns the finding for an installed library that this build does not use.
-#[cfg(not(feature = "cuda"))]
-fn unused(name: &'static str, library: &str) -> Finding {
-    let detail = format!("{library} is here, but this build cannot use it");
-    Finding::bad(name, ComponentState::Missing, detail, "build with `--features cuda`")
-}
-
 fn cuda_driver() -> Finding {
     let name = "CUDA driver";
     match VendorLibrary::Cuda.loads() {
-        #[cfg(feature = "cuda")]
         Some(library) => match runtime::device::cuda::devices() {
             Ok(devices) if devices.is_empty() => Finding::bad(
                 name,
@@ -287,8 +278,6 @@ fn cuda_driver() -> Finding {
             }
             Err(error) => Finding::error(name, ComponentState::Broken, &error.to_string()),
         },
-        #[cfg(not(feature = "cuda"))]
-        Some(library) => unused(name, library),
         None => Finding::bad(
             name,
             ComponentState::Missing,
@@ -300,7 +289,6 @@ fn cuda_driver() -> Finding {
 
 fn nvrtc() -> Finding {
     match VendorLibrary::Nvrtc.loads() {
-        #[cfg(feature = "cuda")]
         Some(library) => match runtime::device::cuda::version() {
             Ok((major, minor)) => {
                 let version = format!("{major}.{minor}");
@@ -309,8 +297,6 @@ fn nvrtc() -> Finding {
             }
             Err(error) => Finding::error("NVRTC", ComponentState::Broken, &error.to_string()),
         },
-        #[cfg(not(feature = "cuda"))]
-        Some(library) => unused("NVRTC", library),
         None => Finding::bad(
             "NVRTC",
             ComponentState::Missing,
@@ -322,7 +308,6 @@ fn nvrtc() -> Finding {
 }
 
 /// Examines the communication library between GPUs.
-#[cfg(feature = "cuda")]
 fn nccl() -> Finding {
     match runtime::device::cuda::nccl_version() {
         Some(version) => {
@@ -341,7 +326,6 @@ fn nccl() -> Finding {
     }
 }
 
-#[cfg(feature = "opencl")]
 fn opencl() -> Finding {
     use runtime::device::Device as _;
     use runtime::device::opencl::{OpenCl, devices};
@@ -364,23 +348,4 @@ fn opencl() -> Finding {
         "device": device.name(), "driver": facts.driver, "memory": facts.memory, "devices": names,
     });
     Finding::good("OpenCL", detail, facts)
-}
-
-#[cfg(not(feature = "opencl"))]
-fn opencl() -> Finding {
-    match VendorLibrary::OpenCl.loads() {
-        Some(name) => Finding::bad(
-            "OpenCL",
-            ComponentState::Missing,
-            format!("{name} is here, but this build cannot use it"),
-            "build with `--features opencl`",
-        ),
-        None => Finding::bad(
-            "OpenCL",
-            ComponentState::Missing,
-            "libOpenCL.so.1 does not load: OpenCL devices cannot be used",
-            "install a loader and a driver (Debian, on the CPU: apt-get install ocl-icd-opencl-dev \
-             pocl-opencl-icd), and build with `--features opencl`",
-        ),
-    }
 }

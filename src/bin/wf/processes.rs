@@ -28,16 +28,15 @@ pub(crate) struct Processes {
     group: Arc<dyn ProcessGroup>,
     /// Finalises MPI when dropped.
     #[cfg(feature = "mpi")]
-    _launched: Option<runtime::device::mpi::MpiEnvironment>,
+    _launched: Option<fem_mpi::MpiEnvironment>,
 }
 
 impl Processes {
     /// Returns the processes that were started together with this one.
     #[cfg(feature = "mpi")]
     pub(crate) fn open() -> Self {
-        let launched = runtime::device::mpi::open();
-        let group =
-            launched.as_ref().map_or_else(alone, runtime::device::mpi::MpiEnvironment::group);
+        let launched = fem_mpi::open();
+        let group = launched.as_ref().map_or_else(alone, fem_mpi::MpiEnvironment::group);
         Self { group, _launched: launched }
     }
 

@@ -212,8 +212,6 @@ pub enum VendorLibrary {
     Cuda,
     /// The CUDA compiler NVRTC.
     Nvrtc,
-    /// The OpenCL loader.
-    OpenCl,
 }
 
 impl VendorLibrary {
@@ -222,7 +220,6 @@ impl VendorLibrary {
         match self {
             Self::Cuda => &["libcuda.so.1", "nvcuda.dll"],
             Self::Nvrtc => &["libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"],
-            Self::OpenCl => &["libOpenCL.so.1", "OpenCL.dll"],
         }
     }
 

@@ -9,7 +9,6 @@ use cudarc::driver::{CudaSlice, CudaStream};
 
 use super::Cuda;
 use super::error::CudaError;
-#[cfg(feature = "mpi")]
 use super::mpi_group::{MpiGroup, UnsentMessages};
 use super::nccl::Nccl;
 use super::peers::Peers;
@@ -31,7 +30,6 @@ pub(super) struct GpuConnection {
 enum TransportGroup {
     Peers(Peers),
     Nccl(Nccl),
-    #[cfg(feature = "mpi")]
     Mpi(MpiGroup),
 }
 
@@ -121,10 +119,7 @@ impl GpuConnection {
         };
         let nccl =
             || of_each().and_then(|()| Nccl::connect(stream, group)).map(TransportGroup::Nccl);
-        #[cfg(feature = "mpi")]
         let mpi = || MpiGroup::connect(stream, group).map(TransportGroup::Mpi);
-        #[cfg(not(feature = "mpi"))]
-        let mpi = || Err(TransportError::NoMpi);
         let (by, joined) = choose(asked, peers, nccl, mpi)?;
         Ok((Self { by, is_near }, joined))
     }
@@ -134,7 +129,6 @@ impl GpuConnection {
         match self.by {
             TransportGroup::Peers(_) => Transport::Peers,
             TransportGroup::Nccl(_) => Transport::Nccl,
-            #[cfg(feature = "mpi")]
             TransportGroup::Mpi(_) => Transport::Mpi,
         }
     }
@@ -171,7 +165,6 @@ impl Cuda {
     }
 
     /// Copies the data for MPI in the order of this thread's work, which must not be recorded.
-    #[cfg(feature = "mpi")]
     fn send<'a>(
         &'a self,
         pointers: &'a MpiGroup,
@@ -194,7 +187,6 @@ impl DeviceGroup for Cuda {
         match self.reach.get()?.by {
             TransportGroup::Peers(_) => Some(5.6e-6),
             TransportGroup::Nccl(_) => Some(27e-6),
-            #[cfg(feature = "mpi")]
             TransportGroup::Mpi(_) => None,
         }
     }
@@ -210,7 +202,6 @@ impl DeviceGroup for Cuda {
             TransportGroup::Nccl(nccl) => {
                 nccl.sum(self.stream(std::iter::once(array.own())), memory, (n, kind))
             }
-            #[cfg(feature = "mpi")]
             TransportGroup::Mpi(pointers) => {
                 self.recorder.refuse("sum by MPI")?;
                 pointers.sum(self.stream(std::iter::empty()), memory, (n, kind))
@@ -245,7 +236,6 @@ impl DeviceGroup for Cuda {
                 let stream = self.stream([sent.own(), received.own()].into_iter());
                 nccl.exchange(stream, neighbours, messages.memory, messages.kind)
             }
-            #[cfg(feature = "mpi")]
             TransportGroup::Mpi(pointers) => self.send(pointers, neighbours, &messages)?.receive(),
         };
         done.map_err(failed("send and receive"))
@@ -270,7 +260,6 @@ impl DeviceGroup for Cuda {
                 self.start_beside(&self.ahead, aside, meanwhile)
             }
             // The host waits for messages while the GPU has other work.
-            #[cfg(feature = "mpi")]
             TransportGroup::Mpi(pointers) => {
                 let messages = self.messages(neighbours, [sent, received])?;
                 let sent = self.send(pointers, neighbours, &messages)?;

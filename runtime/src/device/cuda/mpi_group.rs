@@ -15,9 +15,7 @@ use cudarc::driver::{
     CudaContext, CudaEvent, CudaSlice, CudaStream, DevicePtr, DriverError, result, sys,
 };
 
-use crate::device::mpi::direct::DirectMessages;
-use crate::device::mpi::{takes_device_pointers, version};
-use crate::device::{ElementKind, TransportError};
+use crate::device::{AddressChannel, ElementKind, TransportError};
 use crate::processes::ProcessGroup;
 
 use super::agreement::{agreed, numbers};
@@ -60,7 +58,7 @@ impl MpiBuffers {
 
 /// A group of GPUs connected by MPI.
 pub(super) struct MpiGroup {
-    direct: DirectMessages,
+    direct: AddressChannel,
     memory: Mutex<MpiBuffers>,
     /// Events: the send buffer is filled, the receive buffer has been read.
     ready: CudaEvent,
@@ -84,8 +82,9 @@ impl MpiGroup {
         stream: &Arc<CudaStream>,
         group: &Arc<dyn ProcessGroup>,
     ) -> Result<Self, TransportError> {
-        let direct = DirectMessages::of(group).ok_or(TransportError::NoMpi)?;
-        let takes = agreed(group, takes_device_pointers().filter(|&yes| yes).ok_or_else(version));
+        let direct = AddressChannel::of(&**group).ok_or(TransportError::NoMpi)?;
+        let known = direct.0.take_device_pointers().then_some(());
+        let takes = agreed(group, known.ok_or_else(|| direct.0.library()));
         takes.map_err(|library| TransportError::NoPointers { library })?;
         let context = stream.context();
         // MPI closes the opened memory when it is finalised, after everything here: the context must live until then.
@@ -157,7 +156,7 @@ impl MpiGroup {
         self.wait()?;
         let [out, come] = own.addresses();
         // SAFETY: the buffers are locked, and all work with them is done.
-        unsafe { self.direct.sum(out, come, n, kind)? };
+        unsafe { self.direct.0.sum(out, come, n, kind)? };
         // SAFETY: as above; the memory is not freed before the driver is done with it.
         unsafe { copy(stream, own.come.start(), start, bytes)? };
         self.taken.record(stream).map_err(text)
@@ -198,7 +197,7 @@ impl UnsentMessages<'_> {
         stream.context().bind_to_thread().map_err(text)?;
         // SAFETY: the buffers are locked and contain the ranges; the data to send is complete, and earlier messages
         // have been read.
-        unsafe { pointers.direct.exchange(neighbours, memory.addresses(), kind)? };
+        unsafe { pointers.direct.0.exchange(neighbours, memory.addresses(), kind)? };
         let (start, _guard) = received.device_ptr(stream);
         // SAFETY: both have this many bytes; the memory is not freed before the driver is done with it.
         unsafe { copy(stream, memory.come.start(), start, bytes)? };

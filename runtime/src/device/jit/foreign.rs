@@ -53,16 +53,11 @@ impl Jit {
     }
 
     /// The intact compiled code of this source in the cache, if any. The source is also dumped on request.
-    #[cfg_attr(
-        not(any(feature = "cuda", feature = "opencl")),
-        allow(dead_code, reason = "without these features no driver compiles")
-    )]
     pub(crate) fn recall_code(&self, foreign: &ForeignSource<'_>) -> Option<Vec<u8>> {
         self.find(foreign, EntryKind::Code)
     }
 
     /// Waits until no other process or thread compiles a source, and blocks others while the file is held.
-    #[cfg(feature = "cuda")]
     pub(crate) fn turn_to_compile(&self, foreign: &ForeignSource<'_>) -> Option<fs::File> {
         self.cache.as_ref().ok()?.turn(&foreign.key(EntryKind::Code))
     }
@@ -104,10 +99,6 @@ impl Jit {
     }
 
     /// Stores compiled code. A failure only costs time in the next run.
-    #[cfg_attr(
-        not(any(feature = "cuda", feature = "opencl")),
-        allow(dead_code, reason = "without these features no driver compiles")
-    )]
     pub(crate) fn keep_code(&self, foreign: &ForeignSource<'_>, binary: &[u8]) {
         self.store(foreign, EntryKind::Code, binary);
     }

@@ -4,10 +4,9 @@ use std::env;
 use std::fmt;
 use std::sync::{Mutex, PoisonError};
 
-use ocl::ffi;
-
 use super::api::{self, ClResult, DeviceId};
 use super::error::{OpenClError, driver};
+use super::functions as ffi;
 
 /// The environment variable that selects a platform or a device by name.
 pub const VARIABLE: &str = "WF_OPENCL";
@@ -55,12 +54,14 @@ impl fmt::Display for DeviceProperties {
 ///
 /// # Errors
 ///
-/// [`OpenClError::NoPlatform`], or a driver error.
+/// [`OpenClError::NoLibrary`], [`OpenClError::NoPlatform`], or a driver error.
 pub fn devices() -> Result<Vec<DeviceProperties>, OpenClError> {
     // While a driver initialises, PoCL reports no devices to other threads.
     static ONE_AT_A_TIME: Mutex<()> = Mutex::new(());
     let _guard = ONE_AT_A_TIME.lock().unwrap_or_else(PoisonError::into_inner);
-    let all = api::platforms().and_then(|platforms| {
+    let platforms = api::platforms().map_err(driver("list the platforms"))?;
+    let platforms = platforms.ok_or(OpenClError::NoLibrary)?;
+    let list = || {
         let mut all = Vec::new();
         for platform in &platforms {
             let (name, version) = platform.words()?;
@@ -68,28 +69,26 @@ pub fn devices() -> Result<Vec<DeviceProperties>, OpenClError> {
                 all.push(facts(id, &name, &version)?);
             }
         }
-        Ok((platforms.len(), all))
-    });
-    match all.map_err(driver("list the devices"))? {
-        (0, _) => Err(OpenClError::NoPlatform),
-        (_, all) => Ok(all),
-    }
+        Ok(all)
+    };
+    let all = list().map_err(driver("list the devices"))?;
+    if platforms.is_empty() { Err(OpenClError::NoPlatform) } else { Ok(all) }
 }
 
 fn facts(id: DeviceId, platform: &str, version: &str) -> ClResult<DeviceProperties> {
-    let extensions = id.text(ffi::CL_DEVICE_EXTENSIONS)?;
+    let extensions = id.text(ffi::DEVICE_EXTENSIONS)?;
     let has = |wanted: &str| extensions.split_whitespace().any(|found| found == wanted);
     Ok(DeviceProperties {
         platform: platform.to_owned(),
-        name: id.text(ffi::CL_DEVICE_NAME)?,
-        driver: format!("{version}, {}", id.text(ffi::CL_DRIVER_VERSION)?),
-        accelerator: id.number(ffi::CL_DEVICE_TYPE)? & ffi::CL_DEVICE_TYPE_CPU == 0,
+        name: id.text(ffi::DEVICE_NAME)?,
+        driver: format!("{version}, {}", id.text(ffi::DRIVER_VERSION)?),
+        accelerator: id.number(ffi::DEVICE_TYPE)? & ffi::DEVICE_TYPE_CPU == 0,
         bounds_registers: has("cl_nv_compiler_options"),
         doubles: has("cl_khr_fp64") && has("cl_khr_int64_base_atomics"),
-        memory: id.number(ffi::CL_DEVICE_GLOBAL_MEM_SIZE)?,
-        largest: id.number(ffi::CL_DEVICE_MAX_MEM_ALLOC_SIZE)?,
-        shared: id.number(ffi::CL_DEVICE_LOCAL_MEM_SIZE)?,
-        threads: id.number(ffi::CL_DEVICE_MAX_WORK_GROUP_SIZE)? as usize,
+        memory: id.number(ffi::DEVICE_GLOBAL_MEM_SIZE)?,
+        largest: id.number(ffi::DEVICE_MAX_MEM_ALLOC_SIZE)?,
+        shared: id.number(ffi::DEVICE_LOCAL_MEM_SIZE)?,
+        threads: id.number(ffi::DEVICE_MAX_WORK_GROUP_SIZE)? as usize,
         id,
     })
 }

@@ -6,6 +6,13 @@ use super::api::Status;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OpenClError {
+    /// No installed library.
+    #[error(
+        "the OpenCL library was not found\n\
+         help: install it and a driver (Debian, on the CPU: apt-get install ocl-icd-libopencl1 pocl-opencl-icd), and \
+         put the folder of libOpenCL.so.1 on LD_LIBRARY_PATH if it is in none of the system's"
+    )]
+    NoLibrary,
     /// No installed driver.
     #[error(
         "there is no OpenCL platform\n\

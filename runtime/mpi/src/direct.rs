@@ -1,19 +1,20 @@
 //! Messages between addresses, such as those of devices if MPI is CUDA-aware ([`DirectMessages`]).
 
-use super::{MpiProcesses, STARTED};
-use crate::device::ElementKind;
-use crate::processes::ProcessGroup;
+use super::{take, takes_device_pointers, version};
 use mpi::ffi::{self, MPI_Datatype, MPI_Request};
+use runtime::device::{AddressMessages, ElementKind};
 use std::ffi::{c_int, c_void};
 use std::ops::Range;
-use std::ptr::addr_eq;
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The largest number of entries of a message: MPI counts them by an `int`.
 const MOST: usize = 1 << 30;
 
-/// The processes of MPI.
-pub(in crate::device) struct DirectMessages(Arc<MpiProcesses>);
+/// Messages of MPI between addresses.
+pub(super) struct DirectMessages {
+    /// Held by the thread that calls MPI.
+    turn: Arc<Mutex<()>>,
+}
 
 /// Checks a return code. By default MPI aborts all processes on errors.
 fn said(code: c_int) -> Result<(), String> {
@@ -41,26 +42,29 @@ fn pieces(range: Range<usize>) -> impl Iterator<Item = (usize, c_int)> {
 }
 
 impl DirectMessages {
-    /// Returns the processes of a group, if MPI has started them.
-    pub(in crate::device) fn of(group: &Arc<dyn ProcessGroup>) -> Option<Self> {
-        let started = STARTED.lock().unwrap_or_else(PoisonError::into_inner).upgrade()?;
-        addr_eq(Arc::as_ptr(group), Arc::as_ptr(&started)).then_some(Self(started))
+    /// Returns the messages of all processes, for threads that take turns.
+    pub(super) fn new(turn: Arc<Mutex<()>>) -> Self {
+        Self { turn }
+    }
+}
+
+impl AddressMessages for DirectMessages {
+    fn library(&self) -> String {
+        version()
     }
 
-    /// Sums n entries over all processes; the result has the same bits on all, as far as MPI guarantees it.
-    ///
-    /// # Safety
-    ///
-    /// Both addresses have n numbers of this kind, do not overlap, and support MPI. Before this returns, nobody writes
-    /// either of them or reads the second. All processes call this with the same n and kind.
-    pub(in crate::device) unsafe fn sum(
+    fn take_device_pointers(&self) -> bool {
+        takes_device_pointers() == Some(true)
+    }
+
+    unsafe fn sum(
         &self,
         from: *const c_void,
         to: *mut c_void,
         n: usize,
         kind: ElementKind,
     ) -> Result<(), String> {
-        let _turn = self.0.turn();
+        let _turn = take(&self.turn);
         for (at, count) in pieces(0..n) {
             let (offset, of) = (at * kind.width(), datatype(kind));
             let (from, to) = (from.wrapping_byte_add(offset), to.wrapping_byte_add(offset));
@@ -72,19 +76,13 @@ impl DirectMessages {
         Ok(())
     }
 
-    /// Sends each neighbour a range of entries at one address, and receives the same range at another.
-    ///
-    /// # Safety
-    ///
-    /// As for [`DirectMessages::sum`], for entries up to the ends of the ranges, which do not overlap. Each neighbour
-    /// passes a range of the same length for this process.
-    pub(in crate::device) unsafe fn exchange(
+    unsafe fn exchange(
         &self,
         neighbours: &[(usize, Range<usize>)],
         [sent, received]: [*mut c_void; 2],
         kind: ElementKind,
     ) -> Result<(), String> {
-        let _turn = self.0.turn();
+        let _turn = take(&self.turn);
         let of = datatype(kind);
         let mut open: Vec<MPI_Request> = Vec::with_capacity(2 * neighbours.len());
         let mut done = Ok(());
@@ -126,10 +124,11 @@ impl DirectMessages {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{launched, open, takes_device_pointers};
+    use super::super::{launched, open};
     use super::*;
-    use crate::processes::threads::each;
-    use crate::processes::{Parcel, ProcessGroup, Reduction};
+    use runtime::device::AddressChannel;
+    use runtime::processes::threads::each;
+    use runtime::processes::{Parcel, Reduction, SingleProcess};
     use std::process::Command;
 
     const PROCESSES: usize = 3;
@@ -143,7 +142,9 @@ mod tests {
 
     #[test]
     fn threads_are_no_processes_of_mpi() {
-        assert!(each(2, |group| DirectMessages::of(&group).is_none()).into_iter().all(|none| none));
+        assert!(
+            each(2, |group| AddressChannel::of(&*group).is_none()).into_iter().all(|none| none)
+        );
     }
 
     /// Without a launcher the test restarts itself by `mpirun`; host addresses are valid addresses for MPI.
@@ -182,9 +183,8 @@ mod tests {
         let (own, size) = (group.rank(), group.size());
         assert_eq!(size, PROCESSES);
         assert!(takes_device_pointers().is_some(), "an MPI that has started knows");
-        let direct = DirectMessages::of(&group).expect("the group that MPI has started");
-        let other: Arc<dyn ProcessGroup> = Arc::new(crate::processes::SingleProcess);
-        assert!(DirectMessages::of(&other).is_none());
+        let direct = AddressChannel::of(&*group).expect("the group that MPI has started").0;
+        assert!(AddressChannel::of(&SingleProcess).is_none());
 
         // Sums that depend on their order, in both precisions.
         let number = |at: usize| 0.1 * (own * own + 1) as f64 / (at + 1) as f64;

@@ -1,31 +1,28 @@
 //! MPI processes: a [`ProcessGroup`] on the world communicator of an `mpirun`.
 //!
 //! MPI is initialised only if a launcher has set environment variables, so that serial programs do not need it.
-//! Messages are in host memory, or in device memory if the library supports device pointers ([`direct`]). Threads call
+//! Messages are in host memory, or in device memory if the library supports device pointers (`direct`). Threads call
 //! MPI one at a time.
+#![cfg(feature = "mpi")]
 
-#[cfg(feature = "cuda")]
-pub(super) mod direct;
+mod direct;
 
-use crate::processes::{Parcel, ProcessGroup, Reduction};
+use direct::DirectMessages;
 use mpi::collective::SystemOperation;
 use mpi::datatype::PartitionMut;
 use mpi::environment::Universe;
 use mpi::topology::SimpleCommunicator;
 use mpi::traits::{Communicator, CommunicatorCollectives, Destination, Source};
 use mpi::{Count, Threading};
+use runtime::device::AddressChannel;
+use runtime::processes::{Parcel, ProcessGroup, Reduction};
+use std::any::Any;
 use std::fmt;
-#[cfg(feature = "cuda")]
-use std::sync::Weak;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Environment variables that launchers set.
 const MARKS: [&str; 4] = ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "PMIX_RANK", "MPI_LOCALNRANKS"];
-
-/// The group of all processes, while it exists.
-#[cfg(feature = "cuda")]
-static STARTED: Mutex<Weak<MpiProcesses>> = Mutex::new(Weak::new());
 
 /// MPI environment while in use.
 pub struct MpiEnvironment {
@@ -50,7 +47,8 @@ struct MpiProcesses {
     /// Communicator for termination messages, separate from all others.
     ends: Mutex<TerminationCommunicator>,
     /// Held by the thread that calls MPI.
-    turn: Mutex<()>,
+    turn: Arc<Mutex<()>>,
+    addresses: AddressChannel,
 }
 
 /// A duplicated communicator that threads use one at a time.
@@ -65,9 +63,14 @@ impl fmt::Debug for MpiProcesses {
     }
 }
 
+/// Waits until no other thread calls MPI.
+fn take(turn: &Mutex<()>) -> MutexGuard<'_, ()> {
+    turn.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
 impl MpiProcesses {
     fn turn(&self) -> MutexGuard<'_, ()> {
-        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+        take(&self.turn)
     }
 }
 
@@ -83,7 +86,9 @@ pub fn open() -> Option<MpiEnvironment> {
     }
     let (universe, _) = mpi::initialize_with_threading(Threading::Serialized)?;
     let world = world();
-    let (rank, size, turn) = (world.rank() as usize, world.size() as usize, Mutex::default());
+    let (rank, size) = (world.rank() as usize, world.size() as usize);
+    let turn = Arc::<Mutex<()>>::default();
+    let addresses = AddressChannel(Arc::new(DirectMessages::new(Arc::clone(&turn))));
     let (ends, host) = (world.duplicate(), world.split_shared(rank as i32));
     let of_host = (host.size() as usize, host.rank() as usize);
     let group = Arc::new(MpiProcesses {
@@ -92,11 +97,8 @@ pub fn open() -> Option<MpiEnvironment> {
         of_host,
         ends: Mutex::new(TerminationCommunicator(ends)),
         turn,
+        addresses,
     });
-    #[cfg(feature = "cuda")]
-    {
-        *STARTED.lock().unwrap_or_else(PoisonError::into_inner) = Arc::downgrade(&group);
-    }
     Some(MpiEnvironment { group, _universe: universe })
 }
 
@@ -241,6 +243,10 @@ impl ProcessGroup for MpiProcesses {
 
     fn of_host(&self) -> (usize, usize) {
         self.of_host
+    }
+
+    fn address_messages(&self) -> Option<&dyn Any> {
+        Some(&self.addresses)
     }
 
     fn end_all(&self, code: u8) -> ! {

@@ -26,6 +26,7 @@ mod mean;
 mod measure;
 mod memory;
 pub mod multigrid;
+mod nested;
 mod not_finite;
 mod numbers;
 mod numerical_null_space;
@@ -67,6 +68,7 @@ pub use kernels::{Kernels, compile_operator};
 pub use linear_system::{AssembledSystem, MatrixPencil, assembled, assembled_pencil, has_matrices};
 pub use measure::solution_of;
 pub use memory::{check_room, estimate};
+use nested::solve_nested;
 pub use not_finite::{NonFiniteOrigin, NonFinitePoint};
 pub use numerical_null_space::check_unique;
 pub use plan::{
@@ -85,7 +87,7 @@ pub use run::run_steps;
 pub use singular::SingularMatrix;
 pub(crate) use solver::solve_planned;
 pub use solver::{solve, values};
-use steady::{StartState, solve_steady};
+use steady::StartState;
 pub use step::{Monitor, NullMonitor, Step, StepKind};
 pub use structural_null_space::check_fixed;
 pub(crate) use time::at_nodes;
@@ -559,5 +561,5 @@ pub fn run(
     observe: &mut dyn FnMut(Progress) -> Continue,
 ) -> Result<Solution, RunError> {
     let problem = Arc::new(problem.clone());
-    solve_steady(&problem, mesh.into(), StartState::Problem, platform, observe)
+    solve_nested(&problem, mesh.into(), StartState::Problem, platform, observe)
 }

@@ -19,6 +19,7 @@ pub mod functionals;
 pub(crate) mod hanging;
 pub mod inclusion;
 mod points;
+pub mod prolongation;
 #[cfg(test)]
 mod tests;
 pub mod transfer;

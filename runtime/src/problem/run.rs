@@ -1,9 +1,10 @@
 //! Driver of a run: one solve, an adaptive loop or a time integration, by the statements of the problem.
 
 use super::adaptive::solve_adaptively;
+use super::nested::solve_nested;
 use super::platform::Platform;
 use super::stages::run_stages;
-use super::steady::{StartState, solve_steady};
+use super::steady::StartState;
 use super::step::{Monitor, Step, StepKind};
 use super::time::march;
 use super::{RunError, Solution};
@@ -45,7 +46,7 @@ pub fn run_steps(
     }
     let observe = &mut |now| monitor.iteration(now);
     let at = start_at.map_or(StartState::Problem, StartState::Solution);
-    let solution = solve_steady(problem, mesh, at, platform, observe)?;
+    let solution = solve_nested(problem, mesh, at, platform, observe)?;
     // The last step: the answer of the monitor does not matter.
     monitor.step(&Step::of(StepKind::Solve, &solution), &solution);
     Ok(solution)

@@ -14,10 +14,11 @@ use super::solver::solve_planned;
 use super::{RunError, Solution, check_fixed, check_unique, eigen, initial};
 use crate::algebra::vector::Vector;
 use crate::estimate::adapt::AdaptiveMesh;
-use crate::mesh::Mesh;
+use crate::mesh::{CoarsenedMesh, Mesh};
 use crate::operator::Operator;
 use crate::solve::{Continue, Progress};
 use crate::space::discretisation::Discretisation;
+use crate::space::prolongation::prolong;
 use crate::support::progress::doing;
 use crate::support::timers::{in_step, step};
 use fem_dsl::problem::Problem;
@@ -32,6 +33,8 @@ pub(super) enum StartState<'a> {
     Solution(&'a [f64]),
     /// A solution on another mesh of the same adaptive hierarchy.
     OtherMesh(&'a Discretisation, &'a [f64]),
+    /// A solution on the mesh of which this one is the refinement.
+    CoarserMesh(&'a Discretisation, &'a [f64], &'a CoarsenedMesh),
 }
 
 /// Solves a problem once on a mesh.
@@ -143,13 +146,18 @@ pub(super) fn begin(
         StartState::OtherMesh(before, u) => {
             in_step("transfer of the solution", || AdaptiveMesh::transfer(before, u, on))
         }
+        StartState::CoarserMesh(before, u, cells) => {
+            in_step("transfer of the solution", || prolong((before, u), cells, on))
+        }
         StartState::Problem | StartState::Solution(_) => None,
     };
     let earlier = match start_at {
         // Each mode starts from the problem's initial state, not from an earlier mode.
         _ if problem.eigen.is_some() => None,
         StartState::Solution(u) => Some(u),
-        StartState::Problem | StartState::OtherMesh(..) => moved.as_deref(),
+        StartState::Problem | StartState::OtherMesh(..) | StartState::CoarserMesh(..) => {
+            moved.as_deref()
+        }
     };
     let notes = initial::begin(problem, on, &context.parameters, earlier, operator, &mut u)?;
     Ok((u, notes))

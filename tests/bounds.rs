@@ -51,6 +51,31 @@ fn a_string_on_a_floor_is_exact_at_nodes() {
     }
 }
 
+/// On fine meshes a set that starts without a contact would lose a layer of cells each time, 800 on each side here.
+#[test]
+fn fine_meshes_start_from_coarser_ones() {
+    for (mesh, near) in
+        [("interval(cells: 4000)", "0.1"), ("box(dim: 2, cells: [160, 40])", "0.1, 0.5")]
+    {
+        let solution = solution(&format!(
+            "form f {{ field u: scalar; f0[u] = 5; f1[u] = grad(u); }}
+             problem p solves f {{
+                mesh = {mesh}; dirichlet u = 0 on \"x0\", \"x1\"; bound u >= -0.1; solver = direct;
+                report force = multiplier(u); report near = u([{near}]);
+             }}"
+        ));
+        let [force, near] = ["force", "near"].map(|name| report(&solution, name)[0]);
+        assert!(
+            (force - 3.0).abs() < 1e-7 && (near + 0.075).abs() < 1e-7,
+            "{mesh}: {force}, {near}"
+        );
+        let sets = solution.notes().iter().find_map(|note| {
+            note.strip_prefix("bounds: ")?.split_once(" active set")?.0.parse::<usize>().ok()
+        });
+        assert!(sets.is_some_and(|sets| sets <= 4), "{mesh}: {:?}", solution.notes());
+    }
+}
+
 #[test]
 fn the_macro_reads_bounds() {
     let problem = string::form().problem("floor").expect("a problem");

@@ -18,8 +18,8 @@ use crate::support::progress::doing;
 use fem_dsl::problem::{Problem, ValueSource};
 use std::sync::Arc;
 
-/// Number of cells up to which a mesh needs no coarser one.
-const FEW: usize = 1000;
+/// Number of cells across a mesh, the root of their number, up to which it needs no coarser one.
+const FEW: usize = 32;
 
 /// Solves a problem once on a mesh, by nested iteration if it has bounds.
 ///
@@ -80,7 +80,7 @@ fn fits_every_mesh(problem: &Problem) -> bool {
 /// Returns the coarser meshes, the finest of them first.
 fn coarser_meshes(mesh: &Arc<Mesh>) -> Vec<CoarsenedMesh> {
     let (mut levels, mut mesh) = (Vec::new(), Arc::clone(mesh));
-    while mesh.cells_in_all() > FEW {
+    while mesh.cells_in_all() > FEW.pow(mesh.dim() as u32) {
         let coarser = mesh.coarsened();
         if mesh.in_all(usize::from(coarser.is_err())) > 0 {
             break;

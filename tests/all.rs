@@ -25,6 +25,7 @@ mod language;
 mod levels;
 mod means;
 mod meeting;
+mod mfem;
 mod newton;
 mod numbers;
 mod one_dimension;

@@ -76,6 +76,21 @@ fn fine_meshes_start_from_coarser_ones() {
     }
 }
 
+/// The tutorial step-41 of deal.II, a membrane on stairs: its output has 5,399 degrees of freedom at their bound.
+#[test]
+fn a_membrane_on_stairs_lies_where_deal_ii_finds_it() {
+    let solution = solution(
+        "form f { field u: scalar; f0[u] = 10; f1[u] = grad(u); }
+         problem p solves f {
+            mesh = box(dim: 2, from: [-1, -1], to: [1, 1], cells: 128); dirichlet u = 0;
+            bound u >= if x[0] < 0 { if x[0] < -0.5 { -0.2 } else { -0.4 } }
+                       else { if x[0] < 0.5 { -0.6 } else { -0.8 } };
+         }",
+    );
+    let notes = solution.notes();
+    assert!(notes.iter().any(|note| note.contains("5399 of 16129")), "{notes:?}");
+}
+
 #[test]
 fn the_macro_reads_bounds() {
     let problem = string::form().problem("floor").expect("a problem");

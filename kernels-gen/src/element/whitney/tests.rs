@@ -236,3 +236,121 @@ fn functions_of_rotated_simplices_are_those_of_the_simplex() {
         }
     }
 }
+
+/// A polynomial by its terms: coefficients and powers.
+type Polynomial = Vec<(f64, [i32; 3])>;
+
+/// A function of Basix: the dimension and the midpoint of its entity, and its components.
+struct ForeignFunction {
+    dim: usize,
+    middle: [f64; 3],
+    components: Vec<Polynomial>,
+}
+
+impl ForeignFunction {
+    fn at(&self, [x, y, z]: [f64; 3]) -> [f64; 3] {
+        let term = |&(c, [i, j, k]): &(f64, [i32; 3])| c * x.powi(i) * y.powi(j) * z.powi(k);
+        [0, 1, 2].map(|a| self.components.get(a).map_or(0.0, |own| own.iter().map(term).sum()))
+    }
+}
+
+/// Returns the elements of the table, with the numbers of functions that an entity of each dimension owns.
+fn foreign() -> Vec<(Whitney, usize, Vec<usize>, Vec<ForeignFunction>)> {
+    let mut all: Vec<(Whitney, usize, Vec<usize>, Vec<ForeignFunction>)> = Vec::new();
+    for line in include_str!("basix.txt").lines() {
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let number = |word: &&str| word.parse::<usize>().expect("a number");
+        match words[0] {
+            "#" => {}
+            "element" => {
+                let cell = Cell::ALL.into_iter().find(|cell| cell.to_string() == words[1]);
+                let family =
+                    if words[2] == "curl" { WhitneyFamily::Curl } else { WhitneyFamily::Div };
+                let element = Whitney::new(cell.expect("a cell"), number(&words[3]) as i64, family);
+                let counts = words[5..].iter().map(number).collect();
+                all.push((element.expect("an element"), number(&words[4]), counts, Vec::new()));
+            }
+            "function" => {
+                let mut middle = [0.0; 3];
+                for (to, word) in middle.iter_mut().zip(&words[2..]) {
+                    *to = word.parse().expect("a coordinate");
+                }
+                let own =
+                    ForeignFunction { dim: number(&words[1]), middle, components: Vec::new() };
+                all.last_mut().expect("an element").3.push(own);
+            }
+            _ => {
+                let term = |word: &&str| {
+                    let (coefficient, powers) = word.split_once('*').expect("a term");
+                    let mut all = [0; 3];
+                    for (to, digit) in all.iter_mut().zip(powers.bytes()) {
+                        *to = i32::from(digit - b'0');
+                    }
+                    (coefficient.parse().expect("a coefficient"), all)
+                };
+                let function = all.last_mut().and_then(|own| own.3.last_mut());
+                function.expect("a function").components.push(words.iter().map(term).collect());
+            }
+        }
+    }
+    all
+}
+
+/// Basix is another implementation. Its functions are combinations of ours, so that with equal numbers the spans are equal;
+/// and those of an entity vanish in the degrees of freedom of all others of its dimension or below, so that entities own
+/// the same functions up to a change of basis.
+#[test]
+fn spans_and_unknowns_of_entities_are_those_of_basix() {
+    let points = [[0.1, 0.3, 0.2], [0.6, 0.1, 0.25], [0.2, 0.2, 0.5]];
+    let all = foreign();
+    assert_eq!(all.len(), 4 * 2 * 4);
+    let mut compared = 0;
+    for (element, count, counts, functions) in all {
+        let cell = element.cell();
+        assert_eq!(element.count(), count, "{element}");
+        let own: Vec<usize> = (0..=cell.dim()).map(|dim| element.entity_count(dim)).collect();
+        assert_eq!(own, counts, "{element}");
+        let points = points.map(|[x, y, z]| if cell.dim() == 2 { [x, y, 0.0] } else { [x, y, z] });
+        let (dofs, tables) = (element.dofs(), tabulate_components(element, &points));
+        for function in &functions {
+            let value = |dof: &WhitneyDof| -> f64 {
+                let rule = element.functional(dof, element.degree() + 1);
+                let term = |(point, weights): ([f64; 3], [f64; 3])| {
+                    let value = function.at(point);
+                    (0..3).map(|a| weights[a] * value[a]).sum::<f64>()
+                };
+                rule.into_iter().map(term).sum()
+            };
+            let values: Vec<f64> = dofs.iter().map(value).collect();
+            let size = values.iter().fold(0.0_f64, |most, value| most.max(value.abs()));
+            let middle = |dof: &WhitneyDof| {
+                let vertices = cell.entities(dof.dim)[dof.entity];
+                let sum = |a: usize| vertices.iter().map(|&v| cell.vertex(v)[a]).sum::<f64>();
+                [0, 1, 2].map(|a| sum(a) / vertices.len() as f64)
+            };
+            for (dof, value) in dofs.iter().zip(&values) {
+                let there = middle(dof);
+                let is_own = dof.dim == function.dim
+                    && (0..3).all(|a| (there[a] - function.middle[a]).abs() < 1e-4);
+                let vanishes = dof.dim <= function.dim && !is_own;
+                assert!(
+                    !vanishes || value.abs() < 1e-10 * size,
+                    "{element}: {:?} has {value} at {dof:?}",
+                    function.middle
+                );
+            }
+            for (q, &point) in points.iter().enumerate() {
+                let expected = function.at(point);
+                for (a, table) in tables.iter().enumerate() {
+                    let first = if cell.is_tensor() { element.first(a) } else { 0 };
+                    let terms = values[first..].iter().take(element.component_count(a)).enumerate();
+                    let sum: f64 = terms.map(|(i, value)| value * table.value(q, i)).sum();
+                    let found = element.sign(a) * sum;
+                    assert!((found - expected[a]).abs() < 1e-10 * size, "{element}: {found}");
+                }
+            }
+            compared += 1;
+        }
+    }
+    assert_eq!(compared, 71);
+}

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 use std::process::Command;
-use weakform::{Csr, Error, Form};
+use weakform::{Csr, Error, Execution, Form};
 
 /// Problems that each have a feature that a matrix must represent.
 pub(crate) const PROBLEMS: &str = "
@@ -54,6 +54,7 @@ fn systems_have_the_solutions_of_their_problems() -> Result<(), Error> {
             rest.split(' ').next()
         });
         let problem = Form::parse(PROBLEMS, form.expect("its form"))?.problem(name)?;
+        let problem = problem.execution(Execution::Interpreted);
         let solution = problem.run()?;
         let system = solution.assemble()?;
         let n = solution.dofs();

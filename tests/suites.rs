@@ -4,16 +4,21 @@
 use super::cli::{json, wf};
 use serde_json::Value;
 use std::io::{BufRead as _, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
+
+/// Returns the cache of all suites, so that the machine is measured once, and common kernels are compiled once.
+pub(crate) fn cache() -> &'static Path {
+    static CACHE: OnceLock<PathBuf> = OnceLock::new();
+    CACHE.get_or_init(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("suites"))
+}
 
 /// The pressure has one degree less than the velocity, at least 1.
 #[test]
 fn stokes_is_measured_from_degree_2_on() {
-    let folder = tempfile::tempdir().expect("a folder");
     let stokes = ["bench", "--problem", "stokes", "--dofs", "1e3", "--threads", "1"];
-    let bench = |rest: &[&str]| wf(&[&stokes[..], rest].concat(), &folder.path().join("cache"));
+    let bench = |rest: &[&str]| wf(&[&stokes[..], rest].concat(), cache());
     let output = bench(&["--degree", "1"]);
     assert_eq!(output.status.code(), Some(1));
     let said = String::from_utf8_lossy(&output.stderr);
@@ -37,7 +42,7 @@ fn throughput_is_drawn_over_degree_and_size() {
     let drawing = file.to_str().expect("UTF-8");
     let arguments = ["bench", "--problem", "BP1", "--degree", "1..2", "--dofs", "1e3..3e3"];
     let rest = ["--threads", "1", "--json", "--plot", drawing];
-    let output = wf(&[&arguments[..], &rest].concat(), &folder.path().join("cache"));
+    let output = wf(&[&arguments[..], &rest].concat(), cache());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
     let rows = String::from_utf8(output.stdout).expect("UTF-8");
@@ -55,16 +60,16 @@ fn throughput_is_drawn_over_degree_and_size() {
 }
 
 /// Returns the output of a suite on tiny balls.
-fn on_balls(suite: &str, folder: &Path, more: &[&str]) -> String {
+fn on_balls(suite: &str, more: &[&str]) -> String {
     let arguments = ["bench", "--suite", suite, "--degree", "1", "--dofs", "2e3", "--threads", "1"];
-    let output = wf(&[&arguments[..], more].concat(), &folder.join("cache"));
+    let output = wf(&[&arguments[..], more].concat(), cache());
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     String::from_utf8(output.stdout).expect("UTF-8")
 }
 
 /// Returns its rows.
-fn rows_on_balls(suite: &str, folder: &Path, more: &[&str]) -> Vec<Value> {
-    let said = on_balls(suite, folder, &[&["--json"], more].concat());
+fn rows_on_balls(suite: &str, more: &[&str]) -> Vec<Value> {
+    let said = on_balls(suite, &[&["--json"], more].concat());
     said.lines().map(|row| serde_json::from_str(row).expect("JSON")).collect()
 }
 
@@ -82,11 +87,11 @@ fn balls() -> &'static Balls {
     static BALLS: OnceLock<Balls> = OnceLock::new();
     BALLS.get_or_init(|| {
         let folder = tempfile::tempdir().expect("a folder");
-        let rows = |more: &[&str]| rows_on_balls("ljungkvist", folder.path(), more);
+        let rows = |more: &[&str]| rows_on_balls("ljungkvist", more);
         let file = folder.path().join("balls.svg");
         let with = rows(&["--plot", file.to_str().expect("UTF-8")]);
         let drawing = std::fs::read_to_string(&file).expect("a picture");
-        let said = on_balls("ljungkvist", folder.path(), &[]);
+        let said = on_balls("ljungkvist", &[]);
         Balls { rows: with, without: rows(&["--no-csr"]), said, drawing }
     })
 }
@@ -154,12 +159,12 @@ fn balls_have_a_sparse_matrix_beside_them() {
 #[test]
 fn derivatives_are_measured_with_and_without_a_matrix() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, file) = (folder.path().join("cache"), folder.path().join("k.svg"));
+    let (cache, file) = (cache(), folder.path().join("k.svg"));
     let arguments = ["bench", "--suite", "kronbichler", "--dofs", "200", "--degree", "2"];
     let names = ["minimal-surface-2d", "elasticity-3d"];
     let rest = ["--threads", "1", "--problem", names[0], "--problem", names[1]];
     let bench = |more: &[&str]| {
-        let output = wf(&[&arguments[..], &rest, more].concat(), &cache);
+        let output = wf(&[&arguments[..], &rest, more].concat(), cache);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
     };
@@ -190,7 +195,7 @@ fn derivatives_are_measured_with_and_without_a_matrix() {
     }
     let said = bench(&["--no-csr"]);
     assert!(said.contains("left out") && said.contains("new state"), "{said}");
-    let wrong = wf(&["bench", "--suite", "kronbichler", "--problem", "BP1"], &cache);
+    let wrong = wf(&["bench", "--suite", "kronbichler", "--problem", "BP1"], cache);
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(said.contains("no problem `BP1`") && said.contains("laplacian-2d"), "{said}");
 }
@@ -199,13 +204,13 @@ fn derivatives_are_measured_with_and_without_a_matrix() {
 #[test]
 fn discontinuous_operators_are_measured() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, file) = (folder.path().join("cache"), folder.path().join("dg.svg"));
+    let (cache, file) = (cache(), folder.path().join("dg.svg"));
     let names = ["sipg", "advection-affine", "euler"];
     let mut arguments = vec!["bench", "--suite", "dg", "--dofs", "200", "--degree", "1"];
     arguments.extend(["--threads", "1"]);
     arguments.extend(names.iter().flat_map(|name| ["--problem", name]));
     let bench = |more: &[&str]| {
-        let output = wf(&[&arguments[..], more].concat(), &cache);
+        let output = wf(&[&arguments[..], more].concat(), cache);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
     };
@@ -232,7 +237,7 @@ fn discontinuous_operators_are_measured() {
     }
     let said = bench(&[]);
     assert!(said.contains("facets between them") && said.contains("residual"), "{said}");
-    let wrong = wf(&["bench", "--suite", "dg", "--problem", "BP1"], &cache);
+    let wrong = wf(&["bench", "--suite", "dg", "--problem", "BP1"], cache);
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(said.contains("no problem `BP1`") && said.contains("euler-affine"), "{said}");
 }
@@ -240,11 +245,10 @@ fn discontinuous_operators_are_measured() {
 /// Products in both spaces, and solves by CG.
 #[test]
 fn operators_of_vector_valued_fields_are_measured() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let cache = folder.path().join("cache");
+    let cache = cache();
     let arguments = ["bench", "--suite", "maxwell", "--dofs", "600", "--degree", "2"];
     let bench = |more: &[&str]| {
-        let output = wf(&[&arguments[..], &["--threads", "1"], more].concat(), &cache);
+        let output = wf(&[&arguments[..], &["--threads", "1"], more].concat(), cache);
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         String::from_utf8(output.stdout).expect("UTF-8")
     };
@@ -260,7 +264,7 @@ fn operators_of_vector_valued_fields_are_measured() {
     }
     let said = bench(&["--problem", "div", "--no-solve"]);
     assert!(said.contains("div ") && said.contains("no solution"), "{said}");
-    let wrong = wf(&["bench", "--suite", "maxwell", "--problem", "BP1"], &cache);
+    let wrong = wf(&["bench", "--suite", "maxwell", "--problem", "BP1"], cache);
     let said = String::from_utf8_lossy(&wrong.stderr);
     assert!(said.contains("no problem `BP1`") && said.contains("curl, div"), "{said}");
 }
@@ -268,10 +272,10 @@ fn operators_of_vector_valued_fields_are_measured() {
 #[test]
 fn a_run_is_compared_with_an_earlier_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, file) = (folder.path().join("cache"), folder.path().join("old.json"));
+    let (cache, file) = (cache(), folder.path().join("old.json"));
     let old = file.to_str().expect("UTF-8");
     let arguments = ["bench", "--problem", "BP1", "--dofs", "1e3", "--threads", "1", "--no-csr"];
-    let bench = |more: &[&str]| wf(&[&arguments[..], more].concat(), &cache);
+    let bench = |more: &[&str]| wf(&[&arguments[..], more].concat(), cache);
     let before = bench(&["--degree", "1..2", "--json"]);
     std::fs::write(&file, &before.stdout).expect("written");
     let after = bench(&["--degree", "2..3", "--json", "--compare", old]);
@@ -310,9 +314,8 @@ fn a_run_is_compared_with_an_earlier_one() {
 
 #[test]
 fn ways_of_scattering_are_measured_with_their_parts() {
-    let folder = tempfile::tempdir().expect("a folder");
-    let rows = rows_on_balls("scatter", folder.path(), &[]);
-    let said = on_balls("scatter", folder.path(), &[]);
+    let rows = rows_on_balls("scatter", &[]);
+    let said = on_balls("scatter", &[]);
     assert_eq!(rows.len(), 4, "{rows:?}");
     for row in &rows {
         assert_eq!((&row["suite"], &row["scatter"]), (&"scatter".into(), &"chunks".into()));
@@ -326,9 +329,9 @@ fn ways_of_scattering_are_measured_with_their_parts() {
 #[test]
 fn low_order_operators_are_measured_in_each_way() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, file) = (folder.path().join("cache"), folder.path().join("low.svg"));
+    let (cache, file) = (cache(), folder.path().join("low.svg"));
     let suite = ["bench", "--suite", "settgast", "--dofs", "1e3", "--threads", "1"];
-    let of = |more: &[&str]| wf(&[&suite[..], more].concat(), &cache);
+    let of = |more: &[&str]| wf(&[&suite[..], more].concat(), cache);
     let said = |more: &[&str]| {
         let output = of(&[&["--problem", "BP5"], more].concat());
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -409,10 +412,9 @@ fn rows_are_shown_as_they_are_measured() {
 
 #[test]
 fn what_was_measured_before_a_failure_is_kept() {
-    let folder = tempfile::tempdir().expect("a folder");
     let arguments = ["bench", "--problem", "BP5", "--degree", "1..2", "--dofs", "1e3"];
     let rest = ["--threads", "1", "--geometry", "corners", "--json"];
-    let output = wf(&[&arguments[..], &rest].concat(), &folder.path().join("cache"));
+    let output = wf(&[&arguments[..], &rest].concat(), cache());
     assert_eq!(output.status.code(), Some(1));
     let rows = String::from_utf8(output.stdout).expect("UTF-8");
     let rows: Vec<Value> = rows.lines().filter_map(|row| serde_json::from_str(row).ok()).collect();
@@ -425,10 +427,10 @@ fn what_was_measured_before_a_failure_is_kept() {
 #[test]
 fn solves_by_levels_are_measured_beside_the_diagonal() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, file) = (folder.path().join("cache"), folder.path().join("levels.svg"));
+    let (cache, file) = (cache(), folder.path().join("levels.svg"));
     let suite = ["bench", "--suite", "multigrid", "--problem", "square", "--degree", "2..2"];
     let more = ["--dofs", "1e3", "--json", "--plot", file.to_str().expect("UTF-8")];
-    let output = wf(&[&suite[..], &more].concat(), &cache);
+    let output = wf(&[&suite[..], &more].concat(), cache);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let row: Value = serde_json::from_str(text.trim()).expect("one row");
@@ -440,7 +442,7 @@ fn solves_by_levels_are_measured_beside_the_diagonal() {
     let [few, many] = ["iterations", "jacobi_iterations"].map(|key| row[key].as_u64().unwrap_or(0));
     assert!(3 * few <= many, "{row}");
     assert!(file.is_file());
-    let wrong = wf(&["bench", "--suite", "multigrid", "--problem", "BP1"], &cache);
+    let wrong = wf(&["bench", "--suite", "multigrid", "--problem", "BP1"], cache);
     let said = String::from_utf8_lossy(&wrong.stderr).into_owned();
     assert!(!wrong.status.success() && said.contains("square, cube, deformed"), "{said}");
 }
@@ -448,10 +450,10 @@ fn solves_by_levels_are_measured_beside_the_diagonal() {
 #[test]
 fn several_processes_are_measured_beside_one() {
     let folder = tempfile::tempdir().expect("a folder");
-    let (cache, file) = (folder.path().join("cache"), folder.path().join("scaling.svg"));
+    let (cache, file) = (cache(), folder.path().join("scaling.svg"));
     let suite = ["bench", "--suite", "scaling", "--degree", "1..1", "--dofs", "100"];
     let more = ["--processes", "2", "--threads", "1", "--json", "--plot"];
-    let output = wf(&[&suite[..], &more, &[file.to_str().expect("UTF-8")]].concat(), &cache);
+    let output = wf(&[&suite[..], &more, &[file.to_str().expect("UTF-8")]].concat(), cache);
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout).expect("UTF-8");
     let rows: Vec<Value> = text.lines().filter_map(|row| serde_json::from_str(row).ok()).collect();

@@ -259,7 +259,7 @@ fn flow(scheme: &str) -> String {
     format!(
         "form stokes {{ field u: vector; field p: scalar in H1(k - 1);
              f0[u] = dt(u); f1[u] = grad(u) - p * I; f0[p] = -div(u); }}
-         problem flow solves stokes {{ mesh = box(dim: 2, cells: 2); degree = 3;
+         problem flow solves stokes {{ mesh = box(dim: 2, cells: 1); degree = 3;
              dirichlet u on \"x0\", \"y0\", \"y1\";
              manufactured u = cos(t) * [x[1]^2, x[0]^2]; manufactured p = sin(t) * (1 + x[0]);
              time = {scheme}; }}"

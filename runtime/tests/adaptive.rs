@@ -76,7 +76,7 @@ fn falls(text: &str, last: usize, wanted: f64) {
 #[test]
 fn around_a_corner_of_the_plane_errors_fall_as_for_smooth_solutions() {
     for (degree, fraction, most, last) in
-        [(1, 0.5, 4000, 4), (2, 0.5, 5000, 5), (3, 0.5, 28_000, 5)]
+        [(1, 0.5, 2500, 4), (2, 0.5, 2600, 4), (3, 0.5, 28_000, 5)]
     {
         let text = format!(
             "{LAPLACE} problem p solves laplace {{ mesh = lshape(dim: 2, refine: 1); degree = {degree}; {CORNER} \
@@ -113,10 +113,10 @@ fn triangles_follow_a_corner_too() {
 fn discontinuous_fields_follow_a_corner_too() {
     let exact = "dot(x, x)^(1 / 3) * cos(2 / 3 * atan2(x[0] - x[1], -x[0] - x[1]))";
     for (cell, degree, fraction, most, last) in [
-        ("quad", 1, 0.5, 8000, 4),
-        ("quad", 2, 0.5, 9000, 5),
+        ("quad", 1, 0.5, 2500, 4),
+        ("quad", 2, 0.5, 4000, 4),
         ("quad", 3, 0.75, 30_000, 3),
-        ("tri", 2, 0.5, 9000, 5),
+        ("tri", 2, 0.5, 4000, 5),
     ] {
         let text = format!(
             "form sipg {{ field u: scalar in L2(k); f1[u] = grad(u); \
@@ -153,9 +153,9 @@ fn transport_is_refined_along_its_layer() {
 fn around_a_corner_of_space_errors_fall_as_for_smooth_solutions() {
     let text = "form poisson { field u: scalar; f0[u] = 3 / 4 * dot(x, x)^(-3 / 4); f1[u] = grad(u); } \
          problem fichera solves poisson { mesh = lshape(dim: 3, refine: 1); degree = 2; dirichlet u; \
-         exact u = dot(x, x)^(1 / 4); solver = cg(rtol: 1e-9); adapt(steps: 40, fraction: 0.5, max_dofs: 3e4); }";
+         exact u = dot(x, x)^(1 / 4); solver = cg(rtol: 1e-9); adapt(steps: 40, fraction: 0.5, max_dofs: 8e3); }";
     let (_, steps) = run(text).expect("a solution");
-    let found = rate(&steps[steps.len() - 8..], |step| step.errors[0].2);
+    let found = rate(&steps[steps.len() - 5..], |step| step.errors[0].2);
     assert!((found - 2.0 / 3.0).abs() < 0.1, "{found}");
 }
 

@@ -298,27 +298,25 @@ fn operators_agree_with_the_reference() {
         (ALONE, 1),
         (ALONE, 3),
     ];
-    for (text, degree) in forms {
-        for cell in ["tri", "quad", "tet", "hex"] {
-            for constrained in [false, true] {
-                let case = Case::new(text, cell, degree, constrained);
-                let both = [Linearisation::Recompute, Linearisation::Stored].map(Some);
-                case.compare(Execution::Interpreted, &both);
-                compared += both.len();
-            }
+    for (number, (text, degree)) in forms.into_iter().enumerate() {
+        for (turn, cell) in ["tri", "quad", "tet", "hex"].into_iter().enumerate() {
+            // Each form on two cells, and half of the forms on each cell.
+            let constrained = (number + turn).is_multiple_of(2);
+            let case = Case::new(text, cell, degree, constrained);
+            let both = [Linearisation::Recompute, Linearisation::Stored].map(Some);
+            case.compare(Execution::Interpreted, &both);
+            compared += both.len();
         }
     }
-    assert_eq!(compared, 13 * 4 * 2 * 2);
+    assert_eq!(compared, 13 * 4 * 2);
 }
 
 #[test]
 fn compiled_operators_agree_with_the_reference() {
     let cases = [
         (STOKES, "tet", 2),
-        (FLOW, "hex", 1),
-        (ROBIN, "hex", 3),
-        (TRACTION, "quad", 2),
-        (JUMPS, "hex", 2),
+        (ROBIN, "hex", 2),
+        (TRACTION, "quad", 1),
         (JUMPS, "tri", 1),
         (ALONE, "quad", 2),
     ];

@@ -45,12 +45,10 @@ fn several_processes_verify_on_behind_an_error_of_one() {
         }
     }
     assert_eq!(alone[4]["holds"], true, "{}", alone[4]);
-    for processes in [2, 3] {
-        let found = verified(processes, folder.path());
-        assert_eq!(found.len(), alone.len());
-        for (found, known) in found.iter().zip(&alone) {
-            assert!(alike(found, known, 1e-9, 1e-5), "{processes} found {found}, one {known}");
-        }
+    let found = verified(3, folder.path());
+    assert_eq!(found.len(), alone.len());
+    for (found, known) in found.iter().zip(&alone) {
+        assert!(alike(found, known, 1e-9, 1e-5), "three processes found {found}, one {known}");
     }
 }
 

@@ -7,7 +7,6 @@
 use super::scalars::Scalars;
 use super::{Binary, Input, Node, NodeId, Number, Unary};
 use crate::arena::IdMap;
-use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Longest sum or product that is treated as a unit. Longer ones are split: flattening each part of a chain separately
@@ -50,7 +49,7 @@ pub(super) enum Factor {
 }
 
 /// A product.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(super) struct Product {
     /// True for the negative of the product.
     pub(super) negative: bool,
@@ -87,11 +86,14 @@ impl Products {
     /// Returns the products among `order`, which has operands first. Products within several others are expanded in
     /// each, or not, whichever needs fewer multiplications.
     pub(super) fn new(facts: &NodeProperties<'_>, order: &[NodeId], roots: &[NodeId]) -> Self {
-        let [whole, apart] = [false, true].map(|deep| {
-            let mut products = Self::collect(facts, order, roots, deep);
-            Pairing::new(facts, &mut products).run();
-            products
-        });
+        let [mut whole, mut apart] =
+            [false, true].map(|deep| Self::collect(facts, order, roots, deep));
+        let differ = apart.products != whole.products;
+        Pairing::new(facts, &mut whole).run();
+        if !differ {
+            return whole;
+        }
+        Pairing::new(facts, &mut apart).run();
         if apart.cost(facts) < whole.cost(facts) { apart } else { whole }
     }
 
@@ -210,100 +212,133 @@ fn is_product(node: Node) -> bool {
     matches!(node, Node::Binary(Binary::Mul | Binary::Div, ..))
 }
 
-type Pair = (Factor, Factor);
+/// The position of a factor among all factors in ascending order. New pairs come last, in the order of their creation.
+type Rank = u32;
 
-/// The search for pairs.
-struct Pairing<'p, 'a> {
-    facts: &'p NodeProperties<'a>,
+/// The search for pairs. A step that creates a factor is the only one that adds pairs, all of them with the new factor.
+/// Other pairs only lose products, so that the queue's counts are upper bounds, corrected when a pair is taken.
+struct Pairing<'p> {
     products: &'p mut Products,
-    /// The products that contain a pair.
-    places: BTreeMap<Pair, BTreeSet<NodeId>>,
-    /// The pairs in several products, the best first.
-    queue: BTreeSet<(Level, Reverse<usize>, Pair)>,
+    /// The factors by rank.
+    factors: Vec<Factor>,
+    /// Their levels.
+    levels: Vec<Level>,
+    /// The factors of each product that has few, in the order of the products.
+    own: Vec<Vec<Rank>>,
+    /// The pairs in several products, the best first, with these products, ascending.
+    queue: BTreeMap<u128, Vec<u32>>,
 }
 
-impl<'p, 'a> Pairing<'p, 'a> {
-    fn new(facts: &'p NodeProperties<'a>, products: &'p mut Products) -> Self {
-        let (places, queue) = (BTreeMap::new(), BTreeSet::new());
-        Self { facts, products, places, queue }
+impl<'p> Pairing<'p> {
+    fn new(facts: &NodeProperties<'_>, products: &'p mut Products) -> Self {
+        let all = products.products.values();
+        let mut factors: Vec<Factor> =
+            all.flat_map(|product| product.factors.iter().copied()).collect();
+        factors.sort_unstable();
+        factors.dedup();
+        let levels = factors.iter().map(|&factor| facts.level(&[], factor)).collect();
+        let rank = |factor: &Factor| factors.binary_search(factor).unwrap_or(0) as Rank;
+        let own = products.products.values().map(|product| match product.factors.len() {
+            0..=MOST_FACTORS => product.factors.iter().map(rank).collect(),
+            _ => Vec::new(),
+        });
+        let own = own.collect();
+        Self { products, factors, levels, own, queue: BTreeMap::new() }
     }
 
-    fn run(&mut self) {
-        let ids: Vec<NodeId> = self.products.products.keys().copied().collect();
-        for id in ids {
-            for pair in self.pairs_of(id) {
-                self.places.entry(pair).or_default().insert(id);
+    fn run(mut self) {
+        self.begin();
+        while let Some((key, places)) = self.queue.pop_first() {
+            let (count, a, b) = pair_of(key);
+            let has = |&id: &u32| has_pair(&self.own[id as usize], a, b);
+            let places: Vec<u32> = places.into_iter().filter(has).collect();
+            match places.len() {
+                0 | 1 => {}
+                found if found < count => self.add((a, b), places),
+                _ => self.replace((a, b), &places),
             }
         }
-        for (&pair, places) in &self.places {
+        let Self { factors, own, products, .. } = self;
+        for (product, own) in products.products.values_mut().zip(own) {
+            if !own.is_empty() {
+                product.factors = own.into_iter().map(|rank| factors[rank as usize]).collect();
+            }
+        }
+    }
+
+    /// Finds the pairs of all products.
+    fn begin(&mut self) {
+        let mut all: Vec<u128> = Vec::new();
+        for (id, own) in self.own.iter().enumerate() {
+            for (i, &a) in own.iter().enumerate() {
+                for &b in &own[i + 1..] {
+                    all.push(u128::from(a.min(b)) << 64 | u128::from(a.max(b)) << 32 | id as u128);
+                }
+            }
+        }
+        all.sort_unstable();
+        all.dedup();
+        for places in all.chunk_by(|one, next| one >> 32 == next >> 32) {
             if places.len() > 1 {
-                self.queue.insert((self.level(pair), Reverse(places.len()), pair));
-            }
-        }
-        while let Some((level, _, pair)) = self.queue.pop_first() {
-            let made = Factor::Pair(self.products.pairs.len());
-            self.products.pairs.push(pair);
-            self.products.pair_levels.push(level);
-            let Some(places) = self.places.get(&pair).cloned() else { continue };
-            for id in places {
-                self.replace(id, pair, made);
+                let pair = ((places[0] >> 64) as Rank, (places[0] >> 32) as Rank);
+                self.add(pair, places.iter().map(|&place| place as u32).collect());
             }
         }
     }
 
-    fn level(&self, (a, b): Pair) -> Level {
-        let made = &self.products.pair_levels;
-        self.facts.level(made, a).max(self.facts.level(made, b))
+    /// Adds a pair to the queue: the lowest levels first, then the most frequent pairs, then those of least rank.
+    fn add(&mut self, (a, b): (Rank, Rank), places: Vec<u32>) {
+        let level = self.levels[a as usize].max(self.levels[b as usize]);
+        let most = u128::from(u32::MAX - places.len() as u32);
+        let pair = u128::from(a) << 32 | u128::from(b);
+        self.queue.insert(u128::from(level) << 96 | most << 64 | pair, places);
     }
 
-    /// Returns the distinct pairs of factors of a product.
-    fn pairs_of(&self, id: NodeId) -> BTreeSet<Pair> {
-        let factors = self.products.products.get(&id).map_or(&[][..], |product| &product.factors);
-        let mut pairs = BTreeSet::new();
-        if factors.len() <= MOST_FACTORS {
-            for (i, &a) in factors.iter().enumerate() {
-                pairs.extend(factors[i + 1..].iter().map(|&b| (a.min(b), a.max(b))));
-            }
-        }
-        pairs
-    }
-
-    /// Replaces all occurrences of a pair by `made`.
-    fn replace(&mut self, id: NodeId, pair: Pair, made: Factor) {
-        let before = self.pairs_of(id);
-        if let Some(product) = self.products.products.get_mut(&id) {
-            let factors = &mut product.factors;
-            let at = |factors: &[Factor], wanted: Factor, except: Option<usize>| {
-                factors.iter().enumerate().position(|(i, f)| *f == wanted && Some(i) != except)
-            };
-            while let Some(i) = at(factors, pair.0, None)
-                && let Some(j) = at(factors, pair.1, Some(i))
+    /// Makes a pair a factor, in all products that contain it.
+    fn replace(&mut self, (a, b): (Rank, Rank), places: &[u32]) {
+        let level = self.levels[a as usize].max(self.levels[b as usize]);
+        let made = self.factors.len() as Rank;
+        self.factors.push(Factor::Pair(self.products.pairs.len()));
+        self.levels.push(level);
+        self.products.pairs.push((self.factors[a as usize], self.factors[b as usize]));
+        self.products.pair_levels.push(level);
+        let mut joined: BTreeMap<Rank, Vec<u32>> = BTreeMap::new();
+        for &id in places {
+            let factors = &mut self.own[id as usize];
+            while let Some(i) = factors.iter().position(|&f| f == a)
+                && let Some(j) = other_position(factors, b, i)
             {
                 factors.swap_remove(i.max(j));
                 factors[i.min(j)] = made;
             }
+            let first = factors.iter().position(|&f| f == made);
+            for (at, &factor) in factors.iter().enumerate().filter(|(at, _)| Some(*at) != first) {
+                if !factors[..at].iter().enumerate().any(|(i, &f)| f == factor && Some(i) != first)
+                {
+                    joined.entry(factor).or_default().push(id);
+                }
+            }
         }
-        let after = self.pairs_of(id);
-        for &gone in before.difference(&after) {
-            self.count(gone, |places| places.remove(&id));
-        }
-        for &new in after.difference(&before) {
-            self.count(new, |places| places.insert(id));
+        for (factor, places) in joined {
+            if places.len() > 1 {
+                self.add((factor, made), places);
+            }
         }
     }
+}
 
-    /// Changes the occurrences of a pair, and its position in the queue.
-    fn count(&mut self, pair: Pair, change: impl FnOnce(&mut BTreeSet<NodeId>) -> bool) {
-        let level = self.level(pair);
-        let places = self.places.entry(pair).or_default();
-        let before = places.len();
-        change(places);
-        let after = places.len();
-        if before > 1 {
-            self.queue.remove(&(level, Reverse(before), pair));
-        }
-        if after > 1 {
-            self.queue.insert((level, Reverse(after), pair));
-        }
-    }
+/// Returns the count and the ranks in a key of the queue.
+fn pair_of(key: u128) -> (usize, Rank, Rank) {
+    ((u32::MAX - (key >> 64) as u32) as usize, (key >> 32) as Rank, key as Rank)
+}
+
+/// Returns whether a product contains a pair.
+fn has_pair(factors: &[Rank], a: Rank, b: Rank) -> bool {
+    let first = factors.iter().position(|&f| f == a);
+    first.is_some_and(|i| other_position(factors, b, i).is_some())
+}
+
+/// Returns the first position of a factor, except one.
+fn other_position(factors: &[Rank], wanted: Rank, except: usize) -> Option<usize> {
+    (0..factors.len()).find(|&i| factors[i] == wanted && i != except)
 }

@@ -24,7 +24,8 @@
 use super::block::{moved, of_rows};
 use super::scalars::Scalars;
 use super::{Aux, Field, Input, Integral, NodeId, Part, PointForm, Shape, Side, Slot};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// The map of the values of a vector field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,9 +92,55 @@ pub fn pulled_back(
     };
     made.fields = form.fields.iter().zip(fields).flat_map(of_field).collect();
     made.aux = form.aux.iter().zip(aux).flat_map(of_aux).collect();
-    let slots = SlotMap { dim: form.dim, fields, aux };
-    made.integrals[number] = slots.integral(&form.integrals[number]);
+    made.integrals[number] = known((form.dim, fields, aux), &form.integrals[number]);
     made
+}
+
+/// An integral that was pulled back, with its origin.
+struct KnownIntegral {
+    dim: usize,
+    fields: Vec<Option<PulledField>>,
+    aux: Vec<Option<PulledField>>,
+    from: Integral,
+    made: OnceLock<Integral>,
+}
+
+/// Number of integrals that are kept: those of a few forms.
+const KEPT: usize = 16;
+
+/// The last integrals that were pulled back. Each plan of a form asks for the same one, several times.
+static KNOWN: Mutex<VecDeque<Arc<KnownIntegral>>> = Mutex::new(VecDeque::new());
+
+/// Returns an integral in the reference cell; computed once for all plans of a form.
+fn known(
+    (dim, fields, aux): (usize, &[Option<PulledField>], &[Option<PulledField>]),
+    from: &Integral,
+) -> Integral {
+    let is_it = |known: &Arc<KnownIntegral>| {
+        (known.dim, &known.fields[..], &known.aux[..]) == (dim, fields, aux)
+            && is_same(&known.from, from)
+    };
+    let known = {
+        let mut all = KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let found = all.iter().position(is_it).and_then(|at| all.remove(at));
+        let known = found.unwrap_or_else(|| {
+            let (fields, aux) = (fields.to_vec(), aux.to_vec());
+            Arc::new(KnownIntegral { dim, fields, aux, from: from.clone(), made: OnceLock::new() })
+        });
+        all.push_front(Arc::clone(&known));
+        all.truncate(KEPT);
+        known
+    };
+    // Others that want it wait for the first; those that want another do not.
+    known.made.get_or_init(|| SlotMap { dim, fields, aux }.integral(from)).clone()
+}
+
+/// Returns whether two integrals have the same views, whatever their names.
+fn is_same(a: &Integral, b: &Integral) -> bool {
+    a.graph.nodes().len() == b.graph.nodes().len()
+        && (a.symmetric, a.linear, &a.region) == (b.symmetric, b.linear, &b.region)
+        && (&a.residual, &a.action, &a.jacobian) == (&b.residual, &b.action, &b.jacobian)
+        && a.graph.nodes() == b.graph.nodes()
 }
 
 /// The map from slots of a form to slots of its fields' components. In between, `Part::Exterior(c)` of a field's first

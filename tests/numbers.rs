@@ -69,7 +69,7 @@ fn a_tolerance_below_rounding_is_said_with_what_is_reached() {
             mesh = box(dim: 2, cells: 6); degree = 3;
             solver = cg(preconditioner: multigrid, rtol: 1e-14);
         }";
-    let error = run(text).err().expect("an error").to_string();
+    let error = run(text).expect_err("an error").to_string();
     assert!(error.contains("rounding leaves"), "{error}");
 }
 

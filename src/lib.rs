@@ -83,7 +83,8 @@ pub use emit::{
 pub use error::Error;
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{
-    Formula, Mass, Quadrature, Scheme, SchemeError, SolverSettings, SteppingError,
+    Formula, Mass, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError, SolverSettings,
+    SteppingError,
 };
 pub use form::Form;
 pub use output::{write_solution, write_vtu, write_vtu_to};

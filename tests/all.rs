@@ -41,6 +41,7 @@ mod refine;
 mod regions;
 mod reports;
 mod restart;
+mod rotation;
 mod rust_examples;
 mod sides;
 mod snapshots;

@@ -430,3 +430,37 @@ fn integrals_between_cells_are_the_same_on_devices() {
         }
     }
 }
+
+/// A channel flow, driven by a force, on an elastic layer. The wall has the shear stress G / 4 and the pressure p, so that
+/// the layer is sheared by (G / 4) / μ and compressed by p / (λ + 2 μ).
+#[test]
+fn an_elastic_layer_carries_the_traction_of_a_flow() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "form heat {
+        field u: vector on \"hard\"; field p: scalar in H1(k - 1) on \"hard\"; field d: vector on \"soft\";
+        param nu = 0.5; param G = 4; param mu = 2; param lambda = 1; param pressure = 3;
+        let flow = [G / (2 * nu) * (x[1] - 0.5) * (1 - x[1]), 0];
+        let layer = x[1] * [G / (4 * mu), -pressure / (lambda + 2 * mu)];
+        let stress = 2 * nu * sym(grad(u)) - p * I;
+        f1[u] = stress; f0[p] = div(u);
+        on cells \"hard\" { f0[u] = [-G, 0]; }
+        f1[d] = 2 * mu * sym(grad(d)) + lambda * div(d) * I;
+        on interior from \"hard\" to \"soft\" { f0[d] = inside(stress) * n; }
+     }
+     problem plate solves heat {
+        mesh = \"layers.msh\"; degree = 2;
+        dirichlet u = [G / (2 * nu) * (x[1] - 0.5) * (1 - x[1]), 0] on \"left\", \"right\", \"top\", \"middle\";
+        dirichlet p = pressure at [1, 1];
+        dirichlet d = x[1] * [G / (4 * mu), -pressure / (lambda + 2 * mu)] on \"left\", \"right\", \"bottom\";
+        report fluid = l2(u - flow) + l2(p - pressure);
+        report solid = l2(d - layer);
+        report size = l2(d);
+     }";
+    for triangles in [false, true] {
+        std::fs::write(folder.path().join("layers.msh"), layers(4, triangles)).expect("a file");
+        let solution = run(folder.path(), text, Execution::Interpreted);
+        let solution = solution.unwrap_or_else(|error| panic!("{error}"));
+        let [fluid, solid, size] = ["fluid", "solid", "size"].map(|name| number(&solution, name));
+        assert!(fluid < 1e-9 && solid < 1e-9 && size > 0.1, "{fluid} {solid} {size}");
+    }
+}

@@ -430,3 +430,36 @@ fn terms_between_cells_hold() {
     holds(text, Cell::Quadrilateral, &[1, 2], true);
     holds(text, Cell::Triangle, &[1, 2], true);
 }
+
+#[test]
+fn parts_of_a_problem_that_are_not_verified_are_noted() {
+    let program = program(
+        "form bratu { field u: scalar; param lambda = 5; f0[u] = -lambda * exp(u); f1[u] = grad(u); }
+         problem fuel solves bratu { mesh = box(dim: 2, cells: 4); dirichlet u = 0;
+            solver = newton(path: arc_length, load: lambda, crossing: 2); }
+         form plastic { field u: scalar; state p: vector on points = 0;
+            let trial = 100 * (grad(u) - p);
+            let q = norm(trial);
+            let ratio = if q > 1 { (q - 1) / 110 / q } else { 0 };
+            update p = p + ratio * trial;
+            f1[u] = (1 - 100 * ratio) * trial; }
+         problem bar solves plastic { mesh = box(dim: 2, cells: 4); dirichlet u = t * x[0];
+            time = theta(theta: 1, to: 1, step: 0.1); }
+         form block { field u: vector; f1[u] = 2 * sym(grad(u)) + tr(grad(u)) * I; f0[u] = [0, 1]; }
+         problem resting solves block { mesh = box(dim: 2, cells: 4); dirichlet u[0] = 0 on \"x0\";
+            bound u[1] >= 0 on \"y0\"; report force = multiplier(u)[1]; }",
+    );
+    for (name, note, orders) in [
+        ("fuel", "the path by arc length is not verified", true),
+        ("bar", "orders of convergence are not verified", false),
+        ("resting", "", true),
+    ] {
+        let found = verified(&program, name, &Settings { kernels: false, ..small(&[1], None) });
+        assert_eq!(found.failures(), Vec::<String>::new(), "{name}");
+        let is_noted = note.is_empty() || found.notes.iter().any(|own| own.contains(note));
+        assert!(is_noted, "{name}: {:?}", found.notes);
+        let findings = found.degrees[0].outcome.as_ref().expect("a degree that is possible");
+        assert_eq!(findings.levels.len() >= 3, orders, "{name}");
+        assert!(findings.taylor.is_some() && findings.time.is_empty(), "{name}");
+    }
+}

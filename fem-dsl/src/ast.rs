@@ -554,10 +554,12 @@ pub enum ProblemItemKind {
         /// The place.
         place: ExprId,
     },
-    /// `periodic "left" = "right";`
+    /// `periodic "left" = "right";`, `periodic "left" = "right" by rotation(about: [0, 0]);`
     Periodic {
         /// The tags.
         sides: [Text; 2],
+        /// The map of one to the other; `None` for a translation.
+        map: Option<NamedCall>,
     },
     /// `mean p = 0;`
     Mean {

@@ -5,12 +5,14 @@
 
 pub(crate) mod keyword;
 mod null_space;
+mod periodic;
 mod preconditioner;
 pub mod solver;
 pub mod stepping;
 
 pub use crate::ast::{BoundSide, OutputSampling};
 pub use null_space::{NullSpaceKind, Point, RigidMotion, UndeterminedField};
+pub use periodic::{PeriodicMap, PeriodicSides};
 
 use crate::point::{Degree, Graph, NodeId, NumberForms, Part, PointForm, Shape, Space};
 pub use preconditioner::{BlockSettings, MultigridSettings, PreconditionerSettings, Smoother};
@@ -122,8 +124,8 @@ pub struct Problem {
     pub bounds: Vec<Bound>,
     /// Sources at points, which add up.
     pub sources: Vec<PointSource>,
-    /// Tags of the boundary whose facets are identified by translation.
-    pub periodic: Vec<[String; 2]>,
+    /// Parts of the boundary whose facets are identified.
+    pub periodic: Vec<PeriodicSides>,
     /// Mean-value constraints for fields determined up to a constant: (field, mean of each component).
     pub mean: Vec<(usize, Vec<f64>)>,
     /// Known solutions, including manufactured ones: (field, expression).

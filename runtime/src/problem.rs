@@ -38,6 +38,7 @@ mod prepare;
 mod prescribed;
 mod reduced_integration;
 mod reports;
+mod rotation;
 mod run;
 pub mod scaling;
 mod singular;
@@ -78,11 +79,13 @@ pub use plan::{
 };
 pub use platform::Platform;
 pub use prepare::{PrepareError, prepare, prepare_with};
+pub use prescribed::images::{relate as relate_images, rows as image_constraints};
 pub use prescribed::{
     CellDiameter, ConditionConflict, ConditionSupport, FinerLevel, PointStates, PrescribedData,
     ProblemData, conditions, data, datum, discretise, meetings,
 };
 pub use reports::{ReportCache, ReportResult, ReportValue, at_quadrature_points, report};
+pub use rotation::check as check_periodic_sides;
 pub use run::run_steps;
 pub use singular::SingularMatrix;
 pub(crate) use solver::solve_planned;

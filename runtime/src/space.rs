@@ -17,6 +17,7 @@ pub mod discretisation;
 pub mod evaluate;
 pub mod functionals;
 pub(crate) mod hanging;
+pub mod images;
 pub mod inclusion;
 mod points;
 pub mod prolongation;
@@ -27,6 +28,7 @@ pub mod transfer;
 use crate::mesh::distributed::{self, PartInterface};
 use crate::mesh::nodes::{FirstNodes, NodeLayout, count_nodes, reversed_signs};
 use crate::mesh::partition::Partition;
+use crate::mesh::periodic::PeriodicSides;
 use crate::mesh::{Facet, Mesh, Topology};
 use crate::processes::ProcessGroup;
 use crate::processes::interface_exchange::{InterfaceExchange, SharedDof};
@@ -107,7 +109,8 @@ pub struct SharedNodes {
 }
 
 impl Space {
-    /// Numbers the degrees of freedom of a field with `components` components; periodic ones are identified.
+    /// Numbers the degrees of freedom of a field with `components` components; periodic ones are identified, except
+    /// where their values are not equal ([`Space::is_identified`]).
     pub fn new(
         mesh: &Mesh,
         partition: &Partition,
@@ -115,11 +118,21 @@ impl Space {
         components: usize,
     ) -> Result<Self, SpaceError> {
         let element = element.into();
-        let mut space = Self::on(mesh, mesh.connectivity(), partition, element, components)?;
+        let topology = Self::topology(mesh, element, components);
+        let mut space = Self::on(mesh, topology, partition, element, components)?;
         space.shared = mesh.cut().map_or_else(Vec::new, |cut| space.shared(mesh, cut));
         let words = mesh.hanging().filter(|_| element.is_continuous());
         space.hanging = words.map(|words| Arc::new(words.to_vec()));
         Ok(space)
+    }
+
+    /// Returns whether degrees of freedom on periodic sides are identical: not the components of vectors that are
+    /// rotated, nor antiperiodic values. Those are related by affine constraints.
+    pub fn is_identified(mesh: &Mesh, element: Element, components: usize) -> bool {
+        let is_equal =
+            |pair: &PeriodicSides| pair.has_equal_values() || components == 1 && pair.factor == 1.0;
+        let is_nodal = element.is_continuous() && element.whitney().is_none();
+        !is_nodal || mesh.periodic_sides().iter().all(is_equal)
     }
 
     /// Numbers the values of data, which is not periodic even if sides are.
@@ -207,6 +220,20 @@ impl Space {
     /// Returns the number of nodes of a space with this element on a mesh.
     pub fn count(mesh: &Mesh, element: impl Into<Element>) -> usize {
         count_nodes(mesh.connectivity(), &NodeLayout::new(element))
+    }
+
+    /// Returns the same for a field with these components, whose nodes on periodic sides may not be identical.
+    pub fn count_of(mesh: &Mesh, element: impl Into<Element>, components: usize) -> usize {
+        let element = element.into();
+        count_nodes(Self::topology(mesh, element, components), &NodeLayout::new(element))
+    }
+
+    /// Returns the connectivity of the nodes of a field.
+    fn topology(mesh: &Mesh, element: Element, components: usize) -> &Topology {
+        match Self::is_identified(mesh, element, components) {
+            true => mesh.connectivity(),
+            false => mesh.topology(),
+        }
     }
 
     /// Returns the number of nodes on all parts of a mesh. Collective.

@@ -3,7 +3,7 @@
 use super::{FieldName, System};
 use crate::Error;
 use runtime::operator::functional::weights;
-use runtime::problem::RunError;
+use runtime::problem::{RunError, image_constraints};
 use runtime::space::constraint::affine::{AffineConstraint, AffineConstraints, AffineError};
 use std::collections::HashSet;
 
@@ -73,7 +73,7 @@ impl System {
         row.ok_or(Error::NothingFree)
     }
 
-    /// Replaces the affine constraints; an empty list removes them. Each determines one DoF from others, which may be
+    /// Replaces the affine constraints; an empty list removes them. Those of periodic sides stay. Each determines one DoF from others, which may be
     /// constrained themselves. Nothing is compiled: the constraints are applied outside the kernels.
     ///
     /// A constrained DoF stays in vectors. Its row of the residual is 0, and that of the Jacobian is the identity.
@@ -114,7 +114,10 @@ impl System {
         }
         let conditions = self.context.on.conditions().map(|(unknown, _)| unknown);
         let place = |unknown: usize| self.place(unknown);
-        let closed = AffineConstraints::close(self.dofs(), constraints, conditions, place)?;
+        // Those of periodic sides stay.
+        let (mut all, _) = image_constraints(self.context.form(), &self.context.on);
+        all.extend_from_slice(constraints);
+        let closed = AffineConstraints::close(self.dofs(), &all, conditions, place)?;
         self.context.on = self.operator.constrain(closed).map_err(RunError::from)?;
         Ok(())
     }

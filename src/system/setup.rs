@@ -11,7 +11,10 @@ use kernels_gen::generate::elements;
 use kernels_gen::plan::Elements;
 use runtime::device::Device;
 use runtime::kernels::compile::Execution;
-use runtime::problem::{Context, Platform, check_parameters, check_room, data, discretise};
+use runtime::problem::{
+    Context, Platform, check_parameters, check_periodic_sides, check_room, data, discretise,
+    relate_images,
+};
 use runtime::space::discretisation::{AuxValues, Discretisation};
 use runtime::support::expression::Parameters;
 use std::sync::Arc;
@@ -295,7 +298,8 @@ impl Setup {
         let mut on = discretise(&form, &elements, self.mesh, tags.flatten())?;
         let conditions = Conditions::new(&form, self.conditions, self.means, &on)?;
         on.constrain(conditions.constraints(&form, &on, &parameters)?);
-        let remarks = conditions.meetings(&on, &parameters)?;
+        let mut remarks = conditions.meetings(&on, &parameters)?;
+        remarks.extend(relate_images(&form, &mut on)?);
         on.aux = aux(&form, &elements, &self.aux, &on)?;
         let mut target = self.form.target(self.execution);
         if let Some(isa) = self.isa {
@@ -307,6 +311,7 @@ impl Setup {
         }
         let (degree, quadrature, time) = (self.degree, self.quadrature, self.time);
         let problem = Problem { degree, quadrature, time, ..Problem::of(form) };
+        check_periodic_sides(&problem, &elements, &on.mesh)?;
         let context = Context {
             problem: Arc::new(problem),
             elements: Arc::new(elements),

@@ -9,7 +9,7 @@ use fem_dsl::check::problem::Overrides;
 use fem_dsl::codes::Code;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::{Field, Input, Node, Part, Space};
-use fem_dsl::problem::{MeshSource, Method, Problem, SolverSettings, Stepping};
+use fem_dsl::problem::{Bound, MeshSource, Method, Problem, SolverSettings, Stepping};
 use fem_dsl::program::Program;
 use kernels_gen::plan::PlanError;
 use runtime::kernels::compile::{CompileError, Target};
@@ -50,6 +50,21 @@ fn conditions(
         all.extend(fields.iter().filter(held).map(on_sides));
     }
     Ok(all)
+}
+
+/// Returns conditions in the place of a problem's bounds on parts of the boundary: a manufactured solution has its values
+/// there.
+fn bounded(problem: &Problem) -> Vec<String> {
+    let condition = |bound: &Bound| {
+        let tags = bound.tags.as_ref()?.iter().map(|tag| format!("\"{tag}\""));
+        let field = &problem.form.fields[bound.field];
+        let component = match field.shape.components() {
+            1 => String::new(),
+            _ => format!("[{}]", bound.component),
+        };
+        Some(format!("{}{component} on {}", field.name, tags.collect::<Vec<_>>().join(", ")))
+    };
+    problem.bounds.iter().filter_map(condition).collect()
 }
 
 /// The state of the verification of one problem.
@@ -106,7 +121,13 @@ impl<'a> Verifier<'a> {
         let mut overrides = Overrides { ends: true, ..overrides.clone() };
         let own = match series.is_substitute() {
             true => Vec::new(),
-            false => conditions(program, name, &form.fields).map_err(rejected)?,
+            false => {
+                let mut own = conditions(program, name, &form.fields).map_err(rejected)?;
+                if let Ok(problem) = program.problem(name, dim, &overrides) {
+                    own.extend(bounded(&problem));
+                }
+                own
+            }
         };
         let means = program.means(name).map_err(rejected)?;
         overrides.dirichlet = match own.is_empty() && (means.is_empty() || series.is_substitute()) {
@@ -181,7 +202,7 @@ impl<'a> Verifier<'a> {
         let overrides = Overrides { degree: Some(degree.to_string()), ..self.overrides.clone() };
         let dim = self.series.cell().dim();
         match self.program.problem(self.name, dim, &overrides) {
-            Ok(problem) => Ok(Ok(problem)),
+            Ok(problem) => Ok(Ok(without_path(problem))),
             Err(found) if found.iter().all(is_degree) => {
                 Ok(Err(found.first().map_or_else(String::new, |found| found.message.clone())))
             }
@@ -206,6 +227,7 @@ impl<'a> Verifier<'a> {
             definite: problem.solver.as_ref().is_some_and(relies_on_definiteness),
             ..Findings::default()
         };
+        self.note_limits(&problem);
         match self.find(&problem, &mut findings, progress) {
             Err(error) if !self.may_go_on(&error) => return Err(error),
             found => findings.error = found.err().map(|error| error.to_string()),
@@ -276,6 +298,40 @@ impl<'a> Verifier<'a> {
         Err(Error::Run(RunError::Setting(message)))
     }
 
+    /// Returns whether a generated solution would lie beyond the states of a nonlinear form, as far in the plastic range.
+    fn is_beyond_history(&self, problem: &Problem) -> bool {
+        let is_linear = problem.form.integrals.iter().all(|integral| integral.linear);
+        !problem.states.is_empty() && !is_linear && !self.candidates.is_empty()
+    }
+
+    /// Notes the parts of a problem that are not verified.
+    fn note_limits(&mut self, problem: &Problem) {
+        let mut limits = Vec::new();
+        if self.is_beyond_history(problem) {
+            limits.push(
+                "orders of convergence are not verified: a generated solution lies far beyond the states at the start; \
+                 give one, `manufactured u = …;` or --solution",
+            );
+        }
+        if problem.stepping.is_some() && !problem.states.is_empty() {
+            limits.push(
+                "orders in time are not verified: states at points change when a step has converged, by the update of \
+                 the form",
+            );
+        }
+        if has_path(&self.program.problem(self.name, self.series.cell().dim(), &self.overrides)) {
+            limits.push(
+                "the path by arc length is not verified: the manufactured solution is that of the full load, from \
+                 which Newton's method starts",
+            );
+        }
+        for limit in limits {
+            if self.notes.iter().all(|note| note != limit) {
+                self.notes.push(limit.to_owned());
+            }
+        }
+    }
+
     /// Collects all findings.
     fn find(
         &mut self,
@@ -285,6 +341,9 @@ impl<'a> Verifier<'a> {
     ) -> Result<(), Error> {
         let wanted = self.settings.levels.max(2);
         let Range { start, end } = self.series.levels(problem, wanted, self.settings.dofs)?;
+        if self.is_beyond_history(problem) {
+            return self.operators(problem, start..end, findings, progress);
+        }
         // A time step that is too long for a nonlinear form prevents convergence from 0.
         while let Err(error) = self.levels(problem, wanted, start..end, findings, progress) {
             if problem.form.rates.is_empty() || self.rate > MOST_RATE || !self.may_go_on(&error) {
@@ -294,6 +353,17 @@ impl<'a> Verifier<'a> {
             findings.levels.clear();
             findings.orders.clear();
         }
+        self.operators(problem, start..end, findings, progress)
+    }
+
+    /// Verifies the Jacobian, the orders in time and the kernels.
+    fn operators(
+        &mut self,
+        problem: &Problem,
+        Range { start, end }: Range<usize>,
+        findings: &mut Findings,
+        progress: ProgressCallback<'_>,
+    ) -> Result<(), Error> {
         progress("the Jacobian", 0.8);
         let trial = VerificationProblem::new(
             problem,
@@ -305,7 +375,7 @@ impl<'a> Verifier<'a> {
         findings.taylor = Some(trial.taylor(&mut operator)?);
         findings.signs = Some(trial.signs(&mut operator)?);
         operator.finish().map_err(RunError::from)?;
-        if problem.stepping.is_some() && !self.timed {
+        if problem.stepping.is_some() && problem.states.is_empty() && !self.timed {
             let mesh = self.part(start, problem)?;
             let moving = |part: f64| self.moving(problem, part);
             findings.time = time::orders(&moving, &mesh, &self.target(), &mut |scheme| {
@@ -467,6 +537,22 @@ fn impossible(error: &RunError) -> bool {
         Plan(_) | Element(_) | Compile(CompileError::Plan(_)) => true,
         _ => false,
     }
+}
+
+/// Returns whether the solver of a problem follows a path by arc length.
+fn has_path(problem: &Result<Problem, Vec<Diagnostic>>) -> bool {
+    let solver = problem.as_ref().ok().and_then(|problem| problem.solver.as_ref());
+    matches!(solver, Some(SolverSettings::Newton(own)) if own.path.is_some())
+}
+
+/// Removes the path by arc length: the manufactured source is that of the full load.
+fn without_path(mut problem: Problem) -> Problem {
+    if let Some(SolverSettings::Newton(own)) = &mut problem.solver
+        && own.path.is_some()
+    {
+        (own.steps, own.load, own.path, own.crossing) = (None, None, None, None);
+    }
+    problem
 }
 
 fn relies_on_definiteness(solver: &SolverSettings) -> bool {

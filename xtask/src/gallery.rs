@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 56] = [
+const GALLERY: [ShownExample; 59] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -50,6 +50,7 @@ const GALLERY: [ShownExample; 56] = [
     shown("interior_penalty", &["form interior_penalty", "problem chequerboard"], ""),
     shown("continuous_penalty", &["form continuous_penalty", "problem layers"], ""),
     shown("contact", &["form contact", "problem spot"], ""),
+    shown("wheel", &["form wheel", "problem driven"], "--field mises --warp 0.3"),
     shown("elasticity", &["form elasticity", "problem bracket"], "--warp 1"),
     shown("kirsch", &["form plate", "problem hole"], "--field mises"),
     shown(
@@ -61,6 +62,7 @@ const GALLERY: [ShownExample; 56] = [
     shown("obstacle", &["form membrane", "problem ball"], "--field multiplier_u"),
     shown("hertz", &["form cylinder", "problem plane"], "--field pressure"),
     shown("plasticity", &["form plastic", "problem plate"], "--field strain"),
+    shown("cantilever", &["form plastic", "problem beam"], "--field strain --warp 2"),
     shown("creep", &["form solid", "problem bracket"], "--warp 1"),
     shown("bratu", &["form bratu", "problem square"], ""),
     shown("neo_hookean", &["form neo_hookean", "problem compression"], "--warp 1"),
@@ -78,6 +80,7 @@ const GALLERY: [ShownExample; 56] = [
     shown("cavity", &["form navier_stokes", "problem cavity"], ""),
     shown("cylinder", &["form navier_stokes", "problem cylinder"], ""),
     shown("conjugate", &["form conjugate", "problem channel"], "--field T"),
+    shown("fluid_structure", &["form coupled", "problem wall"], "--field u"),
     shown("vortices", &["form navier_stokes", "problem vortices"], ""),
     shown("heat", &["form heat", "problem bar"], "--field T"),
     shown("rotation", &["form rotation", "problem turn"], ""),

@@ -44,8 +44,8 @@ use crate::diagnostic::Diagnostic;
 use crate::form::{self, Form};
 use crate::point::{Location, Shape, Space};
 use crate::problem::{
-    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED, PointSource,
-    PointState, Quadrature, SolverSettings, Stepping, ValueSource,
+    AdaptiveRefinement, Bound, COLLOCATED, Data, Dirichlet, Expression, MOST_REFINED,
+    PeriodicSides, PointSource, PointState, Quadrature, SolverSettings, Stepping, ValueSource,
 };
 use crate::source::Span;
 use std::collections::BTreeMap;
@@ -151,7 +151,7 @@ pub(crate) struct Content {
     pub(crate) states: Vec<PointState>,
     pub(crate) bounds: Vec<Bound>,
     pub(crate) sources: Vec<PointSource>,
-    pub(crate) periodic: Vec<[String; 2]>,
+    pub(crate) periodic: Vec<PeriodicSides>,
     pub(crate) mean: Vec<(usize, Vec<f64>)>,
     pub(crate) exact: Vec<(usize, Expression)>,
     pub(crate) initial: Vec<(usize, ValueSource)>,

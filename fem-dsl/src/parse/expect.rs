@@ -358,6 +358,7 @@ impl Expectation {
             Rule::kw_interior => ("`interior`", &["interior"]),
             Rule::kw_from => ("`from`", &["from"]),
             Rule::kw_to => ("`to`", &["to"]),
+            Rule::kw_by => ("`by`", &["by"]),
             Rule::kw_k => ("`k`", &["k"]),
             _ => return,
         };
@@ -439,7 +440,9 @@ fn usage(first: &str, place: ParseContext) -> Option<&'static str> {
             "write `bound u >= 0;` or `bound u[1] >= 0 on \"tag\";`"
         }
         (ParseContext::Problem, "source") => "write `source u = 1 at [0, 0];`",
-        (ParseContext::Problem, "periodic") => "write `periodic \"left\" = \"right\";`",
+        (ParseContext::Problem, "periodic") => {
+            "write `periodic \"left\" = \"right\";`, with `by rotation` before the `;` for a sector"
+        }
         (ParseContext::Problem, "adapt") => "write `adapt(steps: 6, until: 1e-3);`",
         (ParseContext::Problem, "solver") => "write `solver = cg(rtol: 1e-10);`",
         (ParseContext::Problem, "report") => "write `report NAME = integral(u);`",

@@ -223,7 +223,8 @@ pub(super) fn problem_item(builder: &mut Builder<'_>, pair: Pair<'_, Rule>) -> P
         }
         Rule::periodic => {
             let mut sides = parts.strings.into_iter();
-            ProblemItemKind::Periodic { sides: [next(&mut sides), next(&mut sides)] }
+            let sides = [next(&mut sides), next(&mut sides)];
+            ProblemItemKind::Periodic { sides, map: parts.named }
         }
         Rule::solution => {
             let (field, value) = (next(&mut names), next(&mut exprs));

@@ -143,7 +143,7 @@ impl Program {
         found.extend(unknown_in(&statements, "boundary", &known, |statement| match statement {
             ProblemItemKind::Dirichlet { place: Some(SupportSpec::Tags(tags)), .. }
             | ProblemItemKind::Bound { place: Some(SupportSpec::Tags(tags)), .. } => tags,
-            ProblemItemKind::Periodic { sides } => sides,
+            ProblemItemKind::Periodic { sides, .. } => sides,
             _ => &[],
         }));
         found
@@ -265,7 +265,7 @@ fn place<'a>(statements: &[Statement<'a>], item: ErrorOrigin<'_>) -> Option<(&'a
             conditions += 1;
             conditions == wanted + 1
         }
-        (ErrorOrigin::Periodic(wanted), ProblemItemKind::Periodic { sides }) => {
+        (ErrorOrigin::Periodic(wanted), ProblemItemKind::Periodic { sides, .. }) => {
             sides.iter().any(|side| side.text == wanted)
         }
         _ => false,
@@ -273,7 +273,7 @@ fn place<'a>(statements: &[Statement<'a>], item: ErrorOrigin<'_>) -> Option<(&'a
     let statement = found.last()?;
     let value = |id: ast::ExprId| statement.piece.file.exprs[id].span;
     let span = match statement.kind {
-        ProblemItemKind::Periodic { sides } => {
+        ProblemItemKind::Periodic { sides, .. } => {
             let tag = |side: &&ast::Text| item == ErrorOrigin::Periodic(&side.text);
             sides.iter().find(tag).map_or(statement.span, |side| side.span)
         }

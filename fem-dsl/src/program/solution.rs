@@ -63,7 +63,7 @@ impl Program {
     pub fn periodic_sides(&self, problem: &str) -> Result<Option<String>, Vec<Diagnostic>> {
         let items = &self.find_problem(problem)?.items;
         let sides = items.iter().filter_map(|item| match &item.kind {
-            ProblemItemKind::Periodic { sides } => Some(sides),
+            ProblemItemKind::Periodic { sides, .. } => Some(sides),
             _ => None,
         });
         let tags: Vec<String> = sides.flatten().map(|tag| format!("\"{}\"", tag.text)).collect();

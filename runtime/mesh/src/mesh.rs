@@ -20,6 +20,7 @@ pub mod partition;
 pub mod periodic;
 pub mod read;
 pub mod refine;
+pub mod side_map;
 pub mod topology;
 
 mod affine;
@@ -139,8 +140,8 @@ pub struct Mesh {
     /// Tagged curves and points.
     skeleton: Option<std::sync::Arc<skeleton::Skeleton>>,
     topology: Topology,
-    /// Pairs of periodic boundary tags; `joined` is the topology with their entities identified.
-    periodic: Vec<periodic::TagPair>,
+    /// Pairs of periodic sides; `joined` is the topology with their entities identified.
+    periodic: Vec<periodic::PeriodicSides>,
     joined: Option<Box<Topology>>,
     notes: Vec<String>,
     /// Tags whose facets lie on spheres about the origin, with the radii.

@@ -9,8 +9,8 @@
 use crate::algebra::linear::{LinearOperator, OperatorError};
 use crate::algebra::sparse::{Csc, SparsityPattern};
 use crate::algebra::vector::Vector;
-use crate::space::constraint::affine::AffineConstraints;
 use crate::space::discretisation::Discretisation;
+use std::collections::BTreeMap;
 
 /// Degrees of freedom of a field's node, which have the same pattern.
 #[derive(Clone, Copy)]
@@ -38,11 +38,8 @@ impl Coupling {
     /// Builds the pattern of all fields through cells and affine constraints.
     pub fn new(on: &Discretisation) -> Self {
         let (groups, cells) = groups(on);
-        let (groups, cells) = if on.affine.is_empty() {
-            (groups, cells)
-        } else {
-            unknowns(&on.affine, &groups, &cells)
-        };
+        let (groups, cells) =
+            if on.affine.is_empty() { (groups, cells) } else { unknowns(on, &groups, &cells) };
         Self::through(&groups, &cells, |_| true)
     }
 
@@ -214,20 +211,37 @@ fn groups(on: &Discretisation) -> (Vec<DofGroup>, SparsityPattern) {
 }
 
 /// Returns single degrees of freedom as groups, and those coupled by each cell: a dependent one is replaced by those
-/// that it depends on.
+/// that it depends on. A condition on a combination of components couples all components of its node.
 fn unknowns(
-    affine: &AffineConstraints,
+    on: &Discretisation,
     groups: &[DofGroup],
     cells: &SparsityPattern,
 ) -> (Vec<DofGroup>, SparsityPattern) {
+    let affine = &*on.affine;
     let n = groups.last().map_or(0, |last| last.first + last.components);
+    let mut combined = BTreeMap::new();
+    for (number, field) in on.fields.iter().enumerate() {
+        let (start, components) = (on.dofs_of(number).start, field.space.components());
+        for own in field.constraints.oblique() {
+            let node = start + own.node as usize * components
+                ..start + (own.node as usize + 1) * components;
+            combined.extend(node.clone().map(|unknown| (unknown as u32, node.clone())));
+        }
+    }
     let single = |first| DofGroup { first, components: 1 };
     let mut coupled = SparsityPattern::new();
     for cell in 0..cells.rows() {
         let (items, begin) = (&mut coupled.columns, coupled.starts[cell]);
         for unknown in cells.row(cell).iter().flat_map(|&group| groups[group as usize].unknowns()) {
             match affine.row_of(unknown as usize) {
-                Some(row) => items.extend(affine.terms().of(row).iter().map(|(term, _)| *term)),
+                Some(row) => {
+                    for (term, _) in affine.terms().of(row) {
+                        match combined.get(term) {
+                            Some(node) => items.extend(node.clone().map(|unknown| unknown as u32)),
+                            None => items.push(*term),
+                        }
+                    }
+                }
                 None => items.push(unknown),
             }
         }

@@ -13,7 +13,7 @@ use super::plan::{HierarchySettings, ProblemProperties, SolvePlan, plan_solve, q
 use super::platform::Platform;
 use super::prescribed::{self, PrescribedData, ProblemData, discretise};
 use super::{DataError, RunError};
-use super::{sources, vector_fields};
+use super::{rotation, sources, vector_fields};
 use crate::mesh::Mesh;
 use crate::mesh::periodic::PeriodicError;
 use crate::operator::{Operator, TableCache};
@@ -96,6 +96,7 @@ impl Context {
             Parameters::new(&form.params, problem.time, &problem.params, problem.degree);
         check_parameters(form, &parameters)?;
         vector_fields::check(&problem)?;
+        rotation::check(&problem, &elements, &mesh)?;
         let tags = problem.dirichlet.iter().flat_map(|condition| condition.support.tags());
         let mut on = in_step("spaces", || discretise(form, &elements, mesh, tags))?;
         let fields: Vec<&str> = form.fields.iter().map(|field| field.name.as_str()).collect();
@@ -110,6 +111,7 @@ impl Context {
         let constraining = step("conditions");
         let (conditions, meetings) = prescribed.first_conditions(&on, &parameters)?;
         on.constrain(conditions);
+        remarks.extend(prescribed::images::relate(form, &mut on)?);
         drop(constraining);
         on.aux = in_step("data", || prescribed.aux(&on, &parameters))?;
         remarks.extend(meetings);

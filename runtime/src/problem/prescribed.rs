@@ -5,6 +5,7 @@
 //! the points and stores the values.
 
 mod conflicts;
+pub(super) mod images;
 mod means;
 mod normals;
 mod point_states;
@@ -53,6 +54,7 @@ pub fn discretise<'t>(
     let mut on = Discretisation::new(mesh, &elements.spaces())?;
     on.expect_tags(form, tags)?;
     on.find_regions(form)?;
+    on.find_images()?;
     Ok(on)
 }
 
@@ -96,8 +98,7 @@ impl ConditionSupport {
         let normals = match trace {
             Trace::Normal => {
                 supports::has_sides(&on.mesh, support)?;
-                let own = normals::at_nodes(&on.mesh, space, &facets, &nodes)?;
-                normals::of_all(&on.mesh, space, &nodes, own)
+                images::normals_at(on, field, &facets, &nodes)?
             }
             Trace::Whole | Trace::Component(_) | Trace::Tangential => Vec::new(),
         };
@@ -211,6 +212,7 @@ pub fn conditions<'h, E: From<RunError>>(
         let is_own = |held: &ConditionSupport| held.field == field && held.functionals.is_none();
         let own = stated.iter().filter(|(held, _)| is_own(held));
         normals::hold(on.mesh.order(), &own.collect::<Vec<_>>(), all);
+        images::release(&on.fields[field], all);
     }
     Ok(all)
 }

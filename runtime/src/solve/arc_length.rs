@@ -31,7 +31,7 @@ const LONGEST: f64 = 4.0;
 /// Smallest length of a step relative to the first.
 const SHORTEST: f64 = 1e-4;
 /// Maximum number of points of a path, relative to the steps that the load alone would take.
-const POINTS: usize = 10;
+const POINTS: usize = 20;
 /// Maximum number of secant steps to a fold, and the relative change of s that ends them.
 const SECANTS: usize = 12;
 const FOLDED: f64 = 1e-10;

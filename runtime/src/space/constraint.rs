@@ -156,6 +156,11 @@ impl Constraints {
         &self.oblique
     }
 
+    /// Removes the conditions on combinations of components at some nodes.
+    pub fn release_oblique(&mut self, is_released: impl Fn(u32) -> bool) {
+        self.oblique.retain(|own| !is_released(own.node));
+    }
+
     /// Constrains one degree of freedom.
     fn set(&mut self, dof: usize, value: f64) {
         if self.place.is_empty() {

@@ -181,7 +181,10 @@ pub fn matched_pairs(mesh: &Mesh) -> Result<Vec<MatchedPair>, MeshError> {
     let side = |tag: &String| -> Result<Vec<(usize, usize)>, MeshError> {
         Ok(mesh.facets_tagged(tag)?.iter().map(number).collect())
     };
-    let sides = mesh.periodic_sides().iter().map(|[a, b]| Ok([side(a)?, side(b)?]));
+    let sides = mesh.periodic_sides().iter().map(|pair| {
+        let [a, b] = &pair.tags;
+        Ok([side(a)?, side(b)?])
+    });
     Ok(find_pairs(&Cells {
         geometry: Lagrange::continuous(mesh.cell(), mesh.order())
             .expect("a mesh should have an element of its order"),
@@ -203,7 +206,7 @@ impl Discretisation {
             fields.iter().map(|&(element, components)| (element.into(), components)).collect();
         let unknowns: usize = fields
             .iter()
-            .map(|&(element, components)| components * Space::count(&mesh, element))
+            .map(|&(element, components)| components * Space::count_of(&mesh, element, components))
             .sum();
         let partition = Partition::new(&mesh, unknowns as f64 / mesh.n_cells().max(1) as f64);
         let field = |&(element, components): &(Element, usize)| {
@@ -486,7 +489,12 @@ impl Discretisation {
             hash.text(&format!("{:?}", field.space.element()));
         }
         hash.mesh(self.mesh.nodes(), self.mesh.points());
-        self.mesh.periodic_sides().as_flattened().iter().for_each(|tag| hash.text(tag));
+        for pair in self.mesh.periodic_sides() {
+            pair.tags.iter().for_each(|tag| hash.text(tag));
+            if !pair.has_equal_values() {
+                hash.text(&format!("{:?} {:?}", pair.map, pair.factor));
+            }
+        }
         hash.number()
     }
 

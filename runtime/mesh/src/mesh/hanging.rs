@@ -4,7 +4,7 @@
 //! on it. Its degrees of freedom there are those of the parent's entity ([`Mesh::connectivity`]), from which the cell's
 //! own values are interpolated ([`kernels_gen::abi::hanging`]).
 
-use super::periodic::TagPair;
+use super::periodic::PeriodicSides;
 use super::{Facet, Mesh, Topology};
 use kernels_gen::abi::hanging::{corner, others, side};
 
@@ -23,7 +23,7 @@ impl Mesh {
         &mut self,
         hanging: HangingEntities,
         connectivity: Topology,
-        periodic: &[TagPair],
+        periodic: &[PeriodicSides],
     ) {
         self.periodic = periodic.to_vec();
         self.joined = Some(Box::new(connectivity));

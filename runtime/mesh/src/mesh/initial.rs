@@ -7,7 +7,7 @@
 
 use crate::mesh::distributed::{LEAST, TooFewCells};
 use crate::mesh::generate::{self, Generator};
-use crate::mesh::periodic::{PeriodicError, TagPair};
+use crate::mesh::periodic::{PeriodicError, PeriodicSides};
 use crate::mesh::refine::forest::refined;
 use crate::mesh::{EntityCounts, LoadError, Mesh, bytes_of, load, of_bytes};
 use crate::processes::ProcessGroup;
@@ -115,7 +115,7 @@ impl InitialMesh {
     pub fn part(
         self,
         times: usize,
-        periodic: &[TagPair],
+        periodic: &[PeriodicSides],
         group: &Arc<dyn ProcessGroup>,
     ) -> Result<Arc<Mesh>, PartError> {
         let before = self.before(times, periodic, group.size());
@@ -132,7 +132,7 @@ impl InitialMesh {
     }
 
     /// Returns the number of refinements before distribution.
-    fn before(&self, times: usize, periodic: &[TagPair], processes: usize) -> usize {
+    fn before(&self, times: usize, periodic: &[PeriodicSides], processes: usize) -> usize {
         match &self.by {
             Some(_) => 0,
             None => self.mesh.divided_before(times, processes, !periodic.is_empty()),
@@ -147,7 +147,7 @@ impl InitialMesh {
     pub fn ranks(
         self,
         times: usize,
-        periodic: &[TagPair],
+        periodic: &[PeriodicSides],
         processes: usize,
     ) -> Result<Vec<u32>, PartError> {
         let before = self.before(times, periodic, processes);
@@ -175,7 +175,7 @@ impl InitialMesh {
 }
 
 /// Returns the mesh to distribute: `times` refinements, with these periodic sides.
-fn dealt_out(mesh: Mesh, times: usize, periodic: &[TagPair]) -> Result<Arc<Mesh>, PartError> {
+fn dealt_out(mesh: Mesh, times: usize, periodic: &[PeriodicSides]) -> Result<Arc<Mesh>, PartError> {
     let mut whole = refined(mesh, times)?;
     if whole.periodic_sides() != periodic {
         whole.make_periodic(periodic)?;

@@ -1,9 +1,6 @@
 //! Periodic boundaries: pairs of tags whose facets are identified, with their edges and vertices, in a [`Topology`].
 //!
-//! ```text
-//! t = centre of the bounding box of the second side − that of the first
-//! x ↦ x + t takes each node of the first side to one of the second, facets to facets
-//! ```
+//! The [map](SideMap) of a pair takes each node of the first side to one of the second, facets to facets.
 //!
 //! Degrees of freedom are numbered on that topology; no kernel, vector or solver needs to know it. Geometry keeps its
 //! points. Vertices, edges and faces are joined in equivalence classes, so that corners of several pairs are one point.
@@ -12,9 +9,12 @@
 
 use super::point_hash::PointHash;
 use super::shape::CellShape;
+use super::side_map::SideMap;
 use super::topology::{EntityClass, Topology};
 use super::{Facet, Mesh, MeshError};
 use std::collections::{BTreeSet, HashMap};
+
+pub use fem_dsl::problem::{PeriodicMap, PeriodicSides};
 
 /// Returns a note on two sides that are periodic according to the file.
 pub(super) fn note([image, source]: [&str; 2]) -> String {
@@ -25,9 +25,6 @@ pub(super) fn note([image, source]: [&str; 2]) -> String {
 
 /// Largest distance of a node from its image, relative to the shortest edge of the first side.
 const TOLERANCE: f64 = 1e-4;
-
-/// Two tags whose facets are identified.
-pub type TagPair = [String; 2];
 
 /// Error of the identification of two sides.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
@@ -61,6 +58,12 @@ pub enum PeriodicError {
         /// The number of facets of the side, and of the other.
         counts: [usize; 2],
     },
+    /// A side around the axis of rotation.
+    #[error("the centre of \"{tag}\" lies on the axis about which it should be rotated")]
+    OnAxis {
+        /// The tag.
+        tag: String,
+    },
     /// Sides or spheres of which a process knows only a part.
     #[error(
         "a part of a mesh of triangles or tetrahedra cannot be refined where sides are periodic or on spheres"
@@ -90,7 +93,12 @@ impl PeriodicError {
                  Surface` in Gmsh)"
             ),
             Self::Alone { .. } | Self::Turned { .. } => {
-                "the sides must be translations of each other, curved ones too".to_owned()
+                "the sides must be translations of each other, curved ones too; for a sector write `by rotation(about: \
+                 …)` with a point of the axis"
+                    .to_owned()
+            }
+            Self::OnAxis { .. } => {
+                "write `by rotation(about: …)` with a point of the axis, or divide the side into two parts".to_owned()
             }
         }
     }
@@ -99,9 +107,10 @@ impl PeriodicError {
     pub fn tag(&self) -> Option<&str> {
         match self {
             Self::Mesh(_) | Self::Part => None,
-            Self::Twice { tag, .. } | Self::Alone { tag, .. } | Self::Turned { tag, .. } => {
-                Some(tag)
-            }
+            Self::Twice { tag, .. }
+            | Self::Alone { tag, .. }
+            | Self::OnAxis { tag }
+            | Self::Turned { tag, .. } => Some(tag),
         }
     }
 }
@@ -112,9 +121,9 @@ fn shown(point: &[f64; 3]) -> String {
 }
 
 impl Mesh {
-    /// Identifies the facets of pairs of tags, which are translations of each other. It replaces earlier
-    /// identifications. Degrees of freedom on these facets are then identical, and the facets are no boundary;
-    /// coordinates are unchanged.
+    /// Identifies the facets of pairs of tags, which are translations of each other, or rotations by
+    /// [`PeriodicSides`]. It replaces earlier identifications. Degrees of freedom on these facets are then identical,
+    /// and the facets are no boundary; coordinates are unchanged.
     ///
     /// # Errors
     ///
@@ -137,9 +146,11 @@ impl Mesh {
     /// assert_eq!(mesh.connectivity().n_vertices(), 2);
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
-    pub fn make_periodic<S: AsRef<str>>(&mut self, pairs: &[[S; 2]]) -> Result<(), PeriodicError> {
-        let pairs = pairs.iter().map(|[a, b]| [a.as_ref().to_owned(), b.as_ref().to_owned()]);
-        let pairs: Vec<TagPair> = pairs.collect();
+    pub fn make_periodic<S: Clone + Into<PeriodicSides>>(
+        &mut self,
+        pairs: &[S],
+    ) -> Result<(), PeriodicError> {
+        let pairs: Vec<PeriodicSides> = pairs.iter().cloned().map(Into::into).collect();
         (self.periodic, self.joined) = (Vec::new(), None);
         if pairs.is_empty() {
             return Ok(());
@@ -147,7 +158,8 @@ impl Mesh {
         let mut classes = EntityClasses::new(&self.topology);
         let shape = CellShape::new(self.cell, self.order)?;
         let mut taken = BTreeSet::new();
-        for [tag, other] in &pairs {
+        for pair in &pairs {
+            let [tag, other] = &pair.tags;
             let sides =
                 [TaggedSide::new(self, &shape, tag)?, TaggedSide::new(self, &shape, other)?];
             for side in &sides {
@@ -158,12 +170,13 @@ impl Mesh {
                     }
                 }
             }
-            let images = self.images(&shape, &sides)?;
+            let images = self.images(&shape, &sides, &self.side_map(pair.map, &sides)?)?;
             let turned = || PeriodicError::Turned { tag: tag.clone(), other: other.clone() };
             classes.join(&self.topology, &images).ok_or_else(turned)?;
         }
         let done = |text: &String| {
-            pairs.iter().any(|[a, b]| *text == note([a, b]) || *text == note([b, a]))
+            let told = |[a, b]: &[String; 2]| *text == note([a, b]) || *text == note([b, a]);
+            pairs.iter().any(|pair| told(&pair.tags))
         };
         self.notes.retain(|text| !done(text));
         (self.periodic, self.joined) =
@@ -176,9 +189,34 @@ impl Mesh {
         self.joined.as_deref().unwrap_or(&self.topology)
     }
 
-    /// Returns the pairs of periodic tags.
-    pub fn periodic_sides(&self) -> &[TagPair] {
+    /// Returns the pairs of periodic sides.
+    pub fn periodic_sides(&self) -> &[PeriodicSides] {
         &self.periodic
+    }
+
+    /// Returns the map of the first side of a pair to the second.
+    ///
+    /// # Errors
+    ///
+    /// Unknown tags, or a side around the axis.
+    pub fn map_of_sides(&self, pair: &PeriodicSides) -> Result<SideMap, PeriodicError> {
+        let shape = CellShape::new(self.cell, self.order)?;
+        let [tag, other] = &pair.tags;
+        let sides = [TaggedSide::new(self, &shape, tag)?, TaggedSide::new(self, &shape, other)?];
+        self.side_map(pair.map, &sides)
+    }
+
+    fn side_map(
+        &self,
+        map: PeriodicMap,
+        sides: &[TaggedSide; 2],
+    ) -> Result<SideMap, PeriodicError> {
+        let points = sides.each_ref().map(|side| {
+            side.points.iter().map(|&point| self.points[point as usize]).collect::<Vec<_>>()
+        });
+        let within = TOLERANCE * sides[0].shortest(self);
+        SideMap::between(map, [&points[0], &points[1]], within)
+            .map_err(|at| PeriodicError::OnAxis { tag: sides[at].tag.clone() })
     }
 
     /// Returns whether the mesh has periodic sides.
@@ -191,10 +229,9 @@ impl Mesh {
         &self,
         shape: &CellShape,
         sides: &[TaggedSide; 2],
+        map: &SideMap,
     ) -> Result<Vec<FacetImage>, PeriodicError> {
         let [first, second] = sides;
-        let shift: [f64; 3] =
-            std::array::from_fn(|c| second.middle(self)[c] - first.middle(self)[c]);
         let tolerance = TOLERANCE * first.shortest(self);
         let mut targets = PointHash::new(&self.points, tolerance);
         second.points.iter().for_each(|&point| targets.insert(point));
@@ -207,7 +244,7 @@ impl Mesh {
             .iter()
             .map(|&facet| (sorted(self.facet_vertices(facet)), facet))
             .collect();
-        let moved = |at: [f64; 3]| std::array::from_fn::<f64, 3, _>(|c| at[c] + shift[c]);
+        let moved = |at: [f64; 3]| map.image(&at);
         let counts = [first.facets.len(), second.facets.len()];
         let alone = |facet: Facet| {
             let at = self.middle(facet);
@@ -230,7 +267,7 @@ impl Mesh {
             let reached: Vec<Facet> = images.iter().map(|image| image.to).collect();
             let left = second.facets.iter().find(|facet| !reached.contains(facet));
             let at = self.middle(*left.unwrap_or(&second.facets[0]));
-            let image = std::array::from_fn(|c| at[c] - shift[c]);
+            let image = map.preimage(&at);
             let (tag, other) = (second.tag.clone(), first.tag.clone());
             let counts = [counts[1], counts[0]];
             return Err(PeriodicError::Alone { tag, other, at, image, counts });
@@ -272,18 +309,6 @@ impl TaggedSide {
         points.sort_unstable();
         points.dedup();
         Ok(Self { tag: tag.clone(), facets, points })
-    }
-
-    /// Returns the centre of the side's bounding box.
-    fn middle(&self, mesh: &Mesh) -> [f64; 3] {
-        let (mut lower, mut upper) = ([f64::INFINITY; 3], [f64::NEG_INFINITY; 3]);
-        for &point in &self.points {
-            let at = mesh.points[point as usize];
-            for c in 0..3 {
-                (lower[c], upper[c]) = (lower[c].min(at[c]), upper[c].max(at[c]));
-            }
-        }
-        [0, 1, 2].map(|c| lower[c] / 2.0 + upper[c] / 2.0)
     }
 
     /// Returns the smallest distance between two vertices of a facet.

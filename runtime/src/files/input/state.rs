@@ -109,8 +109,8 @@ impl StoredField {
         let (Some(element), ArrayValues::Reals(all)) = (element, numbers) else {
             return Err(FileError::Damaged { array: space });
         };
-        let count = Space::count(mesh, element);
         let components = usize::try_from(components).unwrap_or(0);
+        let count = Space::count_of(mesh, element, components);
         if nodes != count as i64
             || components == 0
             || count.checked_mul(components) != Some(all.len())

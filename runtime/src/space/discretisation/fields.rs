@@ -5,6 +5,7 @@ use crate::mesh::MeshError;
 use crate::mesh::pairs::members;
 use crate::space::Space;
 use crate::space::constraint::Constraints;
+use crate::space::images::{ImageError, NodeImages};
 use fem_dsl::point::{Input, Node, PointForm, Region};
 use std::sync::Arc;
 
@@ -17,12 +18,14 @@ pub struct Field {
     pub constraints: Constraints,
     /// The part of the mesh on which it lives; `None` for all cells.
     pub support: Option<Arc<FieldSupport>>,
+    /// Nodes on periodic sides that have numbers of their own.
+    pub images: Option<Arc<NodeImages>>,
 }
 
 impl Field {
     /// A field on all cells, without conditions.
     pub fn new(space: Arc<Space>) -> Self {
-        Self { constraints: Constraints::none(&space), space, support: None }
+        Self { constraints: Constraints::none(&space), space, support: None, images: None }
     }
 
     /// The same without the conditions that are given; what lies outside of its cells stays 0.
@@ -53,6 +56,19 @@ pub struct FieldSupport {
 }
 
 impl Discretisation {
+    /// Finds the nodes on periodic sides that are related to their images by affine constraints.
+    ///
+    /// # Errors
+    ///
+    /// Sides that are no images of each other.
+    pub fn find_images(&mut self) -> Result<(), ImageError> {
+        for field in &mut self.fields {
+            let images = NodeImages::find(&self.mesh, &self.partition, &field.space)?;
+            field.images = images.map(Arc::new);
+        }
+        Ok(())
+    }
+
     /// Finds the parts of the mesh on which fields of the form live.
     pub(super) fn find_supports(&mut self, form: &PointForm) -> Result<(), MeshError> {
         for (field, of) in self.fields.iter_mut().zip(&form.fields) {

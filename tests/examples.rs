@@ -579,6 +579,28 @@ fn a_fuel_ignites_on_both_branches() {
     let peak = number(&cold[0]["reports"], "peak");
     assert!((peak / expected - 1.0).abs() < 1e-7, "{peak} {expected}");
 }
+/// The front moves, and the mesh with it: with a smaller error than on a uniform mesh of more unknowns.
+#[test]
+fn the_mesh_follows_the_front() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let solved = |cells: &str, adapt: &str| {
+        let text = std::fs::read_to_string(examples().join("front.wf")).expect("a file");
+        let text = text.replace("to: 1.1", "to: 0.74").replace("cells: 6", cells);
+        let file = folder.path().join("front.wf");
+        std::fs::write(&file, text.replace("adapt(every: 8, levels: 4);", adapt)).expect("a file");
+        run(&file.to_string_lossy(), &[]).remove(0)
+    };
+    let followed = solved("cells: 6", "adapt(every: 8, levels: 4);");
+    let uniform = solved("cells: 40", "");
+    let steps = followed["steps"].as_array().expect("a list");
+    let most = steps.iter().map(|step| number(step, "dofs")).fold(0.0, f64::max);
+    assert!(steps.len() == 2 && most < number(&uniform, "dofs"), "{most}: {}", uniform["dofs"]);
+    for name in ["error_l2", "error_h1"] {
+        let [found, known] = [&followed, &uniform].map(|value| number(value, name));
+        assert!(found < 0.5 * known, "{name}: {found} and {known}");
+    }
+}
+
 /// The film is a part of a sphere: the height follows from its volume, and the pressure from the height.
 #[test]
 fn the_film_has_the_pressure_of_its_sphere() {

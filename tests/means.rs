@@ -273,6 +273,41 @@ fn an_enclosed_nonlinear_flow_goes_through_time() {
     assert!(apart < 1e-3, "{apart}");
 }
 
+/// The velocity is quadratic and grows linearly: the mesh that follows it changes neither, and the pressure has its mean on
+/// each mesh.
+#[test]
+fn an_enclosed_flow_goes_through_time_on_meshes_that_change() {
+    let solution = solved(
+        "form flow { field u: vector in H1(k); field p: scalar in H1(k - 1);
+         f0[u] = dt(u); f1[u] = grad(u) - p * I; f0[p] = -div(u); }
+         problem p solves flow { mesh = box(dim: 2, cells: 3); degree = 2; mean p = 2; dirichlet u;
+         manufactured u = (1 + t) * [x[0] * x[1], -x[1]^2 / 2]; manufactured p = 2 + x[0] - x[1];
+         time = bdf(order: 2, to: 0.2, step: 0.02); adapt(every: 2, levels: 1, coarsen: 0.2, fraction: 0.5); }",
+    );
+    let (of_u, of_p) = (solution.error("u").expect("one"), solution.error("p").expect("one"));
+    assert!(of_u.0 < 1e-9 && of_p.0 < 1e-7, "{of_u:?}, {of_p:?}");
+    let note = solution.notes().iter().find(|note| note.contains("`adapt` changed the mesh"));
+    assert!(note.is_some_and(|note| !note.contains("mesh 0 times")), "{:?}", solution.notes());
+}
+
+/// Heat in an insulated body: the mean stays, by every scheme, and the field decays to it, exp(−π² t).
+#[test]
+fn insulated_bodies_keep_their_mean_through_time() {
+    for scheme in ["bdf(order: 2, SPAN)", "theta(SPAN)", "sdirk(stages: 2, SPAN)"] {
+        let scheme = scheme.replace("SPAN", "to: 0.1, step: 0.005");
+        let solution = solved(&format!(
+            "form heat {{ field u: scalar; f0[u] = dt(u); f1[u] = grad(u); }}
+             problem p solves heat {{ mesh = box(dim: 2, cells: [6, 2]); degree = 4;
+             exact u = 3 + cos(pi * x[0]) * exp(-pi^2 * t); time = {scheme};
+             report mean = integral(u) / integral(1); }}"
+        ));
+        let mean = solution.report("mean").and_then(|report| report.number()).expect("a number");
+        assert!((mean - 3.0).abs() < 1e-9, "{scheme}: {mean}");
+        let error = solution.error("u").expect("an error").0;
+        assert!(error < 1e-3, "{scheme}: {error:e}");
+    }
+}
+
 #[test]
 fn data_that_become_incompatible_in_time_are_refused() {
     refused(

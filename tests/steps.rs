@@ -61,6 +61,48 @@ fn numbered(name: &str, count: usize) -> Vec<(String, String)> {
     (0..count).map(|step| (step.to_string(), format!("{name}-{step}.vtu"))).collect()
 }
 
+/// Files, pictures, rows and the list of steps of a mesh that follows its solution.
+#[test]
+fn each_time_has_its_own_mesh() {
+    let made = tempfile::tempdir().expect("a folder");
+    let folder = made.path();
+    std::fs::write(
+        folder.join("b.wf"),
+        "form a { field u: scalar; f0[u] = dt(u) + 2 * u * grad(u)[0]; f1[u] = 0.05 * grad(u); }
+         problem p solves a { mesh = box(dim: 2, cells: 2); degree = 1; dirichlet u on \"x0\", \"x1\";
+             exact u = 1 / (1 + exp((x[0] - t) / 0.05)); time = bdf(from: 0.2, to: 0.4, step: 0.02, every: 0.1);
+             adapt(every: 2, levels: 3); report mass = integral(u); }",
+    )
+    .expect("a file");
+    let output = Command::new(env!("CARGO_BIN_EXE_wf"))
+        .args(["run", "b.wf", "--interpret", "--json", "--report", "t.csv", "-o", "u-{step}.vtu"])
+        .args(["--picture", "u-{step}.png", "--animate", "all.png", "--picture-size", "240x200"])
+        .current_dir(folder)
+        .output()
+        .expect("wf should start");
+    assert!(output.status.success(), "{output:?}");
+    let value = &values(&output)[0];
+    let steps = value["steps"].as_array().expect("a list");
+    let cells: Vec<u64> = steps.iter().map(|step| step["cells"].as_u64().expect("one")).collect();
+    assert!(cells.len() == 3 && cells[0] != cells[2] && cells[0] > 4, "{cells:?}");
+    let files = series(folder, "u.pvd");
+    for ((_, file), cells) in files.iter().zip(&cells) {
+        let text = String::from_utf8_lossy(&std::fs::read(folder.join(file)).expect("a file"))
+            .into_owned();
+        assert!(
+            text.contains(&format!("NumberOfCells=\"{cells}\"")),
+            "{file} has not {cells} cells"
+        );
+    }
+    assert!(folder.join("u-2.png").is_file() && folder.join("all.png").is_file());
+    let table = std::fs::read_to_string(folder.join("t.csv")).expect("a table");
+    assert!(table.starts_with("t,error_l2,error_h1,cells,dofs,mass\n"), "{table}");
+    let last = table.lines().last().expect("a row");
+    assert_eq!(last.split(',').nth(3), Some(&*cells[2].to_string()), "{table}");
+    let notes = value["notes"].to_string();
+    assert!(notes.contains("`adapt` changed the mesh"), "{notes}");
+}
+
 #[test]
 fn values_of_a_parameter_are_a_series_that_opens_as_one() {
     let made = tempfile::tempdir().expect("a folder");

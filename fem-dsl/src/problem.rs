@@ -215,10 +215,12 @@ pub struct Stages {
 }
 
 /// Adaptive mesh refinement: the problem is solved, the error of each cell is estimated, and cells are marked and
-/// refined. This is repeated until one of the limits is reached.
+/// refined. This is repeated until one of the limits is reached. In time, the mesh follows the solution.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct AdaptiveRefinement {
-    /// Largest number of mesh refinements; there is one more solve.
+    /// Number of time steps from one mesh to the next; `None` for a problem without time.
+    pub every: Option<usize>,
+    /// Largest number of mesh refinements; there is one more solve. In time, those of the initial mesh.
     pub steps: usize,
     /// θ of Dörfler marking, above 0 and at most 1: the smallest set of cells with Σ_marked η² ≥ θ Σ η².
     pub fraction: f64,
@@ -228,6 +230,8 @@ pub struct AdaptiveRefinement {
     pub max_dofs: Option<usize>,
     /// Largest share of Σ η² in coarsened cells, at most 1 together with θ; 0 disables coarsening.
     pub coarsen: f64,
+    /// Largest number of divisions of a cell of the initial mesh.
+    pub levels: Option<usize>,
 }
 
 /// Preconditioner of an eigenvalue problem.

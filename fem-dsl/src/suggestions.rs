@@ -190,7 +190,9 @@ pub(crate) fn argument_name(owner: &str, name: &str) -> Option<&'static str> {
     Some(match (owner, name) {
         ("adapt", "theta" | "marking" | "refine") => "write `fraction`",
         ("adapt", "tolerance" | "tol" | "rtol" | "target") => "write `until`",
-        ("adapt", "iterations" | "max_steps" | "levels") => "write `steps`",
+        ("adapt", "iterations" | "max_steps") => "write `steps`",
+        ("adapt", "interval" | "each" | "frequency") => "write `every`",
+        ("adapt", "max_level" | "max_levels" | "depth") => "write `levels`",
         ("adapt", "dofs" | "unknowns" | "max_unknowns" | "max_cells") => "write `max_dofs`",
         _ => return None,
     })

@@ -194,16 +194,24 @@ fn the_dimension_comes_from_the_mesh() {
 #[test]
 fn adaptive_steps_have_limits_and_defaults() {
     let adapt = |dim: usize, arguments: &str, overrides: &Overrides| {
+        let rate = if arguments.contains("time") { "dt(u) + " } else { "" };
         let text = format!(
-            "form a {{ field u: scalar; param share = 0.4; f0[u] = share * u; }}
+            "form a {{ field u: scalar; param share = 0.4; f0[u] = {rate}share * u; }}
              problem q solves a {{ mesh = ball(dim: {dim}); param share = 0.2; adapt({arguments}); }}"
         );
         let problem = program(&text).problem("q", dim, overrides).expect("a problem");
         problem.adapt.expect("adaptive steps")
     };
     let plain = |dim, arguments| adapt(dim, arguments, &Overrides::default());
-    let none =
-        AdaptiveRefinement { steps: 10, fraction: 0.5, until: None, max_dofs: None, coarsen: 0.0 };
+    let none = AdaptiveRefinement {
+        every: None,
+        steps: 10,
+        fraction: 0.5,
+        until: None,
+        max_dofs: None,
+        coarsen: 0.0,
+        levels: None,
+    };
     assert_eq!(plain(2, ""), none);
     assert_eq!(plain(3, ""), AdaptiveRefinement { fraction: 0.3, ..none });
     assert_eq!(
@@ -221,8 +229,22 @@ fn adaptive_steps_have_limits_and_defaults() {
             fraction: 0.3,
             until: Some(0.1),
             max_dofs: Some(5000),
-            coarsen: 0.03
+            coarsen: 0.03,
+            ..none
         }
+    );
+    assert_eq!(plain(2, "levels: 3"), AdaptiveRefinement { steps: 100, levels: Some(3), ..none });
+    // Through time the initial mesh is adapted, and then one after each so many steps.
+    let timed = |arguments: &str| {
+        let text = format!("{arguments}); time = bdf(to: 1, step: 0.1");
+        adapt(2, &text, &Overrides::default())
+    };
+    let moving =
+        AdaptiveRefinement { every: Some(5), steps: 20, fraction: 0.99, coarsen: 1e-3, ..none };
+    assert_eq!(timed("every: 5, levels: 3"), AdaptiveRefinement { levels: Some(3), ..moving });
+    assert_eq!(
+        timed("every: 5, max_dofs: 5000, coarsen: 0, steps: 1"),
+        AdaptiveRefinement { steps: 1, max_dofs: Some(5000), coarsen: 0.0, ..moving }
     );
     // Parameters of the problem, and of the command line.
     assert_eq!(plain(2, "fraction: share"), AdaptiveRefinement { fraction: 0.2, ..none });

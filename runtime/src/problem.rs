@@ -4,6 +4,7 @@
 //! mesh → elements, spaces, conditions → plans, kernels → tables → R(u) = 0 → errors, energy
 //! ```
 
+mod adaptation;
 mod adaptive;
 mod assess;
 mod bounds;
@@ -476,6 +477,11 @@ pub enum AdaptivityError {
     /// An error estimate by which no cells can be marked.
     #[error("`adapt`: {0}")]
     Mark(#[from] MarkError),
+    /// A solution without an interpolant on the next mesh.
+    #[error(
+        "`adapt`: the solution has no interpolant on the next mesh\nhelp: leave `adapt` out; let `refine = 1;` divide all cells"
+    )]
+    NotTransferable,
     /// A failed adaptive step after at least one successful step.
     #[error("step {} of `adapt`: {}", .0.step, .0.source)]
     Interrupted(Box<InterruptedRun>),

@@ -1,11 +1,14 @@
 //! Adaptive runs: convergence rates against known solutions, nonlinear forms, several fields, and stopping criteria.
 
+#[path = "adaptive/in_time.rs"]
+mod in_time;
 #[path = "adaptive/vectors.rs"]
 mod vectors;
 
 use fem_dsl::check::problem::Overrides;
 use fem_dsl::problem::Problem;
 use fem_dsl::source::Source;
+use kernels_gen::element::{default_rule, tabulate_rule};
 use runtime::estimate::adapt::{AdaptError, AdaptiveMesh};
 use runtime::mesh::{Cell, Mesh};
 use runtime::problem::{Monitor, Platform, RunError, Solution, Step, run_steps};
@@ -265,6 +268,72 @@ fn solutions_go_from_mesh_to_mesh_exactly_where_spaces_have_them() {
         for (found, wanted) in found.iter().zip(values(&coarser)) {
             assert!((found - wanted).abs() < 1e-13, "{cell}: {found} and {wanted}");
         }
+    }
+}
+
+/// Returns |det ∂x/∂ξ| of a straight cell.
+fn determinant(mesh: &Mesh, cell: usize) -> f64 {
+    let vertices = mesh.vertices(cell);
+    let edges = if mesh.cell().is_tensor() { [1, 2, 4] } else { [1, 2, 3] };
+    let point = |vertex: usize| mesh.points()[vertices[vertex] as usize];
+    let edge = |axis: usize| [0, 1, 2].map(|c| point(edges[axis])[c] - point(0)[c]);
+    let (a, b) = (edge(0), edge(1));
+    let c = if mesh.dim() == 2 { [0.0, 0.0, 1.0] } else { edge(2) };
+    let cross = [b[1] * c[2] - b[2] * c[1], b[2] * c[0] - b[0] * c[2], b[0] * c[1] - b[1] * c[0]];
+    (a[0] * cross[0] + a[1] * cross[1] + a[2] * cross[2]).abs()
+}
+
+/// The integral of a discontinuous function, and functions of the space, stay when cells merge.
+#[test]
+fn discontinuous_functions_are_projected_where_cells_merge() {
+    for (cell, dim, degree) in
+        [("quad", 2, 1), ("quad", 2, 3), ("hex", 3, 2), ("tri", 2, 3), ("tet", 3, 2)]
+    {
+        let mut adaptive = grown(cell, dim);
+        let on = |mesh: Mesh| {
+            let element = kernels_gen::element::Lagrange::discontinuous(mesh.cell(), degree)
+                .expect("an element");
+            Discretisation::new(mesh, &[(element, 2)]).expect("a discretisation")
+        };
+        // A polynomial, and a function outside of the space.
+        let function = |x: &[f64; 3], row: &mut [f64]| {
+            row[0] = 1.0 + x[0] - 2.0 * x[1] + x[2];
+            row[1] = (20.0 * (x[0] + x[1])).sin();
+        };
+        let values = |on: &Discretisation| {
+            let space = &on.fields[0].space;
+            space.interpolate(&space.points(&on.mesh, &on.partition).expect("points"), function)
+        };
+        let before = on(adaptive.mesh().expect("a mesh"));
+        let all = vec![true; before.mesh.n_cells()];
+        let changed = adaptive.adapt(&before.mesh, &[], &all).expect("fewer cells");
+        assert!(changed.coarsened > 0, "{cell}");
+        let after = on(adaptive.mesh().expect("a mesh"));
+        let (old, wanted) = (values(&before), values(&after));
+        let found = AdaptiveMesh::transfer(&before, &old, &after).expect("one hierarchy");
+        for (found, wanted) in found.chunks(2).zip(wanted.chunks(2)) {
+            assert!((found[0] - wanted[0]).abs() < 1e-12, "{cell} {degree}: {found:?} {wanted:?}");
+        }
+        let integral = |on: &Discretisation, u: &[f64]| -> f64 {
+            let space = &on.fields[0].space;
+            let rule = default_rule(on.mesh.cell(), degree, 1, None);
+            let table = tabulate_rule(space.element(), rule);
+            let of_cell = |cell: usize| -> f64 {
+                let nodes = space.cell_nodes(cell);
+                let at = |q: usize| -> f64 {
+                    let terms = nodes.iter().enumerate();
+                    terms.map(|(i, &node)| table.value(q, i) * u[2 * node as usize + 1]).sum()
+                };
+                let weights = rule.weights();
+                let sum: f64 = weights.iter().enumerate().map(|(q, weight)| weight * at(q)).sum();
+                determinant(&on.mesh, cell) * sum
+            };
+            (0..on.mesh.n_cells()).map(of_cell).sum()
+        };
+        let [known, kept] = [integral(&before, &old), integral(&after, &found)];
+        let lost = integral(&after, &wanted);
+        assert!((known - kept).abs() < 1e-13, "{cell} {degree}: {known} and {kept}");
+        assert!((known - lost).abs() > 1e-6, "{cell} {degree}: interpolation keeps it too");
     }
 }
 

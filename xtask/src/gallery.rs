@@ -30,7 +30,7 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 59] = [
+const GALLERY: [ShownExample; 60] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
@@ -84,6 +84,7 @@ const GALLERY: [ShownExample; 59] = [
     shown("vortices", &["form navier_stokes", "problem vortices"], ""),
     shown("heat", &["form heat", "problem bar"], "--field T"),
     shown("rotation", &["form rotation", "problem turn"], ""),
+    shown("front", &["form front", "problem travel"], ""),
     shown("euler", &["form euler", "problem vortex"], "--field rho"),
     shown("shallow_water", &["form shallow_water", "problem pool"], "--field depth"),
     shown("wave", &["form wave", "problem pulse"], ""),
@@ -104,7 +105,8 @@ const GALLERY: [ShownExample; 59] = [
 const SIZE: [&str; 2] = ["400x300", "340x255"];
 
 /// Examples drawn with many cells, or with a full picture.
-const FINE: [&str; 22] = [
+const FINE: [&str; 23] = [
+    "front",
     "hertz",
     "obstacle",
     "film",

@@ -30,6 +30,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod projection;
 mod simplices;
 
 use crate::mesh::Mesh;
@@ -154,6 +155,32 @@ impl AdaptiveMesh {
         }
     }
 
+    /// Returns the number of divisions of the initial cell that lead to a leaf; for simplices, of all edges once.
+    pub(crate) fn level(&self, leaf: usize) -> usize {
+        match &self.cells {
+            RefinementHierarchy::Forest(forest) => forest.leaves()[leaf].level() as usize,
+            RefinementHierarchy::Bisection(bisection) => {
+                (bisection.leaf(leaf).1.depth() as usize).div_ceil(self.coarse.dim())
+            }
+        }
+    }
+
+    /// Returns whether both have the same cells, of one initial mesh.
+    pub(crate) fn has_same_cells(&self, other: &Self) -> bool {
+        match (&self.cells, &other.cells) {
+            (RefinementHierarchy::Forest(own), RefinementHierarchy::Forest(other)) => {
+                own.leaves() == other.leaves()
+            }
+            (RefinementHierarchy::Bisection(own), RefinementHierarchy::Bisection(other)) => {
+                let count = own.n_leaves();
+                let key = |of: &Bisection, leaf| (of.leaf(leaf).0, of.leaf(leaf).1.bits());
+                count == other.n_leaves()
+                    && (0..count).all(|leaf| key(own, leaf) == key(other, leaf))
+            }
+            _ => false,
+        }
+    }
+
     /// Divides marked cells of the current mesh, and merges families with all cells marked for coarsening. Further
     /// cells are divided so that neighbours differ by one level at most, or that simplices are conforming. A cell
     /// marked for both is divided; an empty list marks nothing.
@@ -204,7 +231,8 @@ impl AdaptiveMesh {
     }
 
     /// Transfers a function between two meshes of the hierarchy, from [`Self::mesh`]: interpolates the degrees of
-    /// freedom `u` on `from` at the nodes of `to`. `None` if meshes or spaces do not match. Collective on subdomains.
+    /// freedom `u` on `from` at the nodes of `to`. In cells merged from several, discontinuous functions are projected in L2
+    /// of the reference cell. `None` if meshes or spaces do not match. Collective on subdomains.
     pub fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) -> Option<Vec<f64>> {
         if to.mesh.cell().is_tensor() {
             return transfer(from, u, to);

@@ -172,6 +172,22 @@ impl Operator {
         self.blocks.set_at_nodes(self.engine.memory(), aux, x, from)
     }
 
+    /// The same by values, which are copied from the host.
+    ///
+    /// # Errors
+    ///
+    /// A device failure.
+    pub(crate) fn set_values_at_nodes(
+        &mut self,
+        aux: usize,
+        values: &[f64],
+    ) -> Result<(), OperatorError> {
+        if let Some(numbers) = &mut self.numbers {
+            numbers.operators().try_for_each(|own| own.set_values_at_nodes(aux, values))?;
+        }
+        self.blocks.set_values_at_nodes(self.engine.memory(), aux, values)
+    }
+
     /// Returns the values of the unknown numbers, and the position of the first among the parameters.
     pub(crate) fn number_values(&self) -> Option<(usize, &[f64])> {
         self.numbers.as_ref().map(|own| (own.first, own.values()))

@@ -188,6 +188,20 @@ impl KernelBlocks {
         Ok(())
     }
 
+    /// Replaces nodal data by values.
+    pub(super) fn set_values_at_nodes(
+        &mut self,
+        memory: &dyn Memory,
+        aux: usize,
+        values: &[f64],
+    ) -> Result<(), OperatorError> {
+        self.aux.insert(aux, Arc::new(memory.reals(values)?));
+        if let Some(entries) = self.nodal_entries.get_mut(&aux) {
+            entries.zero = false;
+        }
+        Ok(())
+    }
+
     /// Replaces the auxiliary data.
     pub(super) fn set_aux(
         &mut self,

@@ -30,7 +30,7 @@ pub fn run_steps(
 ) -> Result<Solution, RunError> {
     let mesh = mesh.into();
     let problem = &Arc::new(with_solutions(problem, &mesh, platform, monitor)?);
-    if let Some(adapt) = &problem.adapt {
+    if let (Some(adapt), None) = (&problem.adapt, &problem.stepping) {
         return solve_adaptively(problem, adapt, mesh, platform, monitor);
     }
     if let Some(stages) = &problem.stages {

@@ -14,10 +14,12 @@ mod explicit;
 mod mass;
 mod point_states;
 mod recorded_steps;
+mod remeshing;
 mod stability;
 mod stages;
 mod state_output;
 mod step_size;
+mod stored_states;
 mod times;
 mod trajectory;
 
@@ -41,9 +43,10 @@ use explicit::ExplicitIntegrator;
 use fem_dsl::point::PointForm;
 use fem_dsl::problem::{Problem, Scheme, Stepping};
 use mass::FormMass;
+use remeshing::{LeftRun, Remeshing, again};
 pub(crate) use stages::at_nodes;
 pub use stages::rate_data;
-use stages::{ProblemStages, StageMemory, StageSettings};
+use stages::{ProblemStages, StageSettings};
 use std::sync::Arc;
 use step_size::StepSizeController;
 use times::Times;
@@ -150,18 +153,61 @@ impl Integrator {
 pub(super) fn march(
     problem: &Arc<Problem>,
     stepping: &Stepping,
-    mesh: Arc<Mesh>,
+    mut mesh: Arc<Mesh>,
     start_at: Option<&[f64]>,
     platform: &Platform,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
-    let mut clock = Clock::start();
-    let set_up = step("set-up");
-    let setting_up = doing("numbering the degrees of freedom");
     let has_states = !problem.states.is_empty();
     stepping.scheme.check(&problem.form.rates, problem.form.fields.len(), has_states)?;
     stepping.check()?;
-    let (mut context, plan) = Context::planned(problem, mesh, platform)?;
+    let mut clock = Clock::start();
+    let mut remeshing = Remeshing::new(problem, &mesh)?;
+    let (mut left, mut start_at) = (None, start_at);
+    if let Some(remeshing) = &remeshing {
+        // Each mesh begins with the initial state of the problem.
+        (mesh, start_at) = (remeshing.part()?, None);
+    }
+    let of = MarchedProblem { problem, stepping, start_at, platform };
+    loop {
+        let begun = (left.take(), clock);
+        match march_on(&of, mesh, begun, remeshing.as_mut(), monitor)? {
+            Outcome::End(solution) => return Ok(*solution),
+            Outcome::Mesh { mesh: next, left: run, clock: time } => {
+                (mesh, left, clock) = (next, run, time);
+            }
+        }
+    }
+}
+
+/// A problem in time, for any mesh.
+struct MarchedProblem<'a> {
+    problem: &'a Arc<Problem>,
+    stepping: &'a Stepping,
+    start_at: Option<&'a [f64]>,
+    platform: &'a Platform,
+}
+
+/// Result of the part of a run on one mesh.
+enum Outcome {
+    /// The last solution.
+    End(Box<Solution>),
+    /// The next mesh, with the run so far; it begins again without it.
+    Mesh { mesh: Arc<Mesh>, left: Option<Box<LeftRun>>, clock: Clock },
+}
+
+/// Integrates a problem on a mesh, from its beginning or from another mesh, to the end or the next mesh.
+fn march_on(
+    of: &MarchedProblem<'_>,
+    mesh: Arc<Mesh>,
+    (mut left, mut clock): (Option<Box<LeftRun>>, Clock),
+    mut remeshing: Option<&mut Remeshing>,
+    monitor: &mut dyn Monitor,
+) -> Result<Outcome, RunError> {
+    let MarchedProblem { problem, stepping, start_at, platform } = *of;
+    let set_up = step("set-up");
+    let setting_up = doing("numbering the degrees of freedom");
+    let (mut context, plan) = Context::planned(problem, Arc::clone(&mesh), platform)?;
     let (form, first) = (&problem.form, stepping.first());
     // The checks before the first step need the Jacobian of that step.
     let s = [1.0 / first, 1.0 / (first * first)];
@@ -171,31 +217,77 @@ pub(super) fn march(
     check_fixed(form, &context.on, &context.undetermined_parameters())?;
     let (mut operator, kernels) = context.operator_for(&plan)?;
     drop(setting_up);
-    let mut notes = check_unique(&mut operator, context)?;
-    let state = initial_state(context, stepping, start_at, &operator, &mut notes)?;
-    let restart = monitor.restart();
-    let checkpoints = restart.is_some() || monitor.wants_checkpoints();
-    if checkpoints && problem.numbers.is_some() {
-        let message = "a checkpoint does not hold unknown numbers\n\
-                       help: leave --checkpoint and --restart out";
-        return Err(RunError::Setting(message.to_owned()));
+    let (memory, mut notes) = left.as_mut().map(|left| left.take()).unwrap_or_default();
+    if left.is_none() {
+        notes.extend(check_unique(&mut operator, context)?);
     }
-    let whole = checkpoints.then(|| WholeMeshMap::of(&context.on)).transpose()?;
+    let (restart, whole) = match &left {
+        None => restart(problem, context, monitor)?,
+        Some(_) => (None, None),
+    };
+    let state = match &left {
+        None => Some(initial_state(context, stepping, start_at, &operator, &mut notes)?),
+        Some(_) => None,
+    };
     drop(set_up);
     clock.end(Phase::SetUp);
     let settings = StageSettings::of(problem, plan);
-    let mut staged =
-        ProblemStages::new(context, &mut operator, settings, monitor, StageMemory::default());
+    let mut staged = ProblemStages::new(context, &mut operator, settings, monitor, memory);
     staged.ends = stepping.to;
     let run = Run { stepping, staged, times: Times::new(stepping), kernels, whole, notes, clock };
-    let mut march = March::begin(run, state, restart.as_ref())?;
-    march.show_start(restart.is_some())?;
+    let mut march = match (left, state) {
+        (Some(left), _) => March::resume(run, *left)?,
+        (None, Some(state)) => {
+            let mut march = March::begin(run, state, restart.as_ref())?;
+            if let Some(remeshing) = remeshing.as_deref_mut().filter(|own| own.tries()) {
+                let next = march.trial(remeshing)?;
+                return Ok(again(next.unwrap_or(mesh), march.run.clock));
+            }
+            march.show_start(restart.is_some())?;
+            march
+        }
+        (None, None) => unreachable!("a run that begins has a state"),
+    };
+    if let Some(remeshing) = remeshing.as_deref_mut() {
+        march.count(remeshing);
+    }
     while march.going == Continue::Yes
         && let Some(next) = march.run.times.next(march.integrator.state().time)
     {
+        if let Some(remeshing) = remeshing.as_deref_mut().filter(|own| march.is_due(own))
+            && let Some(mesh) = march.next_mesh(remeshing, true)?
+        {
+            return Ok(march.leave(mesh, remeshing));
+        }
         in_step("time step", || march.step(next))?;
     }
-    in_step("measure", || march.finish())
+    if let Some(remeshing) = remeshing {
+        march.note(remeshing);
+    }
+    Ok(Outcome::End(Box::new(in_step("measure", || march.finish())?)))
+}
+
+/// Returns the checkpoint from which a run goes on, and the map to the whole mesh if the run reads or writes any.
+fn restart(
+    problem: &Problem,
+    context: &Context,
+    monitor: &mut dyn Monitor,
+) -> Result<(Option<Checkpoint>, Option<WholeMeshMap>), RunError> {
+    let restart = monitor.restart();
+    if restart.is_none() && !monitor.wants_checkpoints() {
+        return Ok((None, None));
+    }
+    let lacks = match (&problem.numbers, &problem.adapt) {
+        (Some(_), _) => Some("a checkpoint does not hold unknown numbers"),
+        (None, Some(_)) => Some("a checkpoint does not hold the mesh that `adapt` has made"),
+        (None, None) => None,
+    };
+    if let Some(lacks) = lacks {
+        let message = format!("{lacks}\nhelp: leave --checkpoint and --restart out");
+        return Err(RunError::Setting(message));
+    }
+    let whole = WholeMeshMap::of(&context.on)?;
+    Ok((restart, Some(whole)))
 }
 
 /// Returns the initial state of a problem in time.
@@ -249,6 +341,8 @@ struct March<'a> {
     controller: StepSizeController,
     /// Number of solutions that the monitor has seen.
     count_shown: usize,
+    /// Number of steps on this mesh.
+    count_taken: usize,
     going: Continue,
     last: Option<Solution>,
 }
@@ -281,7 +375,16 @@ impl<'a> March<'a> {
         }
         integrator.prepare(controller.length(), staged)?;
         let count_shown = restart.map_or(0, |left| left.shown);
-        Ok(Self { run, integrator, controller, count_shown, going: Continue::Yes, last: None })
+        Ok(Self::with((run, integrator), controller, count_shown))
+    }
+
+    fn with(
+        (run, integrator): (Run<'a>, Integrator),
+        controller: StepSizeController,
+        count_shown: usize,
+    ) -> Self {
+        let (count_taken, going, last) = (0, Continue::Yes, None);
+        Self { run, integrator, controller, count_shown, count_taken, going, last }
     }
 
     /// Shows the initial state if it is an output time of a run that begins.
@@ -303,23 +406,33 @@ impl<'a> March<'a> {
         self.going = self.run.staged.monitor().step(&Step::at(time, solution), solution);
     }
 
-    /// Takes one step towards a mandatory time, or shortens the next one.
-    fn step(&mut self, next: f64) -> Result<(), RunError> {
+    /// Takes one step towards a mandatory time, or shortens the next one; returns its length if it was taken.
+    fn advance(&mut self, next: f64) -> Result<Option<f64>, RunError> {
         let Self { run, integrator, controller, .. } = self;
         let (own, ends) = controller.towards(next - integrator.state().time);
         let taken = match integrator.step(own, &mut run.staged) {
             Ok(taken) => taken,
             Err(error) if run.staged.cancelled() => return Err(error),
-            Err(_) if !run.stepping.scheme.is_explicit() && controller.halve(own) => return Ok(()),
+            Err(_) if !run.stepping.scheme.is_explicit() && controller.halve(own) => {
+                return Ok(None);
+            }
             Err(error) => return Err(run.failed(error, integrator, own)),
         };
         let estimate = taken.as_ref().and_then(|taken| taken.estimate);
         let accepted = controller.judge(own, integrator.order(), estimate);
         if !accepted.map_err(|error| run.failed(error, integrator, own))? {
-            return Ok(());
+            return Ok(None);
         }
         integrator.accept(taken, ends.then_some(next));
         controller.take(own);
+        self.count_taken += 1;
+        Ok(Some(own))
+    }
+
+    /// Takes one step towards a mandatory time, or shortens the next one, and shows its solution at output times.
+    fn step(&mut self, next: f64) -> Result<(), RunError> {
+        let Some(own) = self.advance(next)? else { return Ok(()) };
+        let Self { run, integrator, .. } = self;
         let now = integrator.state().time;
         run.staged.monitor().time(now, run.stepping.to);
         if run.times.shows(now) || now >= run.stepping.to {

@@ -67,6 +67,14 @@ pub(super) fn check(problem: &Problem) -> Result<(), RunError> {
             "refine the whole mesh with `refine`",
         );
     }
+    let follows = problem.adapt.is_some() && problem.stepping.is_some();
+    if let Some(field) = on_fields.filter(|_| follows) {
+        return refused(
+            &field.name,
+            "steady gradients or curls have no residual, so that a mesh that follows it through time would lose them",
+            "leave `adapt` out, and refine the whole mesh with `refine`",
+        );
+    }
     let is_vector = |location| matches!(location, Location::Nodes(space) if space.is_piola());
     if let Some(data) = form.aux.iter().find(|data| is_interior && is_vector(data.location)) {
         return refused(

@@ -186,6 +186,11 @@ impl Space {
         }
     }
 
+    /// Returns whether nodes hang.
+    pub(crate) fn hangs(&self) -> bool {
+        self.hanging.as_ref().is_some_and(|words| words.iter().any(|word| *word != 0))
+    }
+
     /// Returns the interpolation at hanging nodes, if any hangs.
     pub(crate) fn hanging_interpolation(&self) -> Option<HangingInterpolation> {
         self.hanging.as_ref()?;

@@ -1,4 +1,5 @@
-//! Transfer of solutions between meshes of one forest: interpolation of the old function at the nodes of the new mesh.
+//! Transfer of solutions between meshes of one forest: interpolation of the old function at the nodes of the new mesh. In a
+//! cell that consists of several old leaves, a discontinuous function is projected.
 //!
 //! A cell of the new mesh lies in one old leaf or consists of several. In each of them, the nodes of the cell form a
 //! tensor product of one list per axis, and interpolation uses sum factorisation:
@@ -9,7 +10,13 @@
 //!
 //! Components of vector-valued functions are such products, too. Along open axes the unknowns are integrals: the weights
 //! are those over the part of [x_i, x_{i+1}] in the old leaf, and the parts of all leaves add up. No factor depends on
-//! the size of a cell.
+//! the size of a cell. Projections in L2 of the reference cell are products, too, with the mass M of a line:
+//!
+//! ```text
+//! v_i = Σ_leaves Σ_j (M⁻¹ C)_ij u_j        C_kj = ∫ φ_k φ_j(x) dξ  over the leaf, x = (ξ − o) / h
+//! ```
+//!
+//! They keep the integral of the function on cells that are parallelepipeds.
 //!
 //! On distributed meshes each process sends the values of its old leaves to the processes that have new leaves there.
 //! All processes know all leaves, so both sides derive the same lists.
@@ -22,7 +29,7 @@ use crate::processes::{Parcel, ProcessGroup};
 use crate::space::Space;
 use crate::space::discretisation::{Discretisation, Field};
 use crate::support::parallel::*;
-use kernels_gen::element::{Element, LineBasis, LineTable};
+use kernels_gen::element::{Element, LineBasis, LinePoints, LineTable};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -256,8 +263,9 @@ fn field(
         return (vec![0.0; new.n_dofs()], known);
     };
     let per_cell = new.nodes_per_cell();
-    // Integrals are sums over the old leaves; values have one.
-    let start = if new.element().whitney().is_some() { 0.0 } else { f64::NAN };
+    // Integrals and projections are sums over the old leaves; values have one.
+    let adds = new.element().whitney().is_some() || !new.element().is_continuous();
+    let start = if adds { 0.0 } else { f64::NAN };
     let mut own = vec![start; here.keys.len() * per_cell * components];
     let cells = own.par_chunks_mut(per_cell * components).zip(here.keys).with_min_len(64);
     cells.each(|(into, &key)| {
@@ -273,7 +281,8 @@ fn field(
                 let read = |node: usize, c: usize| read(cell, product.first + node, c);
                 let axes = product.axes(here, key, other);
                 let into = &mut into[product.first * components..];
-                product.put(&axes[..here.dim], components, &read, into);
+                let adds = product.adds(key.level() < other.level());
+                product.put((&axes[..here.dim], adds), components, &read, into);
             }
         }
     });
@@ -306,6 +315,26 @@ struct AxisPlace {
     is_closed: bool,
 }
 
+/// Returns the weights of the projection of a part of a cell, all nodes of the part in all nodes of the cell.
+fn projection(basis: LineBasis, AxisPlace { scale, shift, .. }: AxisPlace) -> AxisWeights {
+    let gauss = LinePoints::Gauss(basis.count());
+    let (points, weights) = (gauss.points(), gauss.weights());
+    // In the Lagrange polynomials of Gauss points, M is diagonal.
+    let places: Vec<f64> = points.iter().map(|x| (x - shift) / scale).collect();
+    let (there, here) = (LineTable::at(gauss, &places), basis.table(gauss));
+    let back = LineTable::at(gauss, &basis.points().points());
+    let count = 0..basis.count();
+    let entry = |q: usize, j: usize| -> f64 {
+        let terms = count.clone().map(|r| weights[r] * there.value(r, q) * here.value(r, j));
+        terms.sum::<f64>() / (scale * weights[q])
+    };
+    let row = |i: usize| {
+        let of = |j: usize| count.clone().map(|q| back.value(i, q) * entry(q, j)).sum();
+        (i, count.clone().map(of).collect())
+    };
+    count.clone().map(row).collect()
+}
+
 /// Returns the weights of the nodes ξ with x in [0, 1], or of the intervals between nodes that meet it.
 fn axis(basis: LineBasis, place: AxisPlace) -> AxisWeights {
     let AxisPlace { scale, shift, is_closed } = place;
@@ -336,13 +365,24 @@ fn axis(basis: LineBasis, place: AxisPlace) -> AxisWeights {
     (0..basis.count()).filter_map(row).collect()
 }
 
+/// Transfer from several old leaves to the cell that consists of them.
+#[derive(Clone, Copy, PartialEq)]
+enum PartSum {
+    /// Each node takes the value of one leaf.
+    Nodes,
+    /// Integrals of leaves add up.
+    Integrals,
+    /// Projections of the functions of leaves add up.
+    Projections,
+}
+
 /// Functions of an element, or of a component of a vector-valued one, as products of functions along the axes.
 struct TensorProduct {
     /// Its first node, and the functions of each axis.
     first: usize,
     lines: [LineBasis; 3],
-    /// True if several old leaves add up.
-    adds: bool,
+    /// The transfer from several old leaves.
+    of_parts: PartSum,
     /// Weights of the lower and the upper child in the parent, of each axis.
     children: [[AxisWeights; 2]; 3],
     /// Weights of the parent in its lower and its upper child.
@@ -353,24 +393,44 @@ impl TensorProduct {
     /// Returns the products of an element, if it has any.
     fn of(element: Element) -> Option<Vec<Self>> {
         let Some(whitney) = element.whitney() else {
-            return Some(vec![Self::new(0, element.lines()?, false)]);
+            let of_parts = match element.is_continuous() {
+                true => PartSum::Nodes,
+                false => PartSum::Projections,
+            };
+            return Some(vec![Self::new(0, element.lines()?, of_parts)]);
         };
         let component = |a: usize| {
-            Some(Self::new(whitney.first(a), Element::Component(whitney, a).lines()?, true))
+            let lines = Element::Component(whitney, a).lines()?;
+            Some(Self::new(whitney.first(a), lines, PartSum::Integrals))
         };
         (0..whitney.cell().dim()).map(component).collect()
     }
 
-    fn new(first: usize, lines: [LineBasis; 3], adds: bool) -> Self {
+    fn new(first: usize, lines: [LineBasis; 3], of_parts: PartSum) -> Self {
         let children = lines.map(|line| {
             [0.0, 0.5].map(|shift| axis(line, AxisPlace { scale: 0.5, shift, is_closed: true }))
         });
+        let has_integrals = of_parts == PartSum::Integrals;
         let parents = lines.map(|line| {
             [0.0, -1.0].map(|shift| {
-                axis(line, AxisPlace { scale: 2.0, shift, is_closed: !adds || shift < 0.0 })
+                let is_closed = !has_integrals || shift < 0.0;
+                let place = AxisPlace { scale: 2.0, shift, is_closed };
+                match of_parts {
+                    PartSum::Projections => projection(line, place),
+                    _ => axis(line, place),
+                }
             })
         });
-        Self { first, lines, adds, children, parents }
+        Self { first, lines, of_parts, children, parents }
+    }
+
+    /// Returns whether the values of old cells add up, of parts or of one cell.
+    fn adds(&self, are_parts: bool) -> bool {
+        match self.of_parts {
+            PartSum::Nodes => false,
+            PartSum::Integrals => true,
+            PartSum::Projections => are_parts,
+        }
     }
 
     /// Returns for each axis the functions of a cell that another one determines.
@@ -393,9 +453,14 @@ impl TensorProduct {
                 let shift = f64::from(own[axis]) - f64::from(theirs[axis]);
                 let ends = [own[axis] + size, theirs[axis] + whole];
                 let (size, whole) = (f64::from(size), f64::from(whole));
-                let is_closed = !self.adds || size <= whole || ends[0] == ends[1];
+                let has_integrals = self.of_parts == PartSum::Integrals;
+                let is_closed = !has_integrals || size <= whole || ends[0] == ends[1];
                 let place = AxisPlace { scale: size / whole, shift: shift / whole, is_closed };
-                Cow::from(self::axis(self.lines[axis], place))
+                let is_projected = self.of_parts == PartSum::Projections && size > whole;
+                Cow::from(match is_projected {
+                    true => projection(self.lines[axis], place),
+                    false => self::axis(self.lines[axis], place),
+                })
             }
         })
     }
@@ -404,7 +469,7 @@ impl TensorProduct {
     /// fastest.
     fn put(
         &self,
-        axes: &[Cow<'_, [(usize, Vec<f64>)]>],
+        (axes, adds): (&[Cow<'_, [(usize, Vec<f64>)]>], bool),
         components: usize,
         read: &dyn Fn(usize, usize) -> f64,
         into: &mut [f64],
@@ -434,7 +499,7 @@ impl TensorProduct {
                     stride *= n;
                 }
                 let into = &mut into[node * components + c];
-                *into = if self.adds { *into + value } else { value };
+                *into = if adds { *into + value } else { value };
             }
         }
     }

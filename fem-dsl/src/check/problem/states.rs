@@ -87,6 +87,13 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
             checker.report(piece, diagnostic);
         }
     }
+    if let (Some((first, _)), Some(_)) = (starts.first(), &checker.content.adapt) {
+        let message = format!("the state `{}` does not move to other cells", first.name);
+        let diagnostic = Diagnostic::new(Code::NotAvailableHere, message)
+            .label(first.span, "it belongs to the points of a cell, and `adapt` changes the cells")
+            .help("leave `adapt` out, or make a finer mesh where it is needed, `refine = 1;`");
+        checker.report(piece, diagnostic);
+    }
     if let (Some((first, _)), false) = (starts.first(), checker.content.timed) {
         let message = format!(
             "the state `{}` changes from step to step, and this problem has no time",

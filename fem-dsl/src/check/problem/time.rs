@@ -62,10 +62,6 @@ pub(super) fn check(checker: &mut Checker<'_>, statements: &[Statement<'_>]) {
             ProblemItemKind::Setting { name, .. } if name.name == "eigen" => {
                 ("`eigen`", "eigenvalues are of a form that stands still: leave one of both out")
             }
-            ProblemItemKind::Adapt { .. } => (
-                "`adapt`",
-                "a mesh that follows a solution through time is not there yet: let `refine = 1;` divide all cells",
-            ),
             _ => continue,
         };
         let message = format!("{what} and `time` do not go together");

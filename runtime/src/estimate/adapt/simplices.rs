@@ -1,5 +1,5 @@
-//! Transfer of solutions between meshes of a bisection: nodal interpolation on the new mesh, or the functionals of fields
-//! in H(curl) and H(div).
+//! Transfer of solutions between meshes of a bisection: nodal interpolation on the new mesh, the projection of
+//! discontinuous functions where cells merge, or the functionals of fields in H(curl) and H(div).
 //!
 //! With ξ = o + T η the place of a cell in an old one, functions of the reference cells are related by
 //!
@@ -7,6 +7,7 @@
 //! H(curl)   û(η) = Tᵀ û(ξ)          H(div)   û(η) = det T · T⁻¹ û(ξ)
 //! ```
 
+use super::projection::SimplexProjection;
 use crate::mesh::refine::bisect::{AffineMap, BisectionTransfer, CellSource};
 use crate::space::Space;
 use crate::space::discretisation::Discretisation;
@@ -43,6 +44,8 @@ pub(super) fn transfer(from: &Discretisation, u: &[f64], to: &Discretisation) ->
 /// Interpolates a field.
 fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space) -> Vec<f64> {
     let (components, points) = (new.components(), new.nodal().points());
+    let is_projected = !new.element().is_continuous();
+    let projection = is_projected.then(|| SimplexProjection::new(new.element()));
     let of_cell = |cell: usize| {
         let mut own = vec![0.0; points.len() * components];
         match cells.source(cell) {
@@ -54,6 +57,10 @@ fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space
             CellSource::Union { cells: parts } => {
                 for part in parts {
                     let map = cells.part(cell, part);
+                    if let Some(projection) = &projection {
+                        project(old, values, part, &projection.of_part(&map), &mut own);
+                        continue;
+                    }
                     let places =
                         points.iter().map(|point| back(&map, point, old.element().cell().dim()));
                     let inside = places.enumerate().filter(|(_, at)| is_inside(at));
@@ -73,6 +80,17 @@ fn field(cells: &BisectionTransfer, (old, values): (&Space, &[f64]), new: &Space
         }
     }
     all
+}
+
+/// Adds the projection of a part's function, with the weights of its nodes in those of the cell.
+fn project(old: &Space, values: &[f64], part: usize, weights: &[f64], into: &mut [f64]) {
+    let (components, nodes) = (old.components(), old.cell_nodes(part));
+    for (into, row) in into.chunks_exact_mut(components).zip(weights.chunks_exact(nodes.len())) {
+        for (c, into) in into.iter_mut().enumerate() {
+            let read = nodes.iter().map(|&node| values[node as usize * components + c]);
+            *into += row.iter().zip(read).map(|(weight, u)| weight * u).sum::<f64>();
+        }
+    }
 }
 
 /// Interpolates a field in H(curl) or H(div).

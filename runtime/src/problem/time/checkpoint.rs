@@ -2,33 +2,13 @@
 //! identical bits in either case.
 
 use super::super::RunError;
-use super::super::checkpoint::{
-    Checkpoint, ProblemIdentity, StoredState, WholeMeshMap, of_states, refused,
-};
+use super::super::checkpoint::{Checkpoint, ProblemIdentity, WholeMeshMap, of_states, refused};
 use super::stages::ProblemStages;
-use super::{Integrator, parameters_at, point_states};
+use super::stored_states::{StoredHistory, resumed, set_time};
+use super::{Integrator, point_states};
 use crate::algebra::vector::Vector;
-use crate::solve::time::{InitialState, Stepper, TimeState, time_scheme};
 use fem_dsl::problem::{Problem, Scheme};
 use std::collections::VecDeque;
-
-impl StoredState {
-    fn of(state: &TimeState, whole: &WholeMeshMap) -> Self {
-        let numbers = |vector: &Vector| whole.gathered(vector.to_vec());
-        let a = state.a.as_ref().map_or_else(Vec::new, numbers);
-        Self { time: state.time, u: numbers(&state.u), v: numbers(&state.v), a }
-    }
-
-    fn state(&self, like: &Vector, whole: &WholeMeshMap) -> TimeState {
-        let vector = |numbers: &[f64]| {
-            let mut made = like.like();
-            made.set(&whole.part(numbers));
-            made
-        };
-        let a = (!self.a.is_empty()).then(|| vector(&self.a));
-        TimeState { time: self.time, u: vector(&self.u), v: vector(&self.v), a }
-    }
-}
 
 impl Checkpoint {
     /// Takes a checkpoint of the integrator, which discards all data that a restarted run would not have. Collective.
@@ -39,16 +19,8 @@ impl Checkpoint {
         staged: &mut ProblemStages<'_>,
         whole: &WholeMeshMap,
     ) -> Result<Self, RunError> {
-        let of = |state: &TimeState| StoredState::of(state, whole);
-        let (past, largest, begun): (Vec<StoredState>, f64, InitialState) = match &*integrator {
-            Integrator::Implicit(stepper) => {
-                (stepper.past().map(of).collect(), stepper.largest(), stepper.begun())
-            }
-            Integrator::Explicit(explicit) => {
-                let begun = InitialState { rates: true, norm: 0.0, tried: 0.0 };
-                (vec![of(explicit.state())], 0.0, begun)
-            }
-        };
+        let numbers = |vector: &Vector| whole.gathered(vector.to_vec());
+        let StoredHistory { past, largest, begun } = StoredHistory::of(integrator, &numbers);
         let second = integrator.state().a.is_some();
         let largest = [largest, staged.largest()];
         let identity = of_states(scheme, &problem.form);
@@ -94,30 +66,13 @@ impl Checkpoint {
             );
         }
         point_states::resume(staged, whole, &self.points)?;
-        let mut past: VecDeque<TimeState> =
-            self.past.iter().map(|past| past.state(like, whole)).collect();
+        let part = |numbers: &[f64]| Ok::<_, RunError>(whole.part(numbers));
+        let past = self.past.iter().map(|past| past.state(like, &part));
+        let past = past.collect::<Result<VecDeque<_>, _>>()?;
         let [largest, begun] = self.largest;
         staged.set_largest(begun);
-        Ok(match time_scheme(scheme) {
-            None => {
-                let Some(state) = past.pop_front() else { unreachable!("there is one state") };
-                at(staged, state.time);
-                Integrator::new(scheme, state, None, staged)?
-            }
-            Some(scheme) => Integrator::Implicit(Stepper::resume(
-                scheme,
-                self.second,
-                past,
-                (largest, self.begun),
-            )),
-        })
+        resumed((scheme, self.second), past, (largest, self.begun), staged)
     }
-}
-
-/// Sets the parameters for a step from a time.
-fn at(staged: &mut ProblemStages<'_>, time: f64) {
-    let form = staged.context().form();
-    parameters_at(form, staged.parameters_mut(), time, [0.0; 2]);
 }
 
 /// Discards factors, levels and other data of earlier steps.
@@ -129,7 +84,7 @@ fn forget(
     staged.forget();
     if let Integrator::Explicit(explicit) = integrator {
         let state = explicit.state().clone();
-        at(staged, state.time);
+        set_time(staged, state.time);
         *integrator = Integrator::new(scheme, state, None, staged)?;
         if let Integrator::Explicit(explicit) = integrator {
             explicit.quieten(staged)?;

@@ -167,6 +167,15 @@ impl ProblemStages<'_> {
         Ok(self.operator.impose(&mut state.u)?)
     }
 
+    /// Sets the constrained DoFs of a state of another mesh, and those of its derivatives, from their conditions at its time.
+    pub(super) fn constrain_on_new_mesh(&mut self, state: &mut TimeState) -> Result<(), RunError> {
+        if let Some(a) = &mut state.a {
+            self.hold_rate(2, state.time, a)?;
+        }
+        self.hold_rate(1, state.time, &mut state.v)?;
+        Ok(self.operator.impose(&mut state.u)?)
+    }
+
     /// Returns the history terms of a stage, with constrained DoFs from the derivatives of their conditions.
     pub(super) fn stage_rates(
         &mut self,

@@ -249,8 +249,14 @@ impl<'a> ProblemStages<'a> {
     fn set_rates(&mut self, rates: [Option<&Vector>; 2]) -> Result<(), RunError> {
         let on = &self.context.on;
         for rate in &self.context.form().rates {
-            let from = || unknowns_at_nodes(on, (rate.aux, rate.field));
-            self.operator.set_at_nodes(rate.aux, rates[rate.order - 1], &from)?;
+            let (place, values) = ((rate.aux, rate.field), rates[rate.order - 1]);
+            if let Some(values) = values.filter(|_| on.fields[rate.field].space.hangs()) {
+                let numbers = at_nodes(on, place, &values.to_vec());
+                self.operator.set_values_at_nodes(rate.aux, &numbers)?;
+                continue;
+            }
+            let from = || unknowns_at_nodes(on, place);
+            self.operator.set_at_nodes(rate.aux, values, &from)?;
         }
         Ok(())
     }
@@ -275,7 +281,9 @@ impl<'a> ProblemStages<'a> {
     /// Returns whether a device can replay F: no prescribed data depends on t.
     pub(super) fn is_repeatable(&self) -> bool {
         let follows = self.settings.timed != [false; 2] || self.operator.point_loads_follow_time();
-        !follows && self.operator.replayable()
+        // Rates at hanging nodes are interpolated on the host.
+        let hangs = self.context.on.fields.iter().any(|field| field.space.hangs());
+        !follows && !hangs && self.operator.replayable()
     }
 
     /// Returns whether F itself depends on t.
@@ -319,8 +327,17 @@ impl<'a> ProblemStages<'a> {
         self.arrive(state.time, [Some(&state.v), state.a.as_ref()])
     }
 
-    /// Returns the context for evaluating a state: with data and derivatives at its time.
+    /// Returns the context for evaluating reports of a state: with data, and derivatives if they are read, at its time.
     pub(super) fn seen(&self, state: &TimeState) -> Result<Context, RunError> {
+        self.seen_with(state, self.settings.reported)
+    }
+
+    /// Returns the context for evaluating the form at a state: with data and derivatives at its time.
+    pub(super) fn seen_with_rates(&self, state: &TimeState) -> Result<Context, RunError> {
+        self.seen_with(state, true)
+    }
+
+    fn seen_with(&self, state: &TimeState, has_rates: bool) -> Result<Context, RunError> {
         let Context { on, prescribed, .. } = self.context;
         let mut parameters = self.parameters.clone();
         parameters_at(self.context.form(), &mut parameters, state.time, [0.0; 2]);
@@ -328,8 +345,7 @@ impl<'a> ProblemStages<'a> {
             parameters.values[first..first + values.len()].copy_from_slice(values);
         }
         let rates = &self.context.form().rates;
-        let reported = self.settings.reported;
-        if !self.settings.timed[1] && (rates.is_empty() || !reported) {
+        if !self.settings.timed[1] && (rates.is_empty() || !has_rates) {
             return Ok(self.context.with_parameters(parameters));
         }
         let mut own = Discretisation::clone(on);
@@ -379,9 +395,27 @@ pub fn rate_data(
     data.collect()
 }
 
-/// Permutes a field's degrees of freedom to the nodes of auxiliary data on its space.
-pub(crate) fn at_nodes(on: &Discretisation, at: (usize, usize), numbers: &[f64]) -> Vec<f64> {
-    unknowns_at_nodes(on, at).into_iter().map(|at| numbers[at as usize]).collect()
+/// Evaluates a field at the nodes of auxiliary data on its space: a permutation of its degrees of freedom, and
+/// interpolation at hanging nodes, where data has values of its own.
+pub(crate) fn at_nodes(
+    on: &Discretisation,
+    (aux, field): (usize, usize),
+    numbers: &[f64],
+) -> Vec<f64> {
+    let space = &on.fields[field].space;
+    if !space.hangs() {
+        let unknowns = unknowns_at_nodes(on, (aux, field)).into_iter();
+        return unknowns.map(|at| numbers[at as usize]).collect();
+    }
+    let own = &numbers[on.dofs_of(field)];
+    let AuxValues::Nodes(data, _) = &on.aux[aux] else { return own.to_vec() };
+    let ((space, all), components) = (space.resolved(own), space.components());
+    let mut values = vec![0.0; data.n_nodes() * components];
+    for (to, node) in data.all_nodes().zip(space.all_nodes()) {
+        let from = &all[node as usize * components..][..components];
+        values[to as usize * components..][..components].copy_from_slice(from);
+    }
+    values
 }
 
 /// Returns the field's degree of freedom for each nodal value of auxiliary data on its space.

@@ -125,7 +125,7 @@ pub(super) fn estimated(
             device.name()
         ));
     }
-    if let Some(adapt) = &problem.adapt {
+    if let Some(adapt) = problem.adapt.filter(|_| problem.stepping.is_none()) {
         value["steps_at_most"] = json!(adapt.steps + 1);
         text.push_str(&format!(
             "  steps       {} at most, of which this is the first\n",

@@ -126,6 +126,7 @@ impl StepObserver<'_> {
             number: self.taken.len(),
             step: &step,
             before: self.taken.last(),
+            is_adaptive: self.problem.adapt.is_some(),
             fields: &self.problem.form.fields,
             reports: &reports,
         });

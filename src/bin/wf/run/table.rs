@@ -25,6 +25,8 @@ pub(super) struct StepRow<'a> {
     pub(super) step: &'a Step,
     /// The previous step of the same solve.
     pub(super) before: Option<&'a Step>,
+    /// True if the mesh changes from step to step.
+    pub(super) is_adaptive: bool,
     pub(super) fields: &'a [Field],
     pub(super) reports: &'a [ReportResult],
 }
@@ -139,6 +141,9 @@ fn cells(row: &StepRow<'_>) -> Vec<TableCell> {
     }
     if let Some(time) = row.step.time {
         cells.extend(at(row, time));
+        if row.is_adaptive {
+            cells.extend(size(row.step));
+        }
     }
     for report in row.reports {
         let ReportValue::Value(shape, values) = &report.value else { continue };
@@ -176,24 +181,28 @@ fn at(row: &StepRow<'_>, time: f64) -> Vec<TableCell> {
     std::iter::once(own).chain(errors).collect()
 }
 
+/// Returns the size of the mesh of a step.
+fn size(step: &Step) -> [TableCell; 2] {
+    let counted = |shown: &str, csv: &str, count: usize, width| TableCell {
+        shown: Some((shown.to_owned(), count.to_string(), width)),
+        csv: Some((csv.to_owned(), count.to_string())),
+    };
+    [counted("cells", "cells", step.cells, 9), counted("unknowns", "dofs", step.dofs, 10)]
+}
+
 /// Returns the statistics of a step. Unknown values are empty, so that all rows have the same columns.
 fn figures(row: &StepRow<'_>) -> Vec<TableCell> {
-    let Step { cells, dofs, estimate, errors, seconds, .. } = row.step;
+    let Step { estimate, errors, seconds, .. } = row.step;
     let cell = |shown: (&str, String, usize), csv: (&str, String)| TableCell {
         shown: Some((shown.0.to_owned(), shown.1, shown.2)),
         csv: Some((csv.0.to_owned(), csv.1)),
     };
-    let counted = |shown: &str, csv: &str, count: usize, width| {
-        cell((shown, count.to_string(), width), (csv, count.to_string()))
-    };
     let exact = estimate.map_or_else(String::new, |value| format!("{value:?}"));
     let short = estimate.map_or_else(String::new, |value| format!("{value:.3e}"));
-    let mut found = vec![
-        counted("step", "step", row.number, 4),
-        counted("cells", "cells", *cells, 9),
-        counted("unknowns", "dofs", *dofs, 10),
-        cell(("η/‖u‖", short, 10), ("estimate", exact)),
-    ];
+    let number = row.number.to_string();
+    let mut found = vec![cell(("step", number.clone(), 4), ("step", number))];
+    found.extend(size(row.step));
+    found.push(cell(("η/‖u‖", short, 10), ("estimate", exact)));
     for (field, l2, h1) in errors {
         let of = match errors.len() {
             1 => String::new(),
@@ -301,6 +310,7 @@ mod tests {
                 number,
                 step,
                 before: number.checked_sub(1).map(|before| &steps[before]),
+                is_adaptive: step.kind == StepKind::Adapt || step.time.is_some(),
                 fields: &[named("u"), named("p")],
                 reports: &reports,
             });
@@ -342,6 +352,21 @@ mod tests {
         let reports = ["1.000000e-1", "1.000000e0", "-2.000000e0"];
         assert_eq!(shown[2], [&figures[..], &reports].concat());
         assert_eq!(shown[1].len() + 1, shown[0].len(), "the first step has no rate");
+    }
+
+    #[test]
+    fn times_have_the_size_of_their_mesh() {
+        let taken = [(0.0, 100), (0.5, 400)].map(|(time, dofs)| {
+            let time = Some(time);
+            Step { time, ..step(StepKind::Time, dofs, &[0.5]) }
+        });
+        let table = table(&taken, None);
+        assert!(
+            table.csv.starts_with("t,error_l2,error_h1,cells,dofs,top,")
+                && table.csv.contains("\n0.5,0.0625,0.5,100,400,0.1,"),
+            "{}",
+            table.csv
+        );
     }
 
     #[test]

@@ -371,7 +371,6 @@ fn processes_share_scalars_and_refuse_vectors() {
     }
 }
 
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn devices_turn_vectors_as_the_processor_does() {
     let items = "degree = 2; solver = cg(rtol: 1e-13, preconditioner: jacobi); report sum = integral(dot(u, u));";

@@ -147,7 +147,6 @@ fn processes_follow_a_front_like_one() {
 }
 
 /// Devices take the same meshes.
-#[cfg(any(feature = "cuda", feature = "opencl"))]
 #[test]
 fn devices_follow_a_front_like_the_processor() {
     use runtime::kernels::compile::Target;

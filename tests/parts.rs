@@ -83,6 +83,28 @@ fn layers_with_a_film_between_them_pass_what_their_resistances_let_through() {
     }
 }
 
+/// A flux of 1 from the top to the bottom: a rises to 1/2, the film adds 1/2, and b rises by 1/6 from there.
+#[test]
+fn a_film_alone_fixes_the_field_behind_it() {
+    let folder = folder(4, false);
+    let form = format!("{FILM} on boundary \"top\" {{ f0[b] = -1; }}");
+    for solver in ["direct", "cg(rtol: 1e-13)"] {
+        let problem = format!(
+            "dirichlet a = 0 on \"bottom\"; solver = {solver};
+             report below = maximum(a); report least = minimum(b); report most = maximum(b);"
+        );
+        let found = solve(folder.path(), &form, &problem, Execution::Interpreted);
+        let found = found.unwrap_or_else(|error| panic!("{error}"));
+        for (name, known) in [("below", 0.5), ("least", 1.0), ("most", 1.0 + 1.0 / 6.0)] {
+            close(number(&found, name), known, name);
+        }
+    }
+    let problem = "dirichlet b = 0 on \"top\"; param film = 0;";
+    let error = solve(folder.path(), FILM, problem, Execution::Interpreted);
+    let error = error.err().map(|error| error.to_string()).unwrap_or_default();
+    assert!(error.contains("nothing fixes `a`"), "{error}");
+}
+
 /// A field on a half is the field on a mesh of that half.
 #[test]
 fn a_field_on_a_part_is_that_of_the_part_alone() {

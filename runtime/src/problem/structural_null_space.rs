@@ -293,6 +293,9 @@ fn free_constant(
     for cell in terms.cells_in_parts(on, |term| of.is_value(term.trial)) {
         fixed[parts.of[cell] as usize] = true;
     }
+    for cell in ends_of_support(terms, on, of) {
+        fixed[parts.of[cell] as usize] = true;
+    }
     let held = match by_cell {
         true => {
             let mut held = parts.held_here(on, of);
@@ -323,6 +326,27 @@ fn free_constant(
         count if free == count && !mean => NullSpaceKind::Constant,
         count => NullSpaceKind::Part { parts: count, free, at: parts.place(&on.mesh, first), mean },
     })
+}
+
+/// Returns the cells at the ends of a field's part of the mesh whose integrals between cells involve its value: there is
+/// no value on the other side that would cancel a constant. Cells of other processes count as such a side.
+fn ends_of_support<'a>(
+    terms: &'a NonzeroEntries,
+    on: &'a Discretisation,
+    of: FieldComponent,
+) -> impl Iterator<Item = usize> + 'a {
+    let field = &on.fields[of.field];
+    let n_cells = on.mesh.n_cells();
+    let lives = move |cell: u32| (cell as usize) < n_cells && field.lives_on(cell as usize);
+    let pairs = terms.pairs(on, move |term| of.is_value(term.trial));
+    let ends = pairs.filter(move |_| field.support.is_some()).filter_map(move |[a, b]| {
+        match (lives(a), lives(b)) {
+            (true, false) => Some(a as usize),
+            (false, true) => Some(b as usize),
+            _ => None,
+        }
+    });
+    ends
 }
 
 /// Disjoint sets of vertices that threads unite at the same time; the root of a set is its least vertex.

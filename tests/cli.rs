@@ -122,6 +122,17 @@ fn the_language_is_explained_whole_and_by_section() {
     }
     let list = wf(&["explain"], cache.path());
     assert!(String::from_utf8_lossy(&list.stdout).contains("Spaces and data"));
+    for (word, section) in [
+        ("numbers", "unknown"),
+        ("periodic", "problems"),
+        ("arc_length", "solvers"),
+        ("adapt", "adaptive"),
+        ("interval", "meshes"),
+        ("table", "expressions"),
+    ] {
+        assert_eq!(json(&explain(word))["topic"], section, "{word}");
+    }
+    assert_eq!(explain("qwertz").status.code(), Some(1));
 }
 
 #[test]

@@ -6,7 +6,7 @@
 //! | --- | --- |
 //! | linear, cheap to factorise ([`cost`]) | direct |
 //! | linear, symmetric Jacobian | CG, then direct if it fails |
-//! | linear, other | GMRES, with multigrid for fields in H(curl) and H(div), then direct if it fails |
+//! | linear, other | GMRES, with multigrid without transport and for fields in H(curl) and H(div), then direct if it fails |
 //! | mixed form of diffusion (a flux in H(div), a pressure in L2) | direct if small, else MINRES with the diagonal and aggregation |
 //! | saddle point (a field has no term with itself) | direct if small, else FGMRES with multigrid, MINRES or GMRES |
 //! | nonlinear | Newton's method with one of these |
@@ -216,6 +216,10 @@ pub fn plan_solve(
         if newton.max_inner.is_some() && linear.factors != DirectFallback::First {
             linear.factors = DirectFallback::Never;
         }
+        // Near folds the Jacobian is almost singular, and indefinite behind them.
+        if newton.path.is_some() && linear.factors != DirectFallback::Never {
+            linear.factors = DirectFallback::First;
+        }
     }
     let (rtol, max_iterations) = match newton {
         Some(_) => (defaults.rtol, defaults.max_iterations),
@@ -331,8 +335,11 @@ fn takes_multigrid(properties: &ProblemProperties, method: Option<Method>) -> bo
     if properties.resources.is_distributed() && properties.is_saddle {
         return method.is_none();
     }
-    matches!(method, None | Some(Method::Cg))
-        && properties.is_symmetric
+    let is_served = match method {
+        None => properties.is_symmetric || properties.is_diffusive,
+        Some(method) => method == Method::Cg && properties.is_symmetric,
+    };
+    is_served
         && cost::factorisation_unasked(properties) != DirectFallback::First
         && cost::multigrid_pays(properties)
 }

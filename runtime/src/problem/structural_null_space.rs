@@ -339,14 +339,13 @@ fn ends_of_support<'a>(
     let n_cells = on.mesh.n_cells();
     let lives = move |cell: u32| (cell as usize) < n_cells && field.lives_on(cell as usize);
     let pairs = terms.pairs(on, move |term| of.is_value(term.trial));
-    let ends = pairs.filter(move |_| field.support.is_some()).filter_map(move |[a, b]| {
+    pairs.filter(move |_| field.support.is_some()).filter_map(move |[a, b]| {
         match (lives(a), lives(b)) {
             (true, false) => Some(a as usize),
             (false, true) => Some(b as usize),
             _ => None,
         }
-    });
-    ends
+    })
 }
 
 /// Disjoint sets of vertices that threads unite at the same time; the root of a set is its least vertex.

@@ -21,7 +21,8 @@ Examples:
   wf explain E0203      the page of one
   wf explain e0203 --json
   wf explain language   the reference of the language
-  wf explain solver     one of its sections: all solvers with their settings")]
+  wf explain solver     one of its sections: all solvers with their settings
+  wf explain periodic   the section of a word")]
 pub(crate) struct Arguments {
     /// A code, as it stands in the message, E0203, or a topic: language, solvers. All are listed without one.
     topic: Option<String>,
@@ -40,19 +41,44 @@ pub(crate) fn execute(arguments: &Arguments) -> Result<Report, Failure> {
     }
 }
 
-/// Returns the page or section of a name, singular or plural, or of a heading.
+/// Returns the page or section of a name, singular or plural, of a heading or a word in it, or else the section that
+/// defines the word or has it most often in its code.
 fn topic(wanted: &str) -> Option<(String, &'static str)> {
     let wanted = wanted.to_ascii_lowercase();
     if wanted == LANGUAGE {
         return Some((wanted, language::PAGE));
     }
-    let found = language::sections().find(|(name, heading, _)| {
-        *name == wanted
+    let is = |name: &str| {
+        name == wanted
             || name.strip_suffix("es").or(name.strip_suffix('s')) == Some(&wanted)
             || name.strip_suffix('s') == Some(&wanted)
-            || heading.eq_ignore_ascii_case(&wanted)
+    };
+    let named = language::sections()
+        .find(|(name, heading, _)| is(name) || heading.eq_ignore_ascii_case(&wanted));
+    let begins = |word: &str| wanted.len() > 3 && word.starts_with(&wanted);
+    let of_heading = |(_, heading, _): &(String, &str, &str)| {
+        let mut words = heading.split(' ').map(str::to_ascii_lowercase);
+        words.any(|word| is(&word) || begins(&word))
+    };
+    let found = named.or_else(|| language::sections().find(of_heading)).or_else(|| {
+        // Rows of tables define words; else the share in the code counts.
+        let share = |text: &str| {
+            let rows = text.lines().filter_map(|line| line.strip_prefix("| ")?.split('|').next());
+            let defined: usize = rows.map(|row| uses(row, &wanted)).sum();
+            defined as f64 + uses(text, &wanted) as f64 / text.len() as f64
+        };
+        let shares = language::sections().map(|own| (share(own.2), own));
+        let most = shares.reduce(|most, own| if own.0 > most.0 { own } else { most });
+        most.filter(|(share, _)| *share > 0.0).map(|(_, own)| own)
     });
     found.map(|(name, _, text)| (name, text))
+}
+
+/// Returns the number of times that the code in a text has a word.
+fn uses(text: &str, word: &str) -> usize {
+    let code = text.split('`').skip(1).step_by(2);
+    let words = code.flat_map(|code| code.split(|c: char| !c.is_ascii_alphanumeric() && c != '_'));
+    words.filter(|own| *own == word && word.len() > 1).count()
 }
 
 fn unknown(wanted: &str) -> Failure {

@@ -290,6 +290,19 @@ mod tests {
     }
 
     #[test]
+    fn levels_serve_unsymmetric_diffusion_but_not_transport() {
+        let of = |terms: &str| {
+            let text = format!("form f {{ field u: scalar; {terms} }}");
+            let found = of_form(&text, 24.0, 4, None, SolveResources::cores(2));
+            (found.solver, found.preconditioner)
+        };
+        let diffusion = "f0[u] = 1; f1[u] = [[1, 0.5, 0], [-0.5, 1, 0], [0, 0, 1]] * grad(u);";
+        assert_eq!(of(diffusion), ("fgmres", Some("multigrid")));
+        let transport = "f0[u] = dot([1, 0, 0], grad(u)) - 1; f1[u] = grad(u);";
+        assert_eq!(of(transport), ("gmres", Some("jacobi")));
+    }
+
+    #[test]
     fn small_systems_are_factorised_and_the_diagonal_serves_where_it_is_named() {
         let small = of(6.0, 1, None, SolveResources::cores(2));
         assert_eq!((small.solver, small.preconditioner), ("direct", None));

@@ -4,7 +4,9 @@ use crate::mesh::EntityCounts;
 use crate::problem::vector_fields::{has_kernel, has_vector_functions};
 use crate::space::discretisation::Discretisation;
 use crate::support::memory::MemoryBudget;
-use fem_dsl::point::{PointForm, eliminated, is_symmetric_without, magnitude, mixed, switches};
+use fem_dsl::point::{
+    Coefficient, Part, PointForm, eliminated, is_symmetric_without, magnitude, mixed, switches,
+};
 use kernels_gen::plan::Elements;
 
 /// Processors and devices that a solve uses.
@@ -106,6 +108,9 @@ pub struct ProblemProperties {
     pub has_vector_blocks: bool,
     /// True if there is one field.
     pub is_single_field: bool,
+    /// True if it is in H1 and the Jacobian pairs gradients with gradients and values with values alone: without transport,
+    /// levels serve an unsymmetric Jacobian, too.
+    pub is_diffusive: bool,
     /// True if gradients or curls of such a field are in the kernel of the Jacobian.
     pub has_vector_kernel: bool,
     /// True if the form switches with the solution, as at a contact.
@@ -172,6 +177,7 @@ impl ProblemProperties {
             has_vector_functions: has_vector_functions(form),
             has_vector_blocks: has_vector_blocks(form),
             is_single_field: form.fields.len() == 1,
+            is_diffusive: is_diffusive(form),
             has_vector_kernel: has_kernel(form).is_some(),
             has_switches: !switches(form).is_empty(),
             widest: 0,
@@ -193,6 +199,18 @@ fn has_vector_blocks(form: &PointForm) -> bool {
     let of_vectors = |field: &usize| form.fields[*field].space.is_piola();
     let mut fields = (0..form.fields.len()).filter(of_vectors);
     !is_saddle(form) && fields.all(|field| magnitude(form, field).is_some())
+}
+
+fn is_diffusive(form: &PointForm) -> bool {
+    let [field] = &form.fields[..] else { return false };
+    let is_h1 = field.space.is_continuous() && !field.space.is_piola();
+    let pairs_alike = |entry: &Coefficient| {
+        matches!(
+            (entry.test.part, entry.trial.part),
+            (Part::Value, Part::Value) | (Part::Derivative(_), Part::Derivative(_))
+        )
+    };
+    is_h1 && form.integrals.iter().all(|integral| integral.jacobian.iter().all(pairs_alike))
 }
 
 /// Returns whether some field has no term with itself.

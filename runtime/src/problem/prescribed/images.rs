@@ -1,4 +1,4 @@
-//! Affine constraints between nodes on periodic sides that are rotated or antiperiodic ([`NodeImages`]), next to the
+//! Affine constraints between nodes on periodic sides that are rotated or antiperiodic (`NodeImages`), next to the
 //! essential conditions at these nodes.
 //!
 //! The equations u_b − s R u_a = 0 of a class of nodes are brought into reduced echelon form. A pivot is a degree of

@@ -49,7 +49,7 @@ impl DirectMessages {
 }
 
 impl AddressMessages for DirectMessages {
-    fn library(&self) -> String {
+    fn name(&self) -> String {
         version()
     }
 

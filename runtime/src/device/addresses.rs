@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// Messages of a process group between addresses.
 pub trait AddressMessages: Send + Sync {
     /// Returns the name and version of the library.
-    fn library(&self) -> String;
+    fn name(&self) -> String;
 
     /// Returns whether addresses may be those of device memory.
     fn take_device_pointers(&self) -> bool;

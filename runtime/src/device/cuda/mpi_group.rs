@@ -84,7 +84,7 @@ impl MpiGroup {
     ) -> Result<Self, TransportError> {
         let direct = AddressChannel::of(&**group).ok_or(TransportError::NoMpi)?;
         let known = direct.0.take_device_pointers().then_some(());
-        let takes = agreed(group, known.ok_or_else(|| direct.0.library()));
+        let takes = agreed(group, known.ok_or_else(|| direct.0.name()));
         takes.map_err(|library| TransportError::NoPointers { library })?;
         let context = stream.context();
         // MPI closes the opened memory when it is finalised, after everything here: the context must live until then.

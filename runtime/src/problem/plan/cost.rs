@@ -119,7 +119,8 @@ const LEVELS: f64 = 0.05;
 const A_LEVEL: f64 = 1e-6;
 /// Iterations with the diagonal that take as long as all cycles of a solve; measured on cubes: 42 and 50.
 const CYCLES: f64 = 50.0;
-/// Iterations of restarted GMRES that count for one of CG; not measured.
+/// Iterations of restarted GMRES that count for one of CG, at least: a plastic pipe with 2,176 DoFs takes 5,126 for a step of
+/// Newton's method, 62 times those predicted, and 40 with levels. Less leaves small systems to factors.
 const OF_RESTARTS: f64 = 4.0;
 
 /// Returns whether a multigrid hierarchy saves more time in one solve than its setup takes. Compilation does not count:

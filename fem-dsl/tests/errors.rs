@@ -1,5 +1,5 @@
 //! Each file of `tests/errors/` has the errors and warnings listed in its first lines: code, line and column, message,
-//! labels, notes and help. `WF_UPDATE=1 cargo test -p fem-dsl errors::` updates the lists.
+//! labels, notes and help. `WF_UPDATE=1 cargo test -p weakform-dsl errors::` updates the lists.
 //!
 //! A file has one mistake, or as many as its first line states, `//# 3 mistakes`. The number is counted by hand, so
 //! that consequential errors are detected independently of the lists.

@@ -1,4 +1,4 @@
-//! Speed of bisection, on one thread: `cargo run --release -p runtime --example bisect [LEAVES]`.
+//! Speed of bisection, on one thread: `cargo run --release -p weakform-runtime --example bisect [LEAVES]`.
 //!
 //! A square of 32 × 32 and a cube of 8 × 8 × 8 cells, divided into simplices, are refined near a sphere, round by round;
 //! a row is a round: the share of its bisections that closing asked for, and millions of new cells a second; then what it

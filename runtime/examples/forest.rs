@@ -1,5 +1,5 @@
 //! Speed of refinement, balance and hanging nodes of forests, on one thread:
-//! `cargo run --release -p runtime --example forest [LEAVES]`.
+//! `cargo run --release -p weakform-runtime --example forest [LEAVES]`.
 //!
 //! A box of 8 × 8 × 8 hexahedra is refined where a sphere goes through it, level by level; a row is what the last level
 //! takes, in millions of its cells a second. Twice the cells should take twice the time.

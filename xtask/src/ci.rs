@@ -3,6 +3,8 @@
 //! README's two commands run first, literally, with default features and before anything else is installed. Then follow
 //! the tests added by the other features, together with formatting, clippy and the documentation.
 
+mod scripts;
+
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -68,8 +70,8 @@ fn give_way(command: Command) -> Result<(), String> {
 }
 
 /// Runs all steps: README's commands, then `install`, a script that installs the requirements of the other features,
-/// then the rest.
-pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
+/// then the rest, then the scripts whose subjects changed, or with `all` every script.
+pub(crate) fn run(install: Option<&str>, all: bool) -> Result<(), String> {
     let before = changed_files()?;
     let mut failures: Vec<_> = failed("README's commands", readme).into_iter().collect();
     failures.extend(failed("other machines", other_machines));
@@ -89,6 +91,9 @@ pub(crate) fn run(install: Option<&str>) -> Result<(), String> {
             failed.extend(looks.join().unwrap_or_else(|_| vec!["looks that panicked"]));
             failed
         })),
+    }
+    for (name, script) in scripts::chosen(all)? {
+        failures.extend(failed(name, script));
     }
     if changed_files()? != before {
         println!("=== the steps above changed tracked files:\n{}", changed_files()?);
@@ -268,7 +273,7 @@ fn items<'a>(text: &'a str) -> Vec<Item<'a>> {
 
 /// Build dependencies of macros are compiled for clippy only, and run for some seconds: optimising them takes longer.
 fn clippy() -> Result<(), String> {
-    let plain = "profile.dev.package.kernels-gen.opt-level=0";
+    let plain = "profile.dev.package.weakform-codegen.opt-level=0";
     let flags = ["clippy", "--config", plain, "--workspace", "--all-targets", "--all-features"];
     give_way(cargo(&[&flags[..], &["--", "-Dwarnings"]].concat()))
 }

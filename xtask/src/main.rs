@@ -3,6 +3,7 @@
 //! draws the examples.
 
 mod ci;
+mod dist;
 mod gallery;
 mod miri;
 mod validate;
@@ -11,7 +12,9 @@ use std::path::Path;
 use std::process::{Command, ExitCode};
 
 const USAGE: &str = "\
-usage: cargo xtask ci                 all that CI runs; `--install SCRIPT` brings what other features need
+usage: cargo xtask ci                 the steps of CI; `--install SCRIPT` installs the requirements of other features;
+                                      `--all` also runs the scripts of .ci whose subjects did not change
+       cargo xtask dist [TARGET]      the archive of a released `wf` with its checksum, in target/dist
        cargo xtask validate rust      every generated Rust source of tests/snapshots, compiled
        cargo xtask gallery            docs/gallery.md and its pictures, written anew
        cargo xtask miri               the processor's device, but for foreign code, interpreted by Miri
@@ -22,8 +25,12 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match words[..] {
-        ["ci"] => ci::run(None),
-        ["ci", "--install", script] => ci::run(Some(script)),
+        ["ci"] => ci::run(None, false),
+        ["ci", "--all"] => ci::run(None, true),
+        ["ci", "--install", script] => ci::run(Some(script), false),
+        ["ci", "--install", script, "--all"] => ci::run(Some(script), true),
+        ["dist"] => dist::run(None),
+        ["dist", target] => dist::run(Some(target)),
         ["validate", "rust"] => validate::rust(),
         ["gallery"] => gallery::run(),
         ["miri"] => miri::run(),
@@ -61,7 +68,10 @@ fn compiled() -> Command {
 }
 
 fn runtime_tests(names: &[&str]) -> Command {
-    cargo(&[&["test", "-p", "runtime", "--test", "all", "--", "--nocapture"][..], names].concat())
+    cargo(
+        &[&["test", "-p", "weakform-runtime", "--test", "all", "--", "--nocapture"][..], names]
+            .concat(),
+    )
 }
 
 /// Returns the root of the workspace.

@@ -26,6 +26,6 @@ pub(crate) fn run() -> Result<(), String> {
         return Err(format!("Miri is not installed, and nothing was checked; `{help}`"));
     }
     let tests = TESTS.map(|module| format!("device::cpu::{module}::"));
-    let mut test = cargo(&["miri", "test", "-p", "runtime", "--lib", "--"]);
+    let mut test = cargo(&["miri", "test", "-p", "weakform-runtime", "--lib", "--"]);
     crate::execute(test.args(tests).env("MIRIFLAGS", FLAGS))
 }

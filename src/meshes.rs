@@ -16,7 +16,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! [`Mesh::read`] reads files of Gmsh, VTK and Abaqus. [`mesh`](crate::mesh()) takes the text of the language.
+//! [`Mesh::read`] reads files of Gmsh, VTK, Abaqus and MFEM. [`mesh`](crate::mesh()) takes the text of the language.
 
 pub use runtime::mesh::generate::GenerateError;
 pub use runtime::mesh::{

@@ -38,7 +38,7 @@ use runtime::support::expression::Parameters;
 use std::path::Path;
 use std::sync::OnceLock;
 
-/// Creates a mesh: with a generator of the language, or from a file of Gmsh, VTK or Abaqus.
+/// Creates a mesh: with a generator of the language, or from a file of Gmsh, VTK, Abaqus or MFEM.
 ///
 /// ```
 /// let mesh = weakform::mesh("box(dim: 3, cells: [2, 2, 4], cell: hex)")?;

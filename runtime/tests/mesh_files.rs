@@ -1,7 +1,9 @@
-//! Mesh files of VTK and Abaqus: the same mesh as from Gmsh files, serendipity elements, and no panic on broken files.
+//! Mesh files of VTK, Abaqus and MFEM: the same mesh as from Gmsh files, serendipity elements, and no panic on broken files.
 
 #[path = "mesh_files/broken.rs"]
 mod broken;
+#[path = "mesh_files/mfem.rs"]
+mod mfem;
 #[path = "mesh_files/plain.rs"]
 mod plain;
 #[path = "mesh_files/write.rs"]

@@ -5,9 +5,9 @@
 //! of the geometry and the fields. Both are interpolated to VTK's equispaced nodes, exactly up to degree
 //! [`MAX_DEGREE`], the largest that VTK draws.
 //!
-//! The XML is not written by the crate `vtkio`, which always declares format version 1.0. VTK then assumes the order of
-//! Lagrange hexahedra before version 9, which exchanges two edges. Hexahedra are written in version 2.2, everything
-//! else in 1.0, which more programs read. Sizes have 64 bits; numbers are appended in raw little-endian form.
+//! Files have format version 1.0, which more programs read than later ones (meshio refuses 2.2). In it, Lagrange
+//! hexahedra have the order before VTK 9, with two edges exchanged, which VTK converts when it reads. Sizes have 64 bits;
+//! numbers are appended in raw little-endian form. The crate `vtkio` would add a C library.
 
 mod matrix;
 mod npy;

@@ -24,7 +24,7 @@ pub(crate) struct ProblemArguments {
     #[arg(long, value_name = "NAME")]
     pub(crate) problem: Option<String>,
 
-    /// Another mesh: a file of Gmsh, VTK (.vtu, .vtk) or Abaqus (.inp), or a generator in quotes, 'box(dim: 3, cells: 8)'.
+    /// Another mesh: a file of Gmsh, VTK (.vtu, .vtk), Abaqus (.inp) or MFEM (.mesh), or a generator in quotes, 'box(dim: 3, cells: 8)'.
     #[arg(long, value_name = "MESH")]
     pub(crate) mesh: Option<String>,
 

@@ -276,7 +276,9 @@ fn how_to_mend(error: &ReadError, format: Option<MeshFormat>) -> &'static str {
                 }
                 Some(MeshFormat::Vtu) => "the file is damaged or no VTU mesh: save it again",
                 Some(MeshFormat::Vtk) => "the file is damaged or no legacy VTK mesh: save it again",
-                Some(MeshFormat::Abaqus) => "mend the file there, or save it again",
+                Some(MeshFormat::Abaqus | MeshFormat::Mfem) => {
+                    "mend the file there, or save it again"
+                }
             }
         }
         ReadError::Format => {

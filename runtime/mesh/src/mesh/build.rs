@@ -199,7 +199,7 @@ impl Mesh {
         MeshBuilder::new("lshape", dim)
     }
 
-    /// Reads a file of Gmsh, VTK or Abaqus.
+    /// Reads a file of Gmsh, VTK, Abaqus or MFEM.
     ///
     /// # Errors
     ///

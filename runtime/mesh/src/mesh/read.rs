@@ -11,6 +11,7 @@
 //! | --- | --- |
 //! | Gmsh | the names of physical groups, or their numbers where they have none; of curves and points, too |
 //! | VTK | the values of one array of cell data, as text (selected by `vtk::tags`) |
+//! | MFEM | attributes of elements and boundary elements; names of attribute sets |
 //! | Abaqus | element sets; surfaces; node sets (the facets that they contain, else edges and points) |
 //!
 //! The readers do not trust their input. They compare every count with the remaining bytes before they allocate memory;
@@ -24,6 +25,7 @@ mod contents;
 mod convert;
 mod cursor;
 pub mod gmsh;
+mod mfem;
 mod node_map;
 mod node_sets;
 mod quads;
@@ -48,11 +50,13 @@ pub enum MeshFormat {
     Vtk,
     /// Abaqus's input files.
     Abaqus,
+    /// MFEM's mesh files, versions 1.0 to 1.3.
+    Mfem,
 }
 
 impl MeshFormat {
     /// All formats.
-    pub const ALL: [Self; 4] = [Self::Gmsh, Self::Vtu, Self::Vtk, Self::Abaqus];
+    pub const ALL: [Self; 5] = [Self::Gmsh, Self::Vtu, Self::Vtk, Self::Abaqus, Self::Mfem];
 
     /// Returns the file name extension of the format.
     pub const fn extension(self) -> &'static str {
@@ -61,6 +65,7 @@ impl MeshFormat {
             Self::Vtu => "vtu",
             Self::Vtk => "vtk",
             Self::Abaqus => "inp",
+            Self::Mfem => "mesh",
         }
     }
 
@@ -88,6 +93,8 @@ impl MeshFormat {
             || bytes.starts_with(b"*") && bytes.get(1).is_some_and(u8::is_ascii_alphabetic)
         {
             Some(Self::Abaqus)
+        } else if bytes.starts_with(b"MFEM ") {
+            Some(Self::Mfem)
         } else {
             None
         }
@@ -101,6 +108,7 @@ impl fmt::Display for MeshFormat {
             Self::Vtu => "VTU",
             Self::Vtk => "VTK",
             Self::Abaqus => "Abaqus",
+            Self::Mfem => "MFEM",
         })
     }
 }
@@ -137,8 +145,8 @@ pub enum ReadError {
     },
     /// A file of no known format.
     #[error(
-        "expected a mesh of Gmsh (.msh), VTK (.vtu, or legacy .vtk) or Abaqus (.inp), but neither the file's first bytes \
-         nor its name are those of one"
+        "expected a mesh of Gmsh (.msh), VTK (.vtu, or legacy .vtk), Abaqus (.inp) or MFEM (.mesh), but neither the \
+         file's first bytes nor its name are those of one"
     )]
     Format,
     /// A violation of the format.
@@ -240,6 +248,7 @@ pub fn parse(format: MeshFormat, bytes: &[u8]) -> Result<Mesh, ReadError> {
         MeshFormat::Vtu => vtk::xml(bytes)?,
         MeshFormat::Vtk => vtk::legacy(bytes)?,
         MeshFormat::Abaqus => abaqus::contents(bytes)?,
+        MeshFormat::Mfem => mfem::contents(bytes)?,
     })
 }
 
@@ -267,6 +276,7 @@ mod tests {
         );
         assert_eq!(of("a", b"** made by hand\n*NODE\n"), Some(MeshFormat::Abaqus));
         assert_eq!(of("a", b"\r\n*Heading\r\n"), Some(MeshFormat::Abaqus));
+        assert_eq!(of("a", b"MFEM mesh v1.0\n"), Some(MeshFormat::Mfem));
         assert_eq!(of("a.VTU", b"solid"), Some(MeshFormat::Vtu));
         assert_eq!(of("a.stl", b"solid"), None);
         assert_eq!(of("a", b"* * *"), None);

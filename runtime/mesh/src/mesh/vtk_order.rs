@@ -59,6 +59,24 @@ pub fn lattice(cell: Cell, degree: usize) -> Vec<[usize; 3]> {
     }
 }
 
+/// Returns the nodes in the order of files below version 2.1, from before VTK 9: the last two edges of Lagrange
+/// hexahedra are exchanged (`vtkUpdateCellsV8toV9`). Cells of other types and of lower degree are the same.
+pub fn lattice_before_9(cell: Cell, degree: usize) -> Vec<[usize; 3]> {
+    let mut nodes = lattice(cell, degree);
+    if (cell, cell_type(cell, degree)) == (Cell::Hexahedron, 72) {
+        exchange_last_edges(&mut nodes, degree);
+    }
+    nodes
+}
+
+/// Exchanges the last two edges of a hexahedron.
+pub fn exchange_last_edges(nodes: &mut [[usize; 3]], degree: usize) {
+    let inside = degree - 1;
+    let last = 8 + 10 * inside;
+    let (third, fourth) = nodes[last..last + 2 * inside].split_at_mut(inside);
+    third.swap_with_slice(fourth);
+}
+
 fn tensor(dim: usize, degree: usize, vertices: &[usize], edges: &[[usize; 2]]) -> Vec<[usize; 3]> {
     let corner = |v: usize| [0, 1, 2].map(|a| (v >> a & 1) * degree);
     let mut points: Vec<[usize; 3]> = vertices.iter().map(|&v| corner(v)).collect();

@@ -29,7 +29,7 @@ impl SamplePoints {
         let mesh = output.mesh;
         let degrees = output.point_fields.iter().map(|field| field.element.degree());
         let degree = degrees.fold(mesh.order(), usize::max).clamp(1, MAX_DEGREE);
-        let lattice = vtk_order::lattice(mesh.cell(), degree);
+        let lattice = vtk_order::lattice_before_9(mesh.cell(), degree);
         let reference =
             lattice.iter().map(|p| p.map(|i| i as f64 / degree as f64)).collect::<Vec<_>>();
         let continuous = output.point_fields.iter().all(|field| field.element.is_continuous());

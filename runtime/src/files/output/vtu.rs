@@ -3,11 +3,14 @@
 use super::sample::SamplePoints;
 use super::{Output, StateField, Writer};
 use crate::files::input::state;
-use crate::mesh::{Cell, vtk_order};
+use crate::mesh::vtk_order;
 use fem_dsl::point::Shape;
 use kernels_gen::element::Lagrange;
 use std::fmt::Write as _;
 use std::io::{Result, Write};
+
+/// The version of the format, see [the module](super).
+const VERSION: &str = "1.0";
 
 /// An array of numbers.
 struct VtuArray {
@@ -82,8 +85,6 @@ struct VtuFile {
     n_cells: usize,
     time: Option<f64>,
     states: Vec<VtuArray>,
-    /// The version of the format.
-    version: &'static str,
     points: VtuArray,
     cells: [VtuArray; 3],
     point_data: Vec<VtuArray>,
@@ -128,11 +129,6 @@ impl VtuFile {
             n_cells,
             time: output.time,
             states: states(output),
-            // More programs read 1.0, but it has an older node order of Lagrange hexahedra.
-            version: match (mesh.cell(), points.degree) {
-                (Cell::Hexahedron, 3..) => "2.2",
-                _ => "1.0",
-            },
             points: array("Points", 3, ArrayNumbers::Reals(positions)),
             cells: [
                 array("connectivity", 1, ArrayNumbers::Integers(points.connectivity(mesh))),
@@ -154,9 +150,8 @@ impl VtuFile {
     fn in_pieces(&self, names: &[String]) -> String {
         let mut text = format!(
             "<?xml version=\"1.0\"?>\n\
-             <VTKFile type=\"PUnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \
-             header_type=\"UInt64\">\n  <PUnstructuredGrid GhostLevel=\"0\">\n",
-            self.version
+             <VTKFile type=\"PUnstructuredGrid\" version=\"{VERSION}\" byte_order=\"LittleEndian\" \
+             header_type=\"UInt64\">\n  <PUnstructuredGrid GhostLevel=\"0\">\n"
         );
         let mut section = |name: &str, arrays: &mut dyn Iterator<Item = &VtuArray>| {
             let _ = writeln!(text, "    <P{name}>");
@@ -220,9 +215,8 @@ impl VtuFile {
     fn header(&self) -> String {
         let mut text = format!(
             "<?xml version=\"1.0\"?>\n\
-             <VTKFile type=\"UnstructuredGrid\" version=\"{}\" byte_order=\"LittleEndian\" \
-             header_type=\"UInt64\">\n  <UnstructuredGrid>\n",
-            self.version
+             <VTKFile type=\"UnstructuredGrid\" version=\"{VERSION}\" byte_order=\"LittleEndian\" \
+             header_type=\"UInt64\">\n  <UnstructuredGrid>\n"
         );
         let mut offset = self.field_data(&mut text);
         let _ = writeln!(

@@ -126,10 +126,7 @@ fn lattice(number: u64, kind: ElementKind, old: bool) -> Vec<[usize; 3]> {
     let mut nodes = vtk_order::lattice(cell, order);
     nodes.truncate(kind.nodes());
     if old {
-        let inside = order - 1;
-        let last = 8 + 10 * inside;
-        let (third, fourth) = nodes[last..last + 2 * inside].split_at_mut(inside);
-        third.swap_with_slice(fourth);
+        vtk_order::exchange_last_edges(&mut nodes, order);
     }
     nodes
 }

@@ -37,8 +37,8 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 ROUNDING = 1e-8
-ITERATIONS = re.compile(r"iterations|linear\)|applications")
-VARIES = re.compile(r"seconds|DoF/s|roughly|available|residual|\[\d+ s\]")
+ITERATIONS = re.compile(r"iterations|linear\)")
+VARIES = re.compile(r"seconds| s$|DoF/s|roughly|available|residual|\[\d+ s\]")
 COLUMN = re.compile(r"(seconds|residual)\s*$")
 
 

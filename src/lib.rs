@@ -230,6 +230,11 @@ pub use fem_macros::weak_form;
 #[doc = include_str!("../docs/library.md")]
 struct LibraryPage;
 
+/// The examples of the tutorial.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/tutorial/10-python-and-rust.md")]
+struct Tutorial;
+
 /// Items used by the expansion of [`weak_form!`]. Not for use by hand.
 #[doc(hidden)]
 pub mod embedded {

@@ -5,6 +5,7 @@ mod affine;
 mod assemble;
 mod bad_input;
 mod between;
+mod book;
 mod bounds;
 mod cli;
 mod complex;

@@ -1,5 +1,6 @@
 //! The examples are solved by `wf run` and yield the expected results.
 
+mod classics;
 mod solids;
 
 use std::path::{Path, PathBuf};

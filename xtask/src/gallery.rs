@@ -30,11 +30,12 @@ const fn shown(
 }
 
 /// The examples in the order of the page: from simple to coupled and nonlinear ones.
-const GALLERY: [ShownExample; 60] = [
+const GALLERY: [ShownExample; 64] = [
     shown("poisson", &["form poisson", "problem ball"], "--slice z=0"),
     shown("poisson_unstructured", &["form poisson", "problem unstructured_ball"], "--slice x=0"),
     shown("three_ways", &["form a", "form b", "form c", "problem stationary"], ""),
     shown("line", &["form layer", "problem channel"], ""),
+    shown("supg", &["form supg", "problem skew"], ""),
     shown("points", &["form bending", "problem square"], ""),
     shown("nonlinear", &["form nonlinear", "problem plate"], ""),
     shown("p_laplacian", &["form p_laplacian", "problem disc"], ""),
@@ -47,6 +48,7 @@ const GALLERY: [ShownExample; 60] = [
     shown("discontinuous", &["form darcy", "problem soil"], "--field q"),
     shown("darcy", &["form darcy", "problem lens"], ""),
     shown("five_spot", &["form darcy", "problem five_spot"], "--field p"),
+    shown("checkerboard", &["form cell", "problem checkerboard"], "--field T"),
     shown("interior_penalty", &["form interior_penalty", "problem chequerboard"], ""),
     shown("continuous_penalty", &["form continuous_penalty", "problem layers"], ""),
     shown("contact", &["form contact", "problem spot"], ""),
@@ -58,6 +60,8 @@ const GALLERY: [ShownExample; 60] = [
         &["form heat", "form expansion", "problem warm", "problem plate"],
         "--field u --warp 1",
     ),
+    shown("bimetal", &["form bimetal", "problem strip"], "--field stress --warp 10"),
+    shown("thick_cylinder", &["form axisymmetric", "problem pipe"], "--field hoop"),
     shown("traction", &["form elasticity", "problem bracket"], "--warp 0.01"),
     shown("obstacle", &["form membrane", "problem ball"], "--field multiplier_u"),
     shown("hertz", &["form cylinder", "problem plane"], "--field pressure"),

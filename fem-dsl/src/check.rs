@@ -28,11 +28,13 @@ pub(crate) mod uncoupled;
 pub(crate) mod unused;
 pub mod value;
 
+pub(crate) use names::subtree;
+
 use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
-use crate::form::{Exprs, Form};
-use crate::source::Source;
+use crate::form::{Exprs, Form, Type};
+use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 
 /// Largest number of reported errors of a form.
@@ -45,6 +47,20 @@ pub fn check(
     form: &ast::Form,
     dim: usize,
 ) -> (Option<Form>, Vec<Diagnostic>) {
+    let (form, diagnostics, _) = check_with_types(source, file, form, dim);
+    (form, diagnostics)
+}
+
+/// The type of each parameter and `let`, by the location of its name.
+type DeclaredTypes = Vec<(Span, Type)>;
+
+/// Checks the same, and returns the types of parameters and `let`s, also of a form with errors.
+fn check_with_types(
+    source: &Source,
+    file: &ast::File,
+    form: &ast::Form,
+    dim: usize,
+) -> (Option<Form>, Vec<Diagnostic>, DeclaredTypes) {
     let (names, mut diagnostics) = names::resolve(file, form);
     let mut checked = Form {
         name: form.name.name.clone(),
@@ -66,6 +82,7 @@ pub fn check(
     definitions::params(&mut checker);
     definitions::lets(&mut checker);
     regions::integrals(&mut checker, form);
+    let types = checker.types();
     let (mut form, mut diagnostics) = checker.finish();
     form.declare_rates();
     diagnostics.sort_by_key(|diagnostic| diagnostic.primary().map(|label| label.span));
@@ -76,10 +93,10 @@ pub fn check(
         diagnostics.push(Diagnostic::new(Code::TooManyErrors, message));
     }
     if failed {
-        return (None, diagnostics);
+        return (None, diagnostics, types);
     }
     crate::form::expect_form(&form, crate::verify::Phase::Checked);
-    (Some(form), diagnostics)
+    (Some(form), diagnostics, types)
 }
 
 /// The space dimensions. Messages and structs of `weak_form!` are of the first in which a form is valid.
@@ -90,11 +107,14 @@ pub const DIMENSIONS: [usize; 3] = [2, 3, 1];
 pub struct Dimensions {
     /// Of two, three and one dimensions.
     outcomes: [(Option<Form>, Vec<Diagnostic>); 3],
+    types: [DeclaredTypes; 3],
 }
 
 /// Checks a form for one, two and three space dimensions.
 pub fn check_dimensions(source: &Source, file: &ast::File, form: &ast::Form) -> Dimensions {
-    Dimensions { outcomes: DIMENSIONS.map(|dim| check(source, file, form, dim)) }
+    let checked = DIMENSIONS.map(|dim| check_with_types(source, file, form, dim));
+    let types = checked.each_ref().map(|(_, _, types)| types.clone());
+    Dimensions { outcomes: checked.map(|(form, found, _)| (form, found)), types }
 }
 
 impl Dimensions {
@@ -110,6 +130,15 @@ impl Dimensions {
     /// Returns the form in the dimensions in which it is valid, one dimension last.
     pub fn forms(&self) -> impl Iterator<Item = &Form> {
         self.outcomes.iter().filter_map(|(form, _)| form.as_ref())
+    }
+
+    /// Returns the type of the parameter or `let` whose name is at `name`, with each dimension in which it has one. Of a
+    /// complex one they are those of its real and its imaginary part.
+    pub fn types_at(&self, name: Span) -> impl Iterator<Item = (usize, Type)> {
+        let of = DIMENSIONS.iter().zip(&self.types);
+        of.flat_map(move |(dim, types)| {
+            types.iter().filter(move |(span, _)| *span == name).map(|(_, found)| (*dim, *found))
+        })
     }
 
     /// Returns the reason why the form is invalid in `dim` dimensions: the first error. If the form is valid in the

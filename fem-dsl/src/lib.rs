@@ -13,6 +13,7 @@ pub mod format;
 pub mod interior;
 pub mod manufacture;
 pub mod measures;
+pub mod names;
 pub mod non_finite;
 pub mod parse;
 pub mod point;

@@ -16,8 +16,11 @@ mod builder;
 mod expect;
 mod expression;
 mod items;
+mod lexemes;
 pub(crate) mod scan;
 mod tables;
+
+pub use lexemes::{Lexeme, LexemeKind, lexemes};
 
 /// Number of errors after which parsing stops.
 const MAX_ERRORS: usize = 100;

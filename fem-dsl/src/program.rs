@@ -90,6 +90,22 @@ pub fn compile_with(
     wanted: Option<&str>,
     overrides: &Overrides,
 ) -> (Option<Program>, Vec<Diagnostic>) {
+    let (program, diagnostics) = compiled(source, wanted, overrides);
+    let fatal = |found: &Diagnostic| found.is_error() && !found.code.id().starts_with("E09");
+    let fails = diagnostics.iter().any(fatal);
+    ((!fails).then_some(program), diagnostics)
+}
+
+/// Compiles a file for inspection: the program may have errors, and then lacks forms in some or all dimensions.
+pub fn inspect(source: &Source) -> (Program, Vec<Diagnostic>) {
+    compiled(source, None, &Overrides::default())
+}
+
+fn compiled(
+    source: &Source,
+    wanted: Option<&str>,
+    overrides: &Overrides,
+) -> (Program, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parse::parse(source);
     let others = wanted.map_or_else(Vec::new, |name| others(&file, name));
     let pieces = overrides.pieces().unwrap_or_else(|found| {
@@ -141,9 +157,7 @@ pub fn compile_with(
     }
     parse::sort(&mut diagnostics);
     diagnostics.dedup();
-    let fatal = |found: &Diagnostic| found.is_error() && !found.code.id().starts_with("E09");
-    let fails = diagnostics.iter().any(fatal);
-    ((!fails).then_some(program), diagnostics)
+    (program, diagnostics)
 }
 
 /// Returns the locations of the problems and forms that a problem does not use; empty if the file lacks the problem.

@@ -72,6 +72,31 @@ pub const RUST: &[&str] = &[
     "static", "struct", "super", "trait", "type", "unsafe", "use", "where", "while",
 ];
 
+/// Shapes of fields and data.
+pub const SHAPES: &[&str] = &["scalar", "vector", "tensor", "complex"];
+
+/// Families of spaces.
+pub const SPACES: &[&str] = &["H1", "L2", "Hcurl", "Hdiv", "R"];
+
+/// Words inside of items, reserved in their place only.
+pub const CONNECTIVES: &[&str] = &[
+    "solves",
+    "for",
+    "on",
+    "in",
+    "at",
+    "by",
+    "from",
+    "to",
+    "all",
+    "boundary",
+    "interior",
+    "cells",
+    "nodes",
+    "points",
+    "discontinuous",
+];
+
 /// The keywords that begin an item of a form.
 pub const FORM_ITEMS: &[&str] = &[
     "field", "aux", "param", "state", "update", "let", "fn", "f0", "f1", "test", "residual",
@@ -99,6 +124,7 @@ pub const PROBLEM_ITEMS: &[&str] = &[
     "eigen",
     "time",
     "mass",
+    "stages",
     "solver",
     "report",
     "output",

@@ -73,6 +73,18 @@ impl<'a> Checker<'a> {
         }
     }
 
+    /// Returns the types of parameters and `let`s, by the locations of their names.
+    pub(super) fn types(&self) -> Vec<(Span, Type)> {
+        let params = self.names.params.iter().zip(&self.form.params).enumerate();
+        let params = params.filter(|(i, _)| !self.broken_params.contains(i));
+        let params = params
+            .map(|(_, (item, param))| (item.name.span, Type::Tensor(Shape::from(param.shape))));
+        let lets = self.lets.iter().filter_map(|(&i, value)| {
+            Some((self.names.definitions[i].name.span, self.form.exprs.ty((*value)?)))
+        });
+        params.chain(lets).collect()
+    }
+
     pub(super) fn finish(self) -> (Form, Vec<Diagnostic>) {
         (self.form, self.diagnostics)
     }

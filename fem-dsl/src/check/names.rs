@@ -212,7 +212,7 @@ struct Uses {
 }
 
 /// Returns the nodes of an expression, operands first.
-pub(super) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
+pub(crate) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
     let mut seen = BTreeSet::new();
     let mut open = vec![root];
     while let Some(id) = open.pop() {

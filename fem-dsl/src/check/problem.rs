@@ -26,6 +26,7 @@ mod source;
 mod stages;
 mod states;
 mod time;
+mod vocabulary;
 
 pub(crate) use conditions::unknown_tag;
 pub(crate) use eigen::EigenRequest;
@@ -36,6 +37,7 @@ pub(crate) use overrides::{Piece, field_piece, report_piece, solver_piece};
 pub(crate) use reports::CheckedReports;
 pub(crate) use solution::is_stage;
 pub(crate) use stages::StagesRequest;
+pub use vocabulary::{ArgumentUsage, KeywordUsage, generator_tags, keywords, measures};
 
 use super::value;
 use crate::ast::{self, ExprId, Ident, ProblemItemKind};

@@ -190,7 +190,8 @@ pub(super) fn unary_word(function: Unary) -> &'static str {
     }
 }
 
-fn binary_word(function: Binary) -> &'static str {
+/// Returns a function of two numbers, or an operator, in the language.
+pub(super) fn binary_word(function: Binary) -> &'static str {
     match function {
         Binary::Add => "+",
         Binary::Sub => "-",

@@ -8,8 +8,8 @@ use super::items::{form_item, problem_item, state_items};
 use super::scan::{Scan, Token, TokenKind};
 use super::tables::{self, TableSettings};
 use crate::ast::{
-    BlockRegion, File, Form, FormItem, FormItemKind, Ident, Problem, ProblemItem, ProblemItemKind,
-    RowKind, SideWord, Span,
+    BlockRegion, File, Form, FormItem, FormItemKind, Ident, LocationKind, LocationSpec, Problem,
+    ProblemItem, ProblemItemKind, RowKind, SideWord, Span,
 };
 use crate::codes::Code;
 use crate::diagnostic::{Diagnostic, nearest};
@@ -188,12 +188,40 @@ impl Builder<'_> {
         match if rule == Rule::form_item { meant.unwrap_or("") } else { first.as_str() } {
             "field" => FormItemKind::Field { name, shape: None, space: None, tags: Vec::new() },
             "aux" => FormItemKind::Aux { name, shape: None, place: None },
+            "state" => {
+                let place = Some(LocationSpec { kind: LocationKind::Points, span: at });
+                FormItemKind::Aux { name, shape: None, place }
+            }
+            "update" => FormItemKind::Update { name, value: self.error(at) },
+            "fn" => match self.parameters(at) {
+                Some(parameters) => FormItemKind::Fn { name, parameters, body: self.error(at) },
+                None => FormItemKind::Broken,
+            },
             "param" => FormItemKind::Param { name, shape: None, value: self.error(at) },
             "let" => FormItemKind::Let { name, value: self.error(at) },
             "residual" => FormItemKind::Residual { value: self.error(at) },
             "energy" => FormItemKind::Energy { value: self.error(at) },
             _ => FormItemKind::Broken,
         }
+    }
+
+    /// Returns the parameters of `fn f(a, b)` followed by unreadable text.
+    fn parameters(&self, at: Span) -> Option<Vec<Ident>> {
+        let index = self.scan.token_at(at.start) + 2;
+        let inside = self.scan.tokens.get(index..)?.iter().take_while(|own| at.contains(own.span));
+        let mut parameters = Vec::new();
+        for (number, token) in inside.enumerate() {
+            let text = &self.text[token.span.range()];
+            match (number, text, token.kind) {
+                (0, "(", _) | (1.., ",", _) => {}
+                (1.., ")", _) => return Some(parameters),
+                (1.., _, TokenKind::Word) if words::reserved(text).is_none() => {
+                    parameters.push(Ident { name: text.to_owned(), span: token.span });
+                }
+                _ => return None,
+            }
+        }
+        None
     }
 
     /// Returns the name of an unknown item that continues with `=`.

@@ -8,8 +8,10 @@ use crate::ast::{ExprId, ExprKind, Ident, Span, Text};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::words;
-use fem_dsl_grammar::Rule;
+use fem_dsl_grammar::{Grammar, Rule};
+use pest::Parser;
 use pest::iterators::Pair;
+use std::borrow::Cow;
 
 /// Returns the location of a pair.
 pub(super) fn span(pair: &Pair<'_, Rule>) -> Span {
@@ -83,12 +85,73 @@ impl Builder<'_> {
         good.then_some(Ident { name, span: token.span })
     }
 
-    /// Reports unreadable text that should have been `rule`, with the position and the reason.
+    /// Reports unreadable text that should have been `rule`, with the position and the reason. If the position is in
+    /// brackets, the rest of the text is read as if a number stood there.
     pub(super) fn broken(&mut self, at: Span, rule: Rule, place: ParseContext) {
-        if self.exprs.diagnostics.len() > MAX_ERRORS {
-            return;
+        let mut text = Cow::Borrowed(self.text);
+        let mut after = at.start;
+        while let Some(failure) = self.failed(&text, at, rule, (place, after))
+            && let Some(part) = self.bracketed(at, failure)
+        {
+            after = part.end;
+            let number = format!("0{}", " ".repeat(part.range().len() - 1));
+            text.to_mut().replace_range(part.range(), &number);
+            if Grammar::parse(rule, &text[at.range()]).is_ok() {
+                return;
+            }
         }
-        let failure = expect::failure(self.text, at, rule);
+    }
+
+    /// Returns the part of an item between brackets and commas in which the item is unreadable from `offset` on; `None`
+    /// outside of brackets.
+    fn bracketed(&self, at: Span, offset: u32) -> Option<Span> {
+        let tokens = self.scan.tokens.iter().filter(|token| at.contains(token.span));
+        // The start of the part at each depth.
+        let mut open: Vec<u32> = Vec::new();
+        let mut depth = None;
+        for token in tokens {
+            if token.span.start >= offset && depth.is_none() {
+                depth = Some(open.len()).filter(|depth| *depth > 0);
+                depth?;
+            }
+            let text = &self.text[token.span.range()];
+            let ends = matches!(text, ")" | "]" | "}" | ",");
+            if let (Some(depth), true, Some(&start)) = (depth, ends, open.last())
+                && open.len() == depth
+            {
+                let part = Span { start, end: token.span.start };
+                return (part.start < part.end).then_some(part);
+            }
+            match text {
+                "(" | "[" | "{" => open.push(token.span.end),
+                ")" | "]" | "}" => drop(open.pop()),
+                "," | ":" => open
+                    .iter_mut()
+                    .next_back()
+                    .into_iter()
+                    .for_each(|start| *start = token.span.end),
+                _ => {}
+            }
+        }
+        None
+    }
+
+    /// Reports the position at which `text` is no `rule`, and returns it. Positions before `after`, where a number stands
+    /// that is not in the text, are not reported, nor those of which another error is the cause.
+    fn failed(
+        &mut self,
+        text: &str,
+        at: Span,
+        rule: Rule,
+        (place, after): (ParseContext, u32),
+    ) -> Option<u32> {
+        if self.exprs.diagnostics.len() > MAX_ERRORS {
+            return None;
+        }
+        let failure = expect::failure(text, at, rule);
+        if failure.at < after {
+            return None;
+        }
         let reported = |diagnostic: &Diagnostic| {
             diagnostic
                 .labels
@@ -97,7 +160,7 @@ impl Builder<'_> {
         };
         // An error reported by the scanner at or before this position is the cause.
         if self.scan.diagnostics.iter().any(reported) {
-            return;
+            return None;
         }
         let diagnostic = expect::describe(self.text, &self.scan.tokens, at, &failure, place);
         self.report(diagnostic);
@@ -111,6 +174,7 @@ impl Builder<'_> {
             let inside = diagnostic.primary().is_some_and(|label| at.contains(label.span));
             !(dependent && inside)
         });
+        Some(failure.at)
     }
 
     pub(super) fn error(&mut self, at: Span) -> ExprId {

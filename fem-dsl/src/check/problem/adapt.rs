@@ -30,7 +30,7 @@ const RARELY: u32 = 1_000_000;
 /// Largest number of divisions of a cell.
 const DEEPEST: u32 = 30;
 
-const ARGUMENTS: ArgumentTable = &[
+pub(super) const ARGUMENTS: ArgumentTable = &[
     ("steps", ArgumentKind::Whole(0, MOST)),
     ("fraction", ArgumentKind::Share),
     ("until", ArgumentKind::Positive),

@@ -14,7 +14,7 @@ const ITERATIONS: usize = 500;
 const MOST: u32 = 500;
 
 /// The settings of `smallest`, after the number of eigenvalues.
-const ARGUMENTS: ArgumentTable = &[
+pub(super) const ARGUMENTS: ArgumentTable = &[
     ("rtol", ArgumentKind::Part),
     ("max_iterations", ArgumentKind::Whole(1, u32::MAX)),
     ("preconditioner", ArgumentKind::Word(EigenPreconditioner::WORDS)),

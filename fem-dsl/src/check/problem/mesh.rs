@@ -15,16 +15,16 @@ const DIM: ArgumentKind = ArgumentKind::Whole(2, 3);
 const REFINE: ArgumentKind = ArgumentKind::Whole(0, 14);
 const ORDER: ArgumentKind = ArgumentKind::Whole(1, 12);
 
-struct Generator {
-    name: &'static str,
-    arguments: ArgumentTable,
+pub(super) struct Generator {
+    pub(super) name: &'static str,
+    pub(super) arguments: ArgumentTable,
     /// Required arguments.
-    required: &'static [&'static str],
-    dim: usize,
-    tags: fn(usize) -> &'static [&'static str],
+    pub(super) required: &'static [&'static str],
+    pub(super) dim: usize,
+    pub(super) tags: fn(usize) -> &'static [&'static str],
 }
 
-const GENERATORS: &[Generator] = &[
+pub(super) const GENERATORS: &[Generator] = &[
     Generator {
         name: "box",
         arguments: &[

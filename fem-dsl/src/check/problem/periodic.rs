@@ -9,11 +9,11 @@ use crate::problem::{Argument, PeriodicMap, PeriodicSides};
 use crate::source::shortened;
 use std::collections::BTreeMap;
 
-const TRANSLATION: &str = "translation";
-const ROTATION: &str = "rotation";
+pub(super) const TRANSLATION: &str = "translation";
+pub(super) const ROTATION: &str = "rotation";
 
-const OF_TRANSLATION: ArgumentTable = &[("factor", ArgumentKind::Number)];
-const OF_ROTATION: ArgumentTable = &[
+pub(super) const OF_TRANSLATION: ArgumentTable = &[("factor", ArgumentKind::Number)];
+pub(super) const OF_ROTATION: ArgumentTable = &[
     ("about", ArgumentKind::Point),
     ("axis", ArgumentKind::Numbers),
     ("factor", ArgumentKind::Number),

@@ -36,7 +36,7 @@ const MOST_POINTS: f64 = 1e6;
 const REPORT: &str = "a report";
 
 /// The names of the functionals.
-const MEASURES: [&str; 8] =
+pub(super) const MEASURES: [&str; 8] =
     ["integral", "minimum", "maximum", "l2", "at", "line", "reaction", "multiplier"];
 
 /// The reports of a problem, before their forms are turned into scalars.

@@ -32,7 +32,7 @@ const RECURRENCE: ArgumentTable = &[
 ];
 
 /// The solvers, with their settings.
-const SOLVERS: &[(&str, ArgumentTable)] = &[
+pub(super) const SOLVERS: &[(&str, ArgumentTable)] = &[
     ("cg", RECURRENCE),
     ("minres", RECURRENCE),
     ("gmres", CYCLES),

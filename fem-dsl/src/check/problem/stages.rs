@@ -10,7 +10,7 @@ use crate::problem::Argument;
 /// Largest number of steps without another limit.
 const STEPS: usize = 100;
 
-const ARGUMENTS: ArgumentTable = &[
+pub(super) const ARGUMENTS: ArgumentTable = &[
     ("steps", ArgumentKind::Whole(1, u32::MAX)),
     ("step", ArgumentKind::Positive),
     ("until", ArgumentKind::Positive),

@@ -20,7 +20,7 @@ const fn whole(range: RangeInclusive<usize>) -> ArgumentKind {
 }
 
 /// The schemes, with the arguments of each in addition to [`COMMON`].
-const SCHEMES: &[(&str, ArgumentTable)] = &[
+pub(super) const SCHEMES: &[(&str, ArgumentTable)] = &[
     ("theta", &[("theta", ArgumentKind::Share)]),
     ("bdf", &[("order", whole(ORDERS_BDF))]),
     ("sdirk", &[("stages", whole(STAGES))]),
@@ -31,7 +31,7 @@ const SCHEMES: &[(&str, ArgumentTable)] = &[
 ];
 
 /// Arguments of all schemes.
-const COMMON: ArgumentTable = &[
+pub(super) const COMMON: ArgumentTable = &[
     ("from", ArgumentKind::Number),
     ("to", ArgumentKind::Number),
     ("step", ArgumentKind::Positive),

@@ -1,0 +1,1 @@
+[(form) (problem) (region) (block_comment)] @fold

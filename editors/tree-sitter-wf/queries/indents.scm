@@ -1,0 +1,2 @@
+[(form) (problem) (region) (arguments) (array) (settings)] @indent
+["}" ")" "]"] @outdent

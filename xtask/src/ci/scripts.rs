@@ -11,11 +11,33 @@ struct Script {
     subjects: &'static [&'static str],
 }
 
-const SCRIPTS: [Script; 1] = [Script {
-    name: "packages",
-    path: ".ci/publish",
-    subjects: &[":(glob)**/Cargo.toml", "Cargo.lock", "CITATION.cff", ".ci/publish"],
-}];
+const SCRIPTS: [Script; 5] = [
+    Script {
+        name: "Python",
+        path: ".ci/python",
+        subjects: &["python", "src", ".ci/python"],
+    },
+    Script {
+        name: "exports to PETSc and libCEED",
+        path: ".ci/exports",
+        subjects: &["kernels-gen/src/export", "fem-dsl/src/point", ".ci/exports*"],
+    },
+    Script {
+        name: "editors",
+        path: ".ci/editors",
+        subjects: &["editors", "fem-dsl/lsp", ".ci/editors*"],
+    },
+    Script {
+        name: "the book",
+        path: ".ci/book",
+        subjects: &["docs", "README.md", ".ci/book*"],
+    },
+    Script {
+        name: "packages",
+        path: ".ci/publish",
+        subjects: &[":(glob)**/Cargo.toml", "Cargo.lock", "CITATION.cff", ".ci/publish"],
+    },
+];
 
 /// Seconds before the last commit within which a change counts: a day.
 const RECENT: u64 = 24 * 60 * 60;

@@ -12,11 +12,7 @@ struct Script {
 }
 
 const SCRIPTS: [Script; 5] = [
-    Script {
-        name: "Python",
-        path: ".ci/python",
-        subjects: &["python", "src", ".ci/python"],
-    },
+    Script { name: "Python", path: ".ci/python", subjects: &["python", "src", ".ci/python"] },
     Script {
         name: "exports to PETSc and libCEED",
         path: ".ci/exports",
@@ -27,11 +23,7 @@ const SCRIPTS: [Script; 5] = [
         path: ".ci/editors",
         subjects: &["editors", "fem-dsl/lsp", ".ci/editors*"],
     },
-    Script {
-        name: "the book",
-        path: ".ci/book",
-        subjects: &["docs", "README.md", ".ci/book*"],
-    },
+    Script { name: "the book", path: ".ci/book", subjects: &["docs", "README.md", ".ci/book*"] },
     Script {
         name: "packages",
         path: ".ci/publish",

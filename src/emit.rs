@@ -12,7 +12,9 @@ use kernels_gen::aot::TASKS;
 use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use kernels_gen::dialect::cuda::CUDA;
 use kernels_gen::dialect::opencl::OPENCL;
-use kernels_gen::generate::{check_underflow, describe, elements, generate, generate_for_threads};
+use kernels_gen::generate::{
+    check_underflow, describe, elements, generate_for_threads, generate_for_vectors,
+};
 use kernels_gen::kir::Kernel;
 use kernels_gen::pass::{for_threads, for_vectors};
 use kernels_gen::plan::{Elements, Plan, PlanError};
@@ -314,7 +316,7 @@ fn kernels(
     elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
     let plans = plans(form, &elements, isa, emission)?;
     let words = match emission.language {
-        Language::Rust => None,
+        Language::Rust | Language::C => None,
         Language::Cuda => Some(&CUDA),
         Language::OpenCl => Some(&OPENCL),
     };
@@ -343,7 +345,7 @@ fn kernels(
         _ => {
             check_underflow(form, &elements, &plans)?;
             let source = match words {
-                None => generate(form, &elements, &plans, isa)?,
+                None => generate_for_vectors(form, &elements, &plans, isa, emission.language)?,
                 Some(words) => generate_for_threads(form, &elements, &plans, words)?,
             };
             let source = source.into_file();
@@ -391,7 +393,9 @@ fn plans(
     let wishes = PlanOverrides { strategy, scatter, ..PlanOverrides::default() };
     let precision = emission.precision;
     let mut plans = match emission.language {
-        Language::Rust => choose(form, elements, &facts, &tasks, isa, precision, &wishes)?,
+        Language::Rust | Language::C => {
+            choose(form, elements, &facts, &tasks, isa, precision, &wishes)?
+        }
         Language::Cuda | Language::OpenCl => {
             choose_for_threads(form, elements, &facts, &tasks, precision, &wishes)?
         }

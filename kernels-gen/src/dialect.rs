@@ -4,9 +4,11 @@ pub mod c;
 mod comment;
 pub mod cuda;
 mod fold;
+pub mod gnu;
 mod names;
 pub mod opencl;
 pub mod rust;
+mod vectors;
 
 use crate::abi::KernelAbi;
 use rust::Isa;
@@ -19,6 +21,8 @@ use std::ops::Deref;
 pub enum Language {
     /// Rust with SIMD vectors.
     Rust,
+    /// C with GNU vector types.
+    C,
     /// CUDA C++.
     Cuda,
     /// OpenCL C 1.2.
@@ -29,6 +33,7 @@ impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Rust => "Rust",
+            Self::C => "C",
             Self::Cuda => "CUDA",
             Self::OpenCl => "OpenCL",
         })

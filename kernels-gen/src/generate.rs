@@ -4,7 +4,7 @@
 use crate::abi::{Argument, KernelAbi, Role};
 use crate::cost::count;
 use crate::dialect::rust::{Isa, Item, print};
-use crate::dialect::{GeneratedSource, c};
+use crate::dialect::{GeneratedSource, Language, c, gnu};
 use crate::element::{Cell, LinePoints, Rule, default_rule};
 use crate::interpreted::InterpretedKernel;
 use crate::kir::{Entries, Kernel, Op, Precision};
@@ -71,12 +71,28 @@ fn at_nodes(cell: Cell, degree: usize) -> Result<Rule, PlanError> {
     Ok(Rule::Tensor { cell, line: LinePoints::GaussLobatto(degree.max(1) + 1) })
 }
 
-/// Generates the source of the kernels of `plans`, one each, in their order.
+/// Generates the source of the kernels of `plans` in Rust, one each, in their order.
 pub fn generate(
     form: &PointForm,
     elements: &Elements,
     plans: &[Plan],
     isa: Isa,
+) -> Result<GeneratedSource, PlanError> {
+    generate_for_vectors(form, elements, plans, isa, Language::Rust)
+}
+
+/// Generates the source of the kernels of `plans`, one each, in their order, in a language whose lanes are entries of
+/// vectors.
+///
+/// # Panics
+///
+/// Panics if the language has no vectors.
+pub fn generate_for_vectors(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    isa: Isa,
+    language: Language,
 ) -> Result<GeneratedSource, PlanError> {
     if plans.iter().any(|plan| plan.scatter == Scatter::Block) {
         let text = "lanes of a processor add to their nodes one after another";
@@ -88,7 +104,11 @@ pub fn generate(
     let kernels = kernels?;
     let items: Vec<Item<'_>> =
         kernels.iter().map(|(kernel, abi, header)| Item { kernel, abi, header }).collect();
-    Ok(print(&title(form, &isa.to_string()), &items, isa))
+    Ok(match language {
+        Language::Rust => print(&title(form, &isa.to_string()), &items, isa),
+        Language::C => gnu::print(&title(form, &format!("C with {isa}")), &items, isa),
+        Language::Cuda | Language::OpenCl => panic!("{language} has threads instead of vectors"),
+    })
 }
 
 /// Generates the source of the kernels of `plans` in a language whose lanes are threads of a group.

@@ -6,8 +6,11 @@
 //! language runs for every task, precision and instruction set. With `WF_FULL=1` degrees go up to the largest, and
 //! every combination of cell, degree, shape, storage, task and precision runs.
 //!
+//! A third of them, all with `WF_FULL=1`, are compiled by a C compiler, too: `WF_CC`, or the first one on the search path.
+//! The kernels in C give the results of those in Rust without a tolerance.
+//!
 //! Instruction sets that this machine lacks are skipped and reported. `WF_REQUIRE=avx512,avx2` makes that a failure, as
-//! `WF_REQUIRE=rust` does for a missing `rustc`. `WF_SEED` selects other forms; `WF_PART=2/5` compiles the second fifth
+//! `WF_REQUIRE=rust` does for a missing `rustc`, and `WF_REQUIRE=cc` for a missing C compiler. `WF_SEED` selects other forms; `WF_PART=2/5` compiles the second fifth
 //! of them.
 
 #[path = "compiled/build.rs"]
@@ -20,7 +23,7 @@ pub(crate) mod cover;
 pub(crate) mod levels;
 
 use super::conformance::{between, launch, setting};
-use build::{Group, groups};
+use build::{Both, Group, groups};
 use choices::{Case, Choices};
 use cover::{Factors, Random};
 use kernels_gen::dialect::rust::Isa;
@@ -29,6 +32,7 @@ use kernels_gen::plan::Target;
 use runtime::device::cpu::{Machine, Simd};
 use runtime::device::jit::{Environment, Jit};
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::Path;
 use std::sync::Mutex;
@@ -62,6 +66,7 @@ struct Agreements {
 #[derive(Default)]
 struct Tally {
     kernels: usize,
+    kernels_in_c: usize,
     by_precision: BTreeMap<&'static str, Agreements>,
     by_isa: BTreeMap<Isa, usize>,
     failures: Vec<String>,
@@ -97,9 +102,22 @@ fn instruction_sets() -> Vec<Isa> {
 }
 
 /// Returns a cache in the build folder, so that unchanged kernels are not recompiled.
-fn jit() -> Jit {
+fn jit(cc: Option<OsString>) -> Jit {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
-    Jit::new(Environment { cache_dir: Some(cache), ..Environment::from_process() })
+    let own = Environment::from_process();
+    let cc = cc.map(|cc| ("WF_CC", own.cc.as_ref().map_or(cc, |(_, cc)| cc.clone())));
+    Jit::new(Environment { cache_dir: Some(cache), cc, ..own })
+}
+
+/// Returns the compilers of C kernels, if there are any.
+fn c_jit() -> Option<Jit> {
+    let jit = jit(Some("cc".into()));
+    if let Err(error) = jit.compiler() {
+        assert!(!required("cc"), "{error}");
+        say!("kernels in C are not checked: {error}");
+        return None;
+    }
+    Some(jit)
 }
 
 /// Returns the part selected by `WF_PART`, `K/N`: the K-th of N equal parts of the cases, in order; all without it.
@@ -141,12 +159,14 @@ fn cases(full: bool, seed: u64) -> (Vec<Case>, BTreeMap<String, usize>) {
     (cases, cover.refused)
 }
 
-fn run(group: &Group, jit: &Jit, tally: &Mutex<Tally>) {
+fn run(group: &Group, (jit, c_jit): (&Jit, Option<&Jit>), tally: &Mutex<Tally>) {
     let module = group.compile(jit);
+    let in_c =
+        c_jit.filter(|_| group.kernels_in_c() > 0).map(|jit| group.compile_c(jit)).transpose();
     for case in &group.cases {
-        let result = match &module {
-            Ok(module) => case.compare(module),
-            Err(error) => Err(error.clone()),
+        let result = match (&module, &in_c) {
+            (Ok(rust), Ok(c)) => case.compare(&Both { rust, c: c.as_ref() }),
+            (Err(error), _) | (_, Err(error)) => Err(error.clone()),
         };
         let mut tally = tally.lock().expect("no thread should have failed");
         *tally.by_isa.entry(case.isa).or_default() += 1;
@@ -168,10 +188,11 @@ fn run(group: &Group, jit: &Jit, tally: &Mutex<Tally>) {
     }
     let mut tally = tally.lock().expect("no thread should have failed");
     tally.kernels += group.kernels();
+    tally.kernels_in_c += group.kernels_in_c();
 }
 
 /// Runs all groups, a few at a time.
-fn run_all(groups: &[Group], jit: &Jit) -> Tally {
+fn run_all(groups: &[Group], jits: (&Jit, Option<&Jit>)) -> Tally {
     let tally = Mutex::new(Tally::default());
     let (next, done) = (AtomicUsize::new(0), AtomicUsize::new(0));
     let started = Instant::now();
@@ -180,7 +201,7 @@ fn run_all(groups: &[Group], jit: &Jit) -> Tally {
         for _ in 0..jobs {
             let work = || {
                 while let Some(group) = groups.get(next.fetch_add(1, Ordering::Relaxed)) {
-                    run(group, jit, &tally);
+                    run(group, jits, &tally);
                     let done = done.fetch_add(1, Ordering::Relaxed) + 1;
                     if done.is_multiple_of(50) {
                         let failures =
@@ -202,7 +223,7 @@ fn run_all(groups: &[Group], jit: &Jit) -> Tally {
 
 #[test]
 fn compiled_kernels_agree_with_the_reference() {
-    let jit = jit();
+    let jit = jit(None);
     if let Err(error) = jit.compiler() {
         assert!(!required("rust"), "{error}");
         say!("compiled kernels are not checked: {error}");
@@ -215,15 +236,18 @@ fn compiled_kernels_agree_with_the_reference() {
     assert!(cases.len() >= FORMS);
     let cases = part(cases);
     let forms = cases.len();
-    let groups = groups(cases, full);
+    let c_jit = c_jit();
+    let groups = groups(cases, full, c_jit.is_some());
     say!(
         "{forms} forms from seed {seed} in {} compiles, made in {:.1} s",
         groups.len(),
         started.elapsed().as_secs_f64()
     );
-    let tally = run_all(&groups, &jit);
+    let tally = run_all(&groups, (&jit, c_jit.as_ref()));
     let seconds = started.elapsed().as_secs_f64();
     say!("{} kernels of {forms} forms were compiled and compared in {seconds:.0} s", tally.kernels);
+    say!("  {} of them in C, with the same bits", tally.kernels_in_c);
+    assert!(c_jit.is_none() || tally.kernels_in_c > 0);
     for (isa, count) in &tally.by_isa {
         say!("  {isa}: {count} forms");
     }

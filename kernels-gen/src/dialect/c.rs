@@ -167,12 +167,12 @@ fn preamble(words: &Vocabulary, precision: Precision, kernels: &str) -> String {
 
 /// Returns the first block of a text (blocks are separated by empty lines) and the blocks whose declarations `kernels`
 /// or a later retained block refers to.
-fn called(text: &str, kernels: &str) -> String {
+pub(super) fn called(text: &str, kernels: &str) -> String {
     let blocks: Vec<&str> = text.trim_end().split("\n\n").collect();
     let mut used: BTreeSet<&str> = names(kernels).collect();
     let mut kept = Vec::new();
     for (number, block) in blocks.iter().enumerate().rev() {
-        if number == 0 || declared(block).any(|name| used.contains(name)) {
+        if number == 0 || declares(block).any(|name| used.contains(name)) {
             used.extend(names(block));
             kept.push(*block);
         }
@@ -182,17 +182,18 @@ fn called(text: &str, kernels: &str) -> String {
 }
 
 /// Returns the identifiers in a text.
-fn names(text: &str) -> impl Iterator<Item = &str> {
+pub(super) fn names(text: &str) -> impl Iterator<Item = &str> {
     text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_')).filter(|name| !name.is_empty())
 }
 
 /// Returns the functions and macros that a block declares.
-fn declared(block: &str) -> impl Iterator<Item = &str> {
+pub(super) fn declares(block: &str) -> impl Iterator<Item = &str> {
     block.lines().filter_map(|line| {
         if let Some(rest) = line.strip_prefix("#define ") {
             return names(rest).next();
         }
-        let (before, _) = line.strip_prefix("INLINE ")?.split_once('(')?;
+        let own = line.strip_prefix("INLINE ").or_else(|| line.strip_prefix("NOINLINE "));
+        let (before, _) = own?.split_once('(')?;
         names(before).last()
     })
 }
@@ -295,7 +296,7 @@ fn tables(text: &mut String, kernel: &Kernel, words: &Vocabulary) {
 }
 
 /// Prints the entries of a table after its opening brace, in lines of a hundred characters.
-fn listed(text: &mut String, entries: &[String], indent: &str) {
+pub(super) fn listed(text: &mut String, entries: &[String], indent: &str) {
     let mut column = 100;
     for entry in entries {
         column += entry.len() + 2;

@@ -18,15 +18,25 @@ pub(super) struct ReservedNames {
     prefixes: &'static [&'static str],
     /// True if upper-case names can be macros of headers.
     macros: bool,
+    /// True if functions on vectors end with the name of their type.
+    vectors: bool,
 }
 
 /// Reserved names of C, C++, OpenCL and CUDA.
-pub(super) const C: ReservedNames =
-    ReservedNames { taken: TAKEN_IN_C, types: TYPES_OF_C, prefixes: &["__"], macros: true };
+pub(super) const C: ReservedNames = ReservedNames { taken: TAKEN_IN_C, vectors: false, ..GNU_C };
+
+/// Reserved names of C, and of the functions on GNU vector types.
+pub(super) const GNU_C: ReservedNames = ReservedNames {
+    taken: TAKEN_IN_GNU_C,
+    types: TYPES_OF_C,
+    prefixes: &["__"],
+    macros: true,
+    vectors: true,
+};
 
 /// Reserved names of Rust 2024, and the functions on vectors.
 pub(super) const RUST: ReservedNames =
-    ReservedNames { taken: TAKEN_IN_RUST, types: "", prefixes: &[], macros: false };
+    ReservedNames { taken: TAKEN_IN_RUST, types: "", prefixes: &[], macros: false, vectors: false };
 
 const TAKEN_IN_C: &str = "
     auto break case char const continue default do double else enum extern float for goto if inline
@@ -48,6 +58,19 @@ const TAKEN_IN_C: &str = "
 
     T U uint32 INLINE listed listed_at group_of REGISTERS first end lane thread own writes batch number to from slot of mine INFINITY NAN MAXFLOAT NULL HUGE_VAL
     HUGE_VALF EOF linux unix i386 vector pixel";
+
+const TAKEN_IN_GNU_C: &str = "
+    auto break case char const continue default do double else enum extern float for goto if inline
+    int long register restrict return short signed sizeof static struct switch typedef union unsigned
+    void volatile while bool true false asm typeof constexpr nullptr alignas alignof static_assert thread_local
+
+    size_t ptrdiff_t wchar_t max_align_t intptr_t uintptr_t intmax_t uintmax_t
+    int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t uint64_t
+
+    sqrt fabs exp log sin cos tan asin acos atan sinh cosh tanh pow atan2 fma
+
+    INLINE NOINLINE prefetch_0 prefetch_1 lesser begin end first last batch active_lanes arguments
+    NULL linux unix i386 vector pixel";
 
 const TYPES_OF_C: &str =
     "char uchar short ushort int uint long ulong longlong ulonglong float double half bool quad";
@@ -176,7 +199,10 @@ impl ReservedNames {
     /// Returns whether a name is reserved.
     fn is_taken(&self, name: &str) -> bool {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
-        is_label(name) || is_one(self.types, stem) || is_one(self.taken, name)
+        let of_vectors = |kind: &&str| stem.len() < name.len() && stem.ends_with(*kind);
+        let of_vectors =
+            self.vectors && ["f64x", "f32x", "m64x", "m32x"].iter().any(|kind| of_vectors(&kind));
+        is_label(name) || of_vectors || is_one(self.types, stem) || is_one(self.taken, name)
     }
 
     fn of_table(&self, name: &str) -> String {
@@ -198,10 +224,24 @@ fn is_one(words: &str, word: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::{C, RUST, ReservedNames, rename};
+    use super::{C, GNU_C, RUST, ReservedNames, rename};
     use crate::dialect::rust::{Isa, words_of_vectors};
     use crate::kir::build::Builder;
     use crate::kir::{Element, Index, Precision};
+
+    #[test]
+    fn every_function_on_vectors_has_a_reserved_name() {
+        for (precision, lanes) in
+            [(Precision::F64, 4), (Precision::F64, 8), (Precision::F32, 8), (Precision::F32, 2)]
+        {
+            let words = crate::dialect::gnu::words(precision, lanes);
+            assert!(words.len() > 30, "{words:?}");
+            for word in words {
+                let is_safe = GNU_C.is_taken(&word) || GNU_C.is_foreign(&word);
+                assert!(is_safe, "{word} for {precision:?}x{lanes}");
+            }
+        }
+    }
 
     /// Arrays and values whose names in the form are those of variables; separate loops share names.
     #[test]

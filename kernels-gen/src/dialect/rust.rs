@@ -13,10 +13,11 @@ pub use isa::Isa;
 pub use nested::print_nested;
 
 use super::comment::comment;
-use super::fold::FoldedKernel;
+use super::vectors::{self, Stages, scalar, trim_lines, vector};
 use super::{GeneratedSource, Language, SourceFile};
 use crate::abi::KernelAbi;
-use crate::kir::{Element, Entries, Kernel, LocalId, Precision, Statement};
+use crate::kir::{Element, Entries, Kernel, LocalId};
+use statement::Rust;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
@@ -52,20 +53,6 @@ pub(crate) fn print(title: &str, items: &[Item<'_>], isa: Isa) -> GeneratedSourc
     GeneratedSource::new(file, Some(isa))
 }
 
-fn trim_lines(text: &str) -> String {
-    let mut trimmed = String::with_capacity(text.len());
-    for line in text.lines() {
-        trimmed.push_str(line.trim_end());
-        trimmed.push('\n');
-    }
-    trimmed
-}
-
-/// Returns the name of the module with a kernel's vector type.
-fn vector(kernel: &Kernel) -> String {
-    format!("{}x{}", scalar(kernel.precision), kernel.lanes)
-}
-
 /// Prints the modules of the vector types of kernels.
 fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
     let mut text = String::new();
@@ -88,16 +75,20 @@ fn vocabulary(bodies: &[(&Kernel, String)], isa: Isa) -> String {
 
 /// Returns the names that the module of a vector type declares.
 #[cfg(test)]
-pub(super) fn words_of_vectors(isa: Isa, precision: Precision, lanes: usize) -> Vec<String> {
+pub(super) fn words_of_vectors(
+    isa: Isa,
+    precision: crate::kir::Precision,
+    lanes: usize,
+) -> Vec<String> {
     vocabulary::free(&isa.vocabulary(precision, lanes, false))
 }
 
 /// Prints the contents of the module of a kernel.
 fn body(kernel: &Kernel, isa: Isa, symbol: Option<&str>) -> String {
-    let kernel = &statement::folded(kernel);
+    let kernel = &vectors::folded::<Rust>(kernel);
     let mut inner = format!("use super::{}::*;\n\n", vector(kernel));
     tables(&mut inner, kernel);
-    function(&mut inner, kernel, isa);
+    function(&mut inner, kernel, &Stages::new(kernel), isa);
     entry(&mut inner, kernel, symbol);
     let mut text = String::new();
     indented(&mut text, &inner);
@@ -112,8 +103,8 @@ fn indented(text: &mut String, inner: &str) {
 
 fn tables(text: &mut String, kernel: &Kernel) {
     let read = kernel.tables_read(true);
-    for (id, table) in kernel.tables.iter_enumerated().filter(|(id, _)| read[*id]) {
-        let name = statement::table_name(kernel, id);
+    for (_, table) in kernel.tables.iter_enumerated().filter(|(id, _)| read[*id]) {
+        let name = &table.name;
         match &table.entries {
             Entries::Real(entries) => {
                 let _ = write!(text, "static {name}: [T; {}] = [", entries.len());
@@ -145,18 +136,10 @@ pub(crate) fn number(value: f64) -> String {
     format!("{value:?}")
 }
 
-/// Number of loops above which a kernel is printed with a function per stage. The compiler's loop passes traverse the
-/// whole loop nest for each of its loops: with a single batch loop around many others they take minutes.
-const LOOPS: usize = 40;
-
-fn function(text: &mut String, kernel: &FoldedKernel, isa: Isa) {
-    let stages: Vec<&[Statement]> =
-        kernel.body.split(|statement| matches!(statement, Statement::Stage)).collect();
-    let many = statement::loops(&kernel.body) > LOOPS;
-    let stages = Stages::new(kernel, stages);
-    if many {
+fn function(text: &mut String, kernel: &Kernel, stages: &Stages<'_>, isa: Isa) {
+    if stages.many {
         for number in 0..stages.bodies.len() {
-            stages.function(text, number, isa);
+            stage_function(text, stages, number, isa);
         }
     }
     let _ = writeln!(text, "/// Runs the batches `begin..end`.");
@@ -172,16 +155,12 @@ fn function(text: &mut String, kernel: &FoldedKernel, isa: Isa) {
         let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
     }
     let _ = writeln!(text, ") {{\n    unsafe {{");
-    for (id, users) in &stages.users {
-        match users.as_slice() {
-            [_] if many => {}
-            [_] => declare(text, kernel, *id, 1, "        "),
-            _ => declare(text, kernel, *id, kernel.block, "        "),
-        }
+    for (id, batches) in stages.outer() {
+        declare(text, kernel, id, batches, "        ");
     }
     if stages.bodies.len() == 1 {
         let _ = writeln!(text, "        for batch in begin..end {{");
-        stages.stage(text, 0, many, 3);
+        stage(text, stages, 0, 3);
         text.push_str("        }\n    }\n}\n\n");
         return;
     }
@@ -191,94 +170,61 @@ fn function(text: &mut String, kernel: &FoldedKernel, isa: Isa) {
     let _ = writeln!(text, "            let last = (first + {block}).min(end);");
     for number in 0..stages.bodies.len() {
         let _ = writeln!(text, "            for batch in first..last {{");
-        stages.stage(text, number, many, 4);
+        stage(text, stages, number, 4);
         text.push_str("            }\n");
     }
     text.push_str("        }\n    }\n}\n\n");
 }
 
-/// The stages of a kernel.
-struct Stages<'k> {
-    kernel: &'k FoldedKernel,
-    bodies: Vec<&'k [Statement]>,
-    /// The private arrays in use and the stages that use them. An array shared by several stages exists once for each
-    /// batch of a block.
-    users: Vec<(LocalId, Vec<usize>)>,
+/// Prints a stage's work for a batch, or the call of its function.
+fn stage(text: &mut String, stages: &Stages<'_>, stage: usize, depth: usize) {
+    let indent = "    ".repeat(depth);
+    for id in stages.shared(stage) {
+        let (name, length) = (&stages.kernel.locals[id].name, stages.kernel.locals[id].length);
+        let _ = writeln!(text, "{indent}let {name} = {name}.add({length} * (batch - first));");
+    }
+    if stages.many {
+        let given = stages.arguments(stage).join(", ");
+        let _ = writeln!(text, "{indent}stage_{stage}({given});");
+    } else {
+        stage_body(text, stages, stage, depth);
+    }
 }
 
-impl<'k> Stages<'k> {
-    fn new(kernel: &'k FoldedKernel, bodies: Vec<&'k [Statement]>) -> Self {
-        let users = |id| {
-            let uses = |&stage: &usize| kernel.uses_local(bodies[stage], id);
-            (0..bodies.len()).filter(uses).collect::<Vec<usize>>()
-        };
-        let users = kernel.locals.ids().map(|id| (id, users(id)));
-        let users = users.filter(|(_, users)| !users.is_empty()).collect();
-        Self { kernel, bodies, users }
+fn stage_body(text: &mut String, stages: &Stages<'_>, stage: usize, depth: usize) {
+    if stages.writes(stage) {
+        active(text, stages.kernel, &"    ".repeat(depth));
     }
+    vectors::block::<Rust>(text, stages.kernel, stages.bodies[stage], depth);
+}
 
-    /// Returns the arrays that a stage shares with others.
-    fn shared(&self, stage: usize) -> impl Iterator<Item = LocalId> {
-        let shared = self.users.iter().filter(|(_, users)| users.len() > 1);
-        shared.filter(move |(_, users)| users.contains(&stage)).map(|(id, _)| *id)
+/// Prints a stage of one batch as a function.
+fn stage_function(text: &mut String, stages: &Stages<'_>, stage: usize, isa: Isa) {
+    let kernel = stages.kernel;
+    let _ = writeln!(text, "/// Stage {stage} of one batch.");
+    text.push_str("#[inline(never)]\n");
+    if let Some(features) = isa.features(kernel.precision, kernel.lanes) {
+        let _ = writeln!(text, "#[target_feature(enable = \"{features}\")]");
     }
-
-    /// Prints a stage's work for a batch, or the call of its function.
-    fn stage(&self, text: &mut String, stage: usize, call: bool, depth: usize) {
-        let indent = "    ".repeat(depth);
-        for id in self.shared(stage) {
-            let name = statement::local_name(self.kernel, id);
-            let length = self.kernel.locals[id].length;
-            let _ = writeln!(text, "{indent}let {name} = {name}.add({length} * (batch - first));");
-        }
-        if !call {
-            self.body(text, stage, depth);
-            return;
-        }
-        let arguments = self.kernel.arguments.iter().map(|argument| argument.name.clone());
-        let shared = self.shared(stage).map(|id| statement::local_name(self.kernel, id).to_owned());
-        let given = ["batch", "end"].map(str::to_owned).into_iter().chain(arguments).chain(shared);
-        let given: Vec<String> = given.collect();
-        let _ = writeln!(text, "{indent}stage_{stage}({});", given.join(", "));
+    let _ = writeln!(text, "unsafe fn stage_{stage}(\n    batch: usize,\n    end: usize,");
+    for argument in &kernel.arguments {
+        let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
     }
-
-    fn body(&self, text: &mut String, stage: usize, depth: usize) {
-        let alone = self.bodies.len() == 1;
-        if alone || self.bodies[stage].iter().any(statement::scatters) {
-            active(text, self.kernel, &"    ".repeat(depth));
-        }
-        statement::block(text, self.kernel, self.bodies[stage], depth);
+    for id in stages.shared(stage) {
+        let _ = writeln!(text, "    {}: *mut V,", kernel.locals[id].name);
     }
-
-    /// Prints a stage of one batch as a function.
-    fn function(&self, text: &mut String, stage: usize, isa: Isa) {
-        let kernel = self.kernel;
-        let _ = writeln!(text, "/// Stage {stage} of one batch.");
-        text.push_str("#[inline(never)]\n");
-        if let Some(features) = isa.features(kernel.precision, kernel.lanes) {
-            let _ = writeln!(text, "#[target_feature(enable = \"{features}\")]");
-        }
-        let _ = writeln!(text, "unsafe fn stage_{stage}(\n    batch: usize,\n    end: usize,");
-        for argument in &kernel.arguments {
-            let _ = writeln!(text, "    {}: {},", argument.name, pointer(argument));
-        }
-        for id in self.shared(stage) {
-            let _ = writeln!(text, "    {}: *mut V,", statement::local_name(kernel, id));
-        }
-        let _ = writeln!(text, ") {{\n    unsafe {{");
-        for (id, users) in &self.users {
-            if users.as_slice() == [stage] {
-                declare(text, kernel, *id, 1, "        ");
-            }
-        }
-        self.body(text, stage, 2);
-        text.push_str("    }\n}\n\n");
+    let _ = writeln!(text, ") {{\n    unsafe {{");
+    for id in stages.alone(stage) {
+        declare(text, kernel, id, 1, "        ");
     }
+    stage_body(text, stages, stage, 2);
+    text.push_str("    }\n}\n\n");
 }
 
 /// Declares a private array, once for each of `batches` batches.
 fn declare(text: &mut String, kernel: &Kernel, id: LocalId, batches: usize, indent: &str) {
-    let (name, length) = (statement::local_name(kernel, id), kernel.locals[id].length * batches);
+    let local = &kernel.locals[id];
+    let (name, length) = (&local.name, local.length * batches);
     let _ = writeln!(
         text,
         "{indent}let mut {name} = core::mem::MaybeUninit::<[V; {length}]>::uninit();"
@@ -322,12 +268,4 @@ fn entry(text: &mut String, kernel: &Kernel, symbol: Option<&str>) {
         let _ = writeln!(text, "            (*arguments.add({i})){mutable}.cast(),");
     }
     text.push_str("        )\n    }\n}\n");
-}
-
-/// Returns the scalar type of a precision.
-pub(crate) fn scalar(precision: Precision) -> &'static str {
-    match precision {
-        Precision::F64 => "f64",
-        Precision::F32 => "f32",
-    }
 }

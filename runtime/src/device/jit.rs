@@ -1,69 +1,61 @@
-//! Just-in-time compiler of the CPU: Rust source → `rustc` → a shared object → [`Library`].
+//! Just-in-time compiler of the CPU: source → `rustc`, GCC or Clang → a shared object → [`Library`].
 //!
-//! `rustc` is `$WF_RUSTC`, else `$RUSTC`, else the first on `$PATH`. Without one, [`compile`] returns an error and the
-//! caller falls back to the interpreter. Compiled modules are cached in a private folder of the user (`$WF_CACHE_DIR`,
+//! The compiler is `$WF_CC`, `$WF_RUSTC` or `$RUSTC`, else the first of several on `$PATH` (`jit/search`). Its language is
+//! that of the kernels, Rust or C. Without one, [`Jit::load`] returns an error and the caller falls back to the
+//! interpreter. Compiled modules are cached in a private folder of the user (`$WF_CACHE_DIR`,
 //! else `weakform` in the user's cache folder). Their key contains everything that affects the binary: source, flags,
 //! compiler, processor and package version. `$WF_DUMP_DIR` names a folder for copies of all sources. A compiler that
 //! exceeds `$WF_COMPILE_SECONDS`, or whose output cannot be loaded, is not used again in this process.
 
 mod cache;
+mod command;
 mod compiler;
 mod compiler_process;
 mod environment;
 mod foreign;
 mod load;
 mod notice;
+mod search;
 
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use kernels_gen::dialect::Language;
 use kernels_gen::dialect::rust::Isa;
 
-use crate::device::cpu::{LaunchError, Library, LoadError, Machine, limit};
+use crate::device::cpu::{LaunchError, Library, LoadError, Machine};
 use crate::support::atomic_file;
 use crate::support::progress::doing;
 use crate::support::scratch::ScratchFolder;
 
 pub use cache::{Cache, CacheError, CacheStatistics};
-pub use compiler::{Compiler, CompilerError};
+pub use command::JitOptions;
+pub use compiler::{Compiler, CompilerError, CompilerKind};
 pub use environment::Environment;
 pub use foreign::ForeignSource;
+pub use search::Candidate;
 
 use cache::{CacheKey, MODULE};
 use notice::waiting;
 pub(crate) use notice::warn_once;
 
-/// The file name of the source during compilation.
-const SOURCE: &str = "kernels.rs";
-
-/// Compilation options of a source.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct JitOptions {
-    /// A description of the source, used in names of dumped files.
-    pub name: String,
-    /// Flags for `rustc` in addition to edition, crate type and codegen units. They can change the behaviour of code,
-    /// and are private to this crate.
-    pub(crate) flags: Vec<String>,
-    /// The number of codegen units: more of them compile in parallel, one optimises best.
-    pub(crate) codegen_units: u32,
+/// A hand-written source in each language, with the same kernels.
+pub(crate) struct HandWritten {
+    /// Rust.
+    pub(crate) rust: &'static str,
+    /// C.
+    pub(crate) c: &'static str,
 }
 
-impl Default for JitOptions {
-    fn default() -> Self {
-        let flags = ["opt-level=3", "target-cpu=native", "panic=abort", "strip=symbols"];
-        let own = Self {
-            name: "kernels".into(),
-            flags: flags.iter().map(|flag| format!("-C{flag}")).collect(),
-            codegen_units: 1,
-        };
-        match limit() {
-            Some(isa) => own.tuned_for(isa),
-            None => own,
+impl HandWritten {
+    /// Returns the text in a compiler's language.
+    fn text(&self, kind: CompilerKind) -> &'static str {
+        match kind {
+            CompilerKind::Rustc => self.rust,
+            CompilerKind::C => self.c,
         }
     }
 }
@@ -72,27 +64,31 @@ impl Default for JitOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum JitError {
-    /// No usable `rustc`.
+    /// No usable compiler.
     #[error(transparent)]
     Compiler(#[from] CompilerError),
-    /// A source that `rustc` rejects.
-    #[error("rustc could not compile {name}; its source is {}\n{log}", dump.display())]
+    /// A source that the compiler rejects.
+    #[error("{} could not compile {name}; its source is {}\n{log}", compiler.display(), dump.display())]
     Rejected {
+        /// The compiler.
+        compiler: PathBuf,
         /// The name in the options.
         name: String,
-        /// The output of `rustc`.
+        /// The output of the compiler.
         log: String,
         /// The saved source.
         dump: PathBuf,
     },
     /// A compiled module that does not match the request.
-    #[error("{0}\nhelp: name another compiler with WF_RUSTC")]
+    #[error("{0}\nhelp: name another compiler with WF_RUSTC or WF_CC")]
     Load(#[from] LoadError),
     /// Kernels in another language.
-    #[error("kernels in {language} are not for `rustc`")]
+    #[error("kernels in {language} are not for {compiler}")]
     OtherLanguage {
         /// The language.
         language: Language,
+        /// The compiler.
+        compiler: String,
     },
     /// Kernels with instructions that this processor lacks.
     #[error("the kernels are for {isa}, which this processor does not have")]
@@ -121,7 +117,7 @@ pub enum JitError {
     },
     /// A failed write of the compiler.
     #[error(
-        "rustc could not write in {}: {reason}\n\
+        "the compiler could not write in {}: {reason}\n\
          help: make room there, or choose another folder with WF_CACHE_DIR or TMPDIR",
         folder.display()
     )]
@@ -145,13 +141,18 @@ const CANNOT_WRITE: [&str; 6] = [
 
 /// Returns the first lines of the output, with advice, if the compiler failed for another reason than the source: a
 /// missing or failing linker, a kill, missing libraries.
-fn failure(log: &str, status: std::process::ExitStatus) -> Option<String> {
+fn failure(compiler: &Compiler, log: &str, status: std::process::ExitStatus) -> Option<String> {
+    if compiler.kind() == CompilerKind::C {
+        return failure_of_c(compiler, log);
+    }
     // Errors in a source have a line number, and usually a code; E0463 and E0786 concern libraries.
     let code = |line: &&str| line.starts_with("error[E");
     let libraries = ["error[E0463]", "error[E0786]"];
     let own =
         log.lines().find(code).is_none_or(|line| libraries.iter().any(|l| line.starts_with(l)));
-    let in_source = log.lines().any(|line| line.trim_start().starts_with(&format!("--> {SOURCE}")));
+    let in_source = log
+        .lines()
+        .any(|line| line.trim_start().starts_with(&format!("--> {}", compiler.source())));
     let linking = log.contains("linker `") || log.contains("linking with `");
     if !own || (in_source && !linking && !log.contains("E0463")) {
         return None;
@@ -166,26 +167,37 @@ fn failure(log: &str, status: std::process::ExitStatus) -> Option<String> {
     Some(format!("{first}{how}"))
 }
 
+/// Returns the same for a C compiler: its errors in a source have a line number.
+fn failure_of_c(compiler: &Compiler, log: &str) -> Option<String> {
+    let place = format!("{}:", compiler.source());
+    let in_source = |line: &str| {
+        let after = line.split_once(&place).map_or("", |(_, after)| after);
+        after.starts_with(|c: char| c.is_ascii_digit()) && after.contains("error:")
+    };
+    if log.lines().any(in_source) {
+        return None;
+    }
+    let first = log.lines().find(|line| line.contains("error")).or(log.lines().next());
+    let first = first.unwrap_or_default();
+    Some(format!("{first}\nhelp: reinstall it, or name another compiler with WF_CC or WF_RUSTC"))
+}
+
 /// Minimal free disk space for a module, in bytes.
 const ROOM: usize = 1 << 20;
 
-/// Compiles `source`, the text of a Rust `cdylib`, or finds it in the cache, with the settings of the process
-/// environment.
-///
-/// # Errors
-///
-/// [`JitError`]; after [`JitError::Compiler`] the caller can continue without compiled kernels.
+/// Compiles the text of a Rust `cdylib`, or finds it in the cache, with the settings of the process environment.
+#[cfg(test)]
 pub(crate) fn compile(source: &str, options: &JitOptions) -> Result<Library, JitError> {
     Jit::global().compile(source, options)
 }
 
-/// Starts to look for `rustc` on another thread: a new cache does not know it, and asking takes a tenth of a second.
+/// Starts to look for a compiler on another thread: a new cache does not know it, and asking takes a tenth of a second.
 pub fn search() {
     // Without a thread, the first compilation looks for it.
     drop(std::thread::Builder::new().spawn(|| Jit::global().compiler().is_ok()));
 }
 
-/// Returns whether a usable `rustc` exists.
+/// Returns whether a usable compiler exists.
 pub fn available() -> bool {
     Jit::global().compiler().is_ok()
 }
@@ -236,8 +248,18 @@ impl Jit {
         if let Some(error) = self.given_up.get() {
             return Err(error);
         }
-        let find = || Compiler::find(&self.environment, self.cache.as_ref().ok());
+        let find = || search::find(&self.environment, self.cache.as_ref().ok());
         self.compiler.get_or_init(find).as_ref()
+    }
+
+    /// Returns all compilers that are looked for, in their order; the first usable one compiles.
+    pub fn candidates(&self) -> Vec<Candidate> {
+        search::candidates(&self.environment, self.cache.as_ref().ok(), true)
+    }
+
+    /// Returns the language of kernels for the processor; Rust without a compiler.
+    pub fn language(&self) -> Language {
+        self.compiler().map_or(Language::Rust, Compiler::language)
     }
 
     /// Returns the cache.
@@ -270,6 +292,20 @@ impl Jit {
         made
     }
 
+    /// Compiles a hand-written source, or finds it in the cache.
+    ///
+    /// # Errors
+    ///
+    /// [`JitError`].
+    pub(crate) fn compile_by_hand(
+        &self,
+        source: &HandWritten,
+        options: &JitOptions,
+    ) -> Result<Library, JitError> {
+        let kind = self.compiler().map_err(Clone::clone)?.kind();
+        self.compile(source.text(kind), options)
+    }
+
     fn find_or_make(
         &self,
         compiler: &Compiler,
@@ -277,7 +313,8 @@ impl Jit {
         options: &JitOptions,
     ) -> Result<Library, JitError> {
         let key = self.key(compiler, source, options);
-        self.dump(&dump_name(&key, &options.name, "rs"), source);
+        let extension = compiler.kind().extension();
+        self.dump(&dump_name(&key, &options.name, extension), source);
         let cache = match &self.cache {
             Ok(cache) => cache,
             Err(error) => {
@@ -336,7 +373,7 @@ impl Jit {
 
     /// Returns everything that affects the binary.
     fn key(&self, compiler: &Compiler, source: &str, options: &JitOptions) -> CacheKey {
-        let flags = options.flags.join("\n");
+        let flags = options.flags(compiler.kind()).join("\n");
         CacheKey::new(&[
             ("weakform", env!("CARGO_PKG_VERSION")),
             ("compiler", &compiler.identity()),
@@ -360,9 +397,7 @@ impl Jit {
         Ok(open(compiler, &folder.path().join(MODULE))?.keep(folder))
     }
 
-    /// Runs `rustc` in `folder`, from [`SOURCE`] to [`MODULE`].
-    ///
-    /// Paths are relative, so that the module does not depend on the folder.
+    /// Runs the compiler in `folder`, from its source to [`MODULE`].
     fn run(
         &self,
         compiler: &Compiler,
@@ -371,7 +406,7 @@ impl Jit {
         source: &str,
         options: &JitOptions,
     ) -> Result<(), JitError> {
-        let path = folder.path().join(SOURCE);
+        let path = folder.path().join(compiler.source());
         fs::write(&path, source).map_err(|error| JitError::Files {
             doing: "write",
             path,
@@ -379,18 +414,7 @@ impl Jit {
         })?;
         let _said = doing("compiling kernels");
         let started = std::time::Instant::now();
-        let mut command = Command::new(compiler.path());
-        command
-            .args(["--edition=2024", "--crate-type=cdylib", "--crate-name=kernels"])
-            .args(["--cap-lints=allow", "--color=never"])
-            .arg(format!("-Ccodegen-units={}", options.codegen_units.max(1)))
-            .args(&options.flags)
-            .args(["-o", MODULE, SOURCE])
-            .current_dir(folder.path())
-            // Temporary files of a killed compiler or linker are removed with the folder.
-            .env("TMPDIR", folder.path())
-            .env_remove("RUSTC_BOOTSTRAP")
-            .env_remove("RUSTC_LOG");
+        let mut command = compiler.command(folder.path(), options);
         let broken =
             |reason: String| CompilerError::Broken { path: compiler.path().into(), reason };
         let (task, bound) = (task(source, &options.name), self.bound());
@@ -419,11 +443,13 @@ impl Jit {
                 return Err(JitError::NoRoom { folder: folder.path().into(), reason });
             }
             // A failure without errors in the source is the compiler's own.
-            if let Some(reason) = failure(&log, output.status) {
+            if let Some(reason) = failure(compiler, &log, output.status) {
                 return Err(broken(reason).into());
             }
-            let dump = self.dump_rejected(&dump_name(key, &options.name, "rs"), source)?;
-            return Err(JitError::Rejected { name: options.name.clone(), log, dump });
+            let extension = compiler.kind().extension();
+            let dump = self.dump_rejected(&dump_name(key, &options.name, extension), source)?;
+            let (compiler, name) = (compiler.path().into(), options.name.clone());
+            return Err(JitError::Rejected { compiler, name, log, dump });
         }
         if !folder.path().join(MODULE).is_file() {
             return Err(broken("it ends well and has written nothing".into()).into());
@@ -514,7 +540,8 @@ fn temporary() -> Result<ScratchFolder, JitError> {
 
 /// Returns a description of the compilation, for progress messages.
 fn task(source: &str, name: &str) -> String {
-    let kernels = source.matches("extern \"C\" fn").count();
+    let entry = |mark: &str| source.matches(mark).count();
+    let kernels = entry("extern \"C\" fn") + entry("const void *const *arguments)");
     let plural = if kernels == 1 { "" } else { "s" };
     format!("compiling {kernels} kernel{plural} of `{name}`")
 }

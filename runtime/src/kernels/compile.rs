@@ -9,7 +9,7 @@ mod spills;
 pub mod tuning;
 
 use crate::device::cpu::{LinkedKernels, Machine, Module};
-use crate::device::jit::{self, CompilerError, Jit, JitError, warn_once};
+use crate::device::jit::{Compiler, CompilerError, Jit, JitError, JitOptions, warn_once};
 use crate::device::{self, Device, DeviceError};
 use crate::kernels::purpose::{CellClass, CellKernel, CellSubset};
 use crate::kernels::rates::named;
@@ -21,7 +21,7 @@ use kernels_gen::abi::{KernelAbi, Precision};
 use kernels_gen::choose::{MeshFacts, PlanOverrides, choose, choose_for_threads};
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{GeneratedSource, Language, SourceFile};
-use kernels_gen::generate::{generate, generate_for_threads, interpret};
+use kernels_gen::generate::{generate_for_threads, generate_for_vectors, interpret};
 use kernels_gen::interpreted::LANES;
 use kernels_gen::plan::cell_matrix::CellMatrix;
 use kernels_gen::plan::turns::{FacetPairs, of_pair};
@@ -68,7 +68,8 @@ impl fmt::Display for InterpretationReason {
             Self::Requested => write!(f, "kernels are interpreted, as asked"),
             Self::NoCompiler(error) => {
                 let text = error.to_string();
-                let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
+                let (what, help) =
+                    text.split_once("\nhelp: ").unwrap_or((&text, "install Rust, gcc or clang"));
                 let what = what.replace('\n', "; ");
                 write!(f, "kernels are interpreted, right but far slower: {what} (help: {help})")
             }
@@ -177,6 +178,8 @@ pub struct CompiledKernels {
     pub module: Arc<Module>,
     /// The reason for interpretation; `None` if compiled.
     pub interpreted: Option<InterpretationReason>,
+    /// The compiler at run time, for reports: `rustc 1.95.0`; `None` without one.
+    pub compiler: Option<String>,
     /// The purpose of each kernel.
     pub kernels: Vec<CellKernel>,
     /// Seconds for planning, printing, compiling and loading.
@@ -242,7 +245,9 @@ pub(crate) fn compile_deferring(
     let kernels = purposes(form, elements, &plans, &source);
     let seconds = start.elapsed().as_secs_f64();
     let module = Arc::new(module);
-    Ok(CompiledKernels { plans, source, origin, module, interpreted, kernels, seconds })
+    let by_compiler = matches!(origin, Origin::Cache | Origin::Compiler);
+    let compiler = Jit::global().compiler().ok().filter(|_| by_compiler).map(Compiler::title);
+    Ok(CompiledKernels { plans, source, origin, module, interpreted, compiler, kernels, seconds })
 }
 
 /// Returns the purpose of each kernel.
@@ -447,7 +452,7 @@ fn make_compiled(
     target: &Target,
 ) -> Result<ExecutableKernels, CompileError> {
     let (plans, source) = planned_source(form, elements, facts, tasks, target)?;
-    let options = jit::JitOptions::new(form.name.as_str());
+    let options = JitOptions::new(form.name.as_str());
     let is_deferred = |at: usize| deferred.contains(&plans[at].task);
     let (now, later) = match source.separate(is_deferred) {
         Some([now, later]) => (Cow::Owned(now), Some(later)),
@@ -494,6 +499,7 @@ fn planned_source(
         &wishes,
         |tasks, wishes| choose(form, elements, facts, tasks, isa, precision, wishes),
     )?;
-    let source = generate(form, elements, &plans, isa)?;
+    let language = Jit::global().language();
+    let source = generate_for_vectors(form, elements, &plans, isa, language)?;
     Ok((plans, source))
 }

@@ -4,7 +4,7 @@ pub mod device;
 pub mod stored_rates;
 
 use crate::device::cpu::{Argument, Buffer, LaunchError, Module};
-use crate::device::jit::{self, JitError};
+use crate::device::jit::{HandWritten, Jit, JitError, JitOptions};
 use crate::processes::{ProcessGroup, Reduction};
 use kernels_gen::abi::Precision;
 use kernels_gen::abi::{self, KernelAbi, Role};
@@ -72,9 +72,11 @@ const LAUNCHES: usize = 20;
 
 /// Measures the current thread pool.
 pub fn measure() -> Result<Rates, JitError> {
-    let source = include_str!("rates/kernels.rs.txt");
-    let options = jit::JitOptions { name: "rates".into(), ..jit::JitOptions::default() };
-    let library = jit::compile(source, &options)?;
+    let source = HandWritten {
+        rust: include_str!("rates/kernels.rs.txt"),
+        c: include_str!("rates/kernels.c.txt"),
+    };
+    let library = Jit::global().compile_by_hand(&source, &JitOptions::new("rates"))?;
     let argument = |name: &str, written| abi::Argument {
         role: Role::Stored,
         name: name.into(),

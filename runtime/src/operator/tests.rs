@@ -268,7 +268,7 @@ const PARAMS: [f64; 2] = [0.0, 0.75];
 fn operator(n: usize, precision: Precision) -> Operator {
     let real = crate::algebra::vector::name(precision);
     let text = source(real, 4);
-    let options = jit::JitOptions { name: "operator_test".into(), ..jit::JitOptions::default() };
+    let options = jit::JitOptions::new("operator_test");
     let library = jit::compile(&text, &options).expect("the kernels compile");
     let (abis, uses) = kernels(4, precision);
     let module = Module::new(library, &abis).expect("the kernels are there");

@@ -28,6 +28,8 @@ pub struct Kernels {
     pub word: &'static str,
     /// Origin of the kernels.
     pub origin: Origin,
+    /// The compiler at run time, `rustc 1.95.0`; `None` for other origins and on devices.
+    pub compiler: Option<String>,
     /// Kernel plans.
     pub plans: Vec<Plan>,
     /// Seconds of planning, printing, compiling and loading.
@@ -183,6 +185,7 @@ fn compile_deferring_for(
             device: None,
             word: compiled.word(),
             origin: compiled.origin,
+            compiler: compiled.compiler,
             notes: compiled.interpreted.iter().filter_map(InterpretationReason::note).collect(),
             plans: compiled.plans,
             seconds: compiled.seconds,
@@ -203,6 +206,7 @@ fn compile_deferring_for(
         device: Some(name),
         word: "compiled",
         notes: Vec::new(),
+        compiler: None,
         origin: compiled.origin,
         plans: compiled.plans.clone(),
         seconds: compiled.seconds,

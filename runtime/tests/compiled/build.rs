@@ -6,7 +6,7 @@ use super::setting::Setting;
 use kernels_gen::abi::KernelAbi;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::dialect::{GeneratedSource, Language};
-use kernels_gen::generate::generate;
+use kernels_gen::generate::generate_for_vectors;
 use kernels_gen::plan::{Linearisation, Plan, Task};
 use rayon::prelude::*;
 use runtime::device::cpu::{Argument, Buffer, Module, PlainNumber};
@@ -30,22 +30,36 @@ const LARGE: usize = 200_000;
 /// The largest low degree.
 const LOW: usize = 2;
 
-/// Cases of one instruction set with their source.
+/// One case in this many is also compiled as C; all in full runs.
+const IN_C: usize = 3;
+
+/// Cases of one instruction set with their source, and the source in C of some of them.
 pub(crate) struct Group {
     pub(crate) isa: Isa,
     optimised: bool,
     pub(crate) cases: Vec<Case>,
     source: GeneratedSource,
+    in_c: GeneratedSource,
+}
+
+/// The sources of a case.
+struct Sources {
+    rust: GeneratedSource,
+    c: Option<GeneratedSource>,
 }
 
 impl Group {
     fn new(isa: Isa, optimised: bool) -> Self {
-        Self { isa, optimised, cases: Vec::new(), source: GeneratedSource::empty(Language::Rust) }
+        let [source, in_c] = [Language::Rust, Language::C].map(GeneratedSource::empty);
+        Self { isa, optimised, cases: Vec::new(), source, in_c }
     }
 
     /// Adds a case with its kernels.
-    fn add(&mut self, case: Case, source: GeneratedSource) {
-        self.source.append(source.in_module(&format!("case_{}", case.seed)));
+    fn add(&mut self, case: Case, sources: Sources) {
+        self.source.append(sources.rust.in_module(&format!("case_{}", case.seed)));
+        if let Some(source) = sources.c {
+            self.in_c.append(source);
+        }
         self.cases.push(case);
     }
 
@@ -54,17 +68,31 @@ impl Group {
         self.source.kernels.len()
     }
 
+    /// Returns the number of kernels in the source in C.
+    pub(crate) fn kernels_in_c(&self) -> usize {
+        self.in_c.kernels.len()
+    }
+
     /// Compiles the kernels for their instruction set.
     pub(crate) fn compile(&self, jit: &Jit) -> Result<Module, String> {
+        self.compile_source(jit, &self.source)
+    }
+
+    /// Compiles the kernels in C.
+    pub(crate) fn compile_c(&self, jit: &Jit) -> Result<Module, String> {
+        self.compile_source(jit, &self.in_c)
+    }
+
+    fn compile_source(&self, jit: &Jit, source: &GeneratedSource) -> Result<Module, String> {
         let options = JitOptions::new(format!("conformance_{}", self.isa)).tuned_for(self.isa);
         let options = if self.optimised { options } else { options.unoptimised() };
-        let loaded = jit.load(&self.source, &options).map_err(|error| error.to_string())?;
+        let loaded = jit.load(source, &options).map_err(|error| error.to_string())?;
         Ok(loaded.0)
     }
 }
 
 /// Generates the kernels of a case and those whose results it reads.
-fn source(case: &Case) -> GeneratedSource {
+fn source(case: &Case, language: Language) -> GeneratedSource {
     let mut plans = vec![case.plan.clone()];
     let stored = case.plan.linearisation == Linearisation::Stored;
     plans.extend(
@@ -72,18 +100,23 @@ fn source(case: &Case) -> GeneratedSource {
             .into_iter()
             .filter(|plan| plan.task != Task::Linearise || stored),
     );
-    let source = generate(&case.form, &case.elements, &plans, case.isa);
+    let source = generate_for_vectors(&case.form, &case.elements, &plans, case.isa, language);
     source.unwrap_or_else(|error| panic!("{}: {error}", case.name()))
 }
 
 /// Sorts cases into groups with one instruction set and optimisation level, of limited size.
-pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
+pub(crate) fn groups(cases: Vec<Case>, full: bool, has_cc: bool) -> Vec<Group> {
     let mut done = Vec::new();
     let mut met = BTreeSet::new();
     let mut open: Vec<Group> = Vec::new();
-    let sources: Vec<GeneratedSource> = cases.par_iter().map(source).collect();
+    let both = |(number, case): (usize, &Case)| {
+        let also = has_cc && (full || number.is_multiple_of(IN_C));
+        let c = also.then(|| source(case, Language::C));
+        Sources { rust: source(case, Language::Rust), c }
+    };
+    let sources: Vec<Sources> = cases.par_iter().enumerate().map(both).collect();
     for (number, (case, source)) in cases.into_iter().zip(sources).enumerate() {
-        let small = source.text.len() <= LARGE;
+        let small = source.rust.text.len() <= LARGE;
         let kind = (case.rule.cell().to_string(), case.degree > LOW, case.isa);
         let chosen = small && (met.insert(kind) || full && number.is_multiple_of(OPTIMISED));
         let key = (case.isa, chosen);
@@ -99,6 +132,38 @@ pub(crate) fn groups(cases: Vec<Case>, full: bool) -> Vec<Group> {
     }
     done.extend(open);
     done
+}
+
+/// Runner of compiled kernels in Rust, and in C if the module has them: with the same results to the bit.
+pub(crate) struct Both<'m> {
+    pub(crate) rust: &'m Module,
+    pub(crate) c: Option<&'m Module>,
+}
+
+impl Runner for Both<'_> {
+    fn run(
+        &self,
+        plan: &Plan,
+        abi: &KernelAbi,
+        batches: usize,
+        data: &mut [Data],
+    ) -> Result<(), String> {
+        let before = data.to_vec();
+        Compiled(self.rust).run(plan, abi, batches, data)?;
+        let Some(c) = self.c.filter(|module| module.kernel(&abi.name).is_ok()) else {
+            return Ok(());
+        };
+        let mut in_c = before;
+        let of_c = |error: String| format!("in C: {error}");
+        Compiled(c).run(plan, abi, batches, &mut in_c).map_err(of_c)?;
+        for ((ours, theirs), argument) in data.iter().zip(&in_c).zip(&abi.arguments) {
+            if let Some((at, rust, c)) = ours.first_difference(theirs) {
+                let name = &argument.name;
+                return Err(format!("{name}[{at}] is {rust:e} in Rust and {c:e} in C"));
+            }
+        }
+        Ok(())
+    }
 }
 
 /// Runner of compiled kernels.
@@ -190,11 +255,11 @@ impl Case {
     }
 
     /// Runs the case's kernels and compares the results.
-    pub(crate) fn compare(&self, module: &Module) -> Result<super::launch::Agreement, String> {
+    pub(crate) fn compare(&self, both: &Both<'_>) -> Result<super::launch::Agreement, String> {
         let (geometry, cells) = (self.plan.geometry, self.cells());
         let setting = Setting::new(&self.form, self.degree, self.rule, self.shape, geometry, cells);
         let launcher = Launcher { form: &self.form, elements: &self.elements, setting: &setting };
-        launcher.compare(&self.plan, &Compiled(module))
+        launcher.compare(&self.plan, both)
     }
 
     /// Returns a full batch and a partial one; only the partial one if the reference is expensive.

@@ -54,7 +54,7 @@ pub(crate) struct ProblemArguments {
     pub(crate) aux: Vec<Assignment>,
 
     /// Interpret the kernels instead of compiling them: slower, and right. So it is done without asking, with a
-    /// warning, where there is no `rustc` on the search path or in WF_RUSTC.
+    /// warning, where there is no `rustc` and no C compiler.
     #[arg(long)]
     pub(crate) interpret: bool,
 

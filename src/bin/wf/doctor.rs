@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use clap::Args;
 use runtime::device::cpu::{Machine, VendorLibrary};
-use runtime::device::jit::{Environment, Jit};
+use runtime::device::jit::{Candidate, CompilerKind, Environment, Jit};
 use runtime::support::scratch::ScratchFolder;
 use serde_json::{Value, json};
 
@@ -24,7 +24,8 @@ Examples:
   wf doctor
   wf doctor --json
   wf doctor --calibrate                      measures what this machine does in a second, for `wf plan`
-  WF_RUSTC=/opt/rust/bin/rustc wf doctor     with another compiler")]
+  WF_RUSTC=/opt/rust/bin/rustc wf doctor     with another compiler
+  WF_CC=clang wf doctor                      with a C compiler")]
 pub(crate) struct Arguments {
     /// Measure what this machine copies, multiplies, divides, adds and launches in a second, with one thread, with all, and on
     /// its devices, and keep it: predictions are of this machine from then on.
@@ -100,8 +101,13 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         return calibrate::calibrate(console);
     }
     let jit = Jit::global();
-    let mut findings = vec![processor(&Machine::detect()), rustc(jit)];
-    findings.push(if jit.compiler().is_ok() { kernels() } else { interpreted() });
+    let compilers = jit.candidates();
+    let mut findings = vec![processor(&Machine::detect()), rustc(jit, &compilers)];
+    findings.push(c_compilers(&compilers));
+    findings.push(match jit.compiler() {
+        Ok(_) => kernels(jit, &compilers),
+        Err(_) => interpreted(),
+    });
     findings.extend([cache(jit), cuda_driver(), nvrtc()]);
     findings.push(nccl());
     findings.extend([opencl(), mpi()]);
@@ -168,9 +174,19 @@ fn mpi() -> Finding {
     Finding::bad("MPI", ComponentState::Missing, "this build of wf knows of one process", help)
 }
 
-fn rustc(jit: &Jit) -> Finding {
-    match jit.compiler() {
-        Ok(compiler) => {
+/// Returns whether a compiler that was looked for is `rustc`.
+fn is_rustc(candidate: &Candidate) -> bool {
+    match candidate.variable {
+        Some(variable) => variable != "WF_CC",
+        None => candidate.name == "rustc",
+    }
+}
+
+/// Examines `rustc`.
+fn rustc(jit: &Jit, compilers: &[Candidate]) -> Finding {
+    let own = compilers.iter().find(|candidate| is_rustc(candidate));
+    match own.and_then(|candidate| candidate.compiler.as_ref()) {
+        Some(Ok(compiler)) => {
             let path = compiler.path().display().to_string();
             let seconds = jit.bound().as_secs_f64();
             let detail = format!(
@@ -181,24 +197,72 @@ fn rustc(jit: &Jit) -> Finding {
             let facts = json!({ "version": version, "path": path, "compile_seconds": seconds });
             Finding::good("rustc", detail, facts)
         }
-        Err(error) => {
+        Some(Err(error)) => {
             let text = format!("{error}");
             let (what, help) = text.split_once("\nhelp: ").unwrap_or((&text, "install Rust"));
-            let detail =
-                format!("{what}\nwithout it kernels are interpreted: right, but far slower");
-            Finding::bad("rustc", ComponentState::Missing, detail, help)
+            Finding::bad("rustc", ComponentState::Missing, what, help)
         }
+        None => Finding::bad(
+            "rustc",
+            ComponentState::Missing,
+            "there is no `rustc` on the search path",
+            "install Rust (https://rustup.rs), or name a compiler with WF_RUSTC",
+        ),
     }
 }
 
+/// Examines the C compilers, which compile kernels where there is no `rustc`.
+fn c_compilers(compilers: &[Candidate]) -> Finding {
+    let name = "C compiler";
+    let own: Vec<&Candidate> = compilers.iter().filter(|one| !is_rustc(one)).collect();
+    let line = |candidate: &&Candidate| {
+        let Candidate { name, compiler, .. } = candidate;
+        Some(match compiler.as_ref()? {
+            Ok(compiler) => {
+                format!("{name}: {}, {}", compiler.version(), compiler.path().display())
+            }
+            Err(error) => format!("{name}: {}", error.to_string().replace('\n', "; ")),
+        })
+    };
+    let lines: Vec<String> = own.iter().filter_map(line).collect();
+    let value = |candidate: &&Candidate| {
+        let usable = candidate.usable();
+        let error = candidate.compiler.as_ref().and_then(|found| found.as_ref().err());
+        json!({
+            "name": candidate.name,
+            "variable": candidate.variable,
+            "version": usable.map(|compiler| compiler.version()),
+            "path": usable.map(|compiler| compiler.path().display().to_string()),
+            "error": error.map(ToString::to_string),
+        })
+    };
+    let facts = json!({ "compilers": own.iter().map(value).collect::<Vec<_>>() });
+    if own.iter().any(|candidate| candidate.usable().is_some()) {
+        return Finding::good(name, lines.join("\n"), facts);
+    }
+    let detail = if lines.is_empty() {
+        "there is no cc, clang, gcc or Python package `ziglang` on the search path".to_owned()
+    } else {
+        lines.join("\n")
+    };
+    let help = "for kernels without rustc, install gcc, clang or `pip install ziglang`, or name one with WF_CC";
+    Finding { facts, ..Finding::bad(name, ComponentState::Missing, detail, help) }
+}
+
 /// Compiles a kernel without caches, loads it and runs it.
-fn kernels() -> Finding {
+fn kernels(jit: &Jit, compilers: &[Candidate]) -> Finding {
     let started = Instant::now();
+    let (title, because) = selected(jit, compilers);
     match try_kernel() {
         Ok(()) => {
             let seconds = started.elapsed().as_secs_f64();
-            let detail = format!("one was compiled, loaded and run in {seconds:.2} s");
-            Finding::good("kernels", detail, json!({ "kernels": "compiled", "seconds": seconds }))
+            let detail = format!(
+                "one was compiled, loaded and run in {seconds:.2} s\nby {title}: {because}"
+            );
+            let facts = json!({
+                "kernels": "compiled", "seconds": seconds, "compiler": title, "because": because,
+            });
+            Finding::good("kernels", detail, facts)
         }
         Err(error) if error.contains("\nhelp: ") => {
             Finding::error("kernels", ComponentState::Broken, &error)
@@ -211,13 +275,30 @@ fn kernels() -> Finding {
     }
 }
 
+/// Returns the compiler that is used, and the reason.
+fn selected(jit: &Jit, compilers: &[Candidate]) -> (String, String) {
+    let Ok(compiler) = jit.compiler() else { return Default::default() };
+    let of_this = |candidate: &&Candidate| candidate.usable() == Some(compiler);
+    let variable = compilers.iter().find(of_this).and_then(|candidate| candidate.variable);
+    let because = match (variable, compiler.kind()) {
+        (Some(variable), _) => format!("{variable} names it"),
+        (None, CompilerKind::Rustc) => {
+            "rustc comes first; WF_CC=cc selects a C compiler".to_owned()
+        }
+        (None, CompilerKind::C) => {
+            "it is the first C compiler, and there is no usable rustc".to_owned()
+        }
+    };
+    (compiler.title(), because)
+}
+
 /// Returns the finding for a machine without a compiler.
 fn interpreted() -> Finding {
     let mut finding = Finding::bad(
         "kernels",
         ComponentState::Missing,
         "none can be compiled: they are interpreted",
-        "install Rust (https://rustup.rs), or name a compiler with WF_RUSTC",
+        "install Rust (https://rustup.rs), gcc or clang, or name a compiler with WF_RUSTC or WF_CC",
     );
     finding.facts = json!({ "kernels": "interpreted" });
     finding

@@ -29,6 +29,7 @@ use crate::report::{Failure, Report};
 #[command(after_help = "\
 Examples:
   wf emit examples/poisson.wf --target rust --cell hex --degree 2
+  wf emit examples/poisson.wf --target c -o kernels.c         compiles with gcc or clang
   wf emit examples/poisson.wf --stage point --cell hex        the physics at a point, and its derivative
   wf emit examples/poisson.wf --task jacobian -o kernel.rs    one file, which rustc compiles alone")]
 pub(crate) struct Arguments {
@@ -90,10 +91,19 @@ pub(crate) struct Arguments {
 pub(crate) enum Target {
     /// Rust with SIMD, for the CPU.
     Rust,
+    /// C with the vector types of GCC and Clang, for the CPU.
+    C,
     /// CUDA C++, for NVIDIA's GPUs.
     Cuda,
     /// OpenCL C 1.2.
     Opencl,
+}
+
+impl Target {
+    /// Returns whether lanes are entries of vectors.
+    fn has_vectors(self) -> bool {
+        matches!(self, Self::Rust | Self::C)
+    }
 }
 
 /// Task of a kernel.
@@ -134,7 +144,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         files.check()?;
         writable(path)?;
     }
-    if arguments.scatter.is_some() && arguments.target == Target::Rust {
+    if arguments.scatter.is_some() && arguments.target.has_vectors() {
         return Err(Failure::input(
             "--scatter is for kernels of GPUs\nhelp: add `--target cuda` or `--target opencl`, or leave it out",
         ));
@@ -195,10 +205,14 @@ fn warn(arguments: &Arguments, console: &Console) {
         ("--isa", arguments.isa.is_some() && early, planned),
         ("--strategy", arguments.strategy.is_some() && early, planned),
         ("--scatter", arguments.scatter.is_some() && early, planned),
-        ("--isa", arguments.isa.is_some() && target != Target::Rust, "it is for `--target rust`"),
+        (
+            "--isa",
+            arguments.isa.is_some() && !target.has_vectors(),
+            "it is for `--target rust` and `--target c`",
+        ),
         (
             "--strategy",
-            arguments.strategy.is_some() && target == Target::Rust && !early,
+            arguments.strategy.is_some() && target.has_vectors() && !early,
             "it is for `--target cuda` and `--target opencl`",
         ),
     ];
@@ -233,6 +247,7 @@ fn refused(arguments: &Arguments, program: &Program, error: &Error) -> Failure {
 fn emission(arguments: &Arguments) -> Emission {
     let language = match arguments.target {
         Target::Rust => Language::Rust,
+        Target::C => Language::C,
         Target::Cuda => Language::Cuda,
         Target::Opencl => Language::OpenCl,
     };

@@ -1,6 +1,6 @@
 //! Instruction sets of the Rust dialect and their vector functions.
 
-use super::scalar;
+use crate::dialect::vectors::{for_each_lane, replace_marked, scalar};
 use crate::kir::Precision;
 use std::fmt;
 use std::str::FromStr;
@@ -130,7 +130,7 @@ impl Isa {
             "
 ",
         );
-        write_out_lanes(&for_isa(&text, isa), lanes)
+        for_each_lane(&for_isa(&text, isa), lanes)
             .replace("$P", &prefix)
             .replace("$S", suffix)
             .replace("$VECTOR", &format!("__m{bits}{letter}"))
@@ -149,37 +149,4 @@ fn for_isa(text: &str, isa: Isa) -> String {
     alternatives.into_iter().fold(text.to_owned(), |text, (mark, of)| {
         replace_marked(&text, mark, |part| if isa == of { part.to_owned() } else { String::new() })
     })
-}
-
-/// Expands each `$EACH{… $I …}`, once per lane. The compiler takes several times as long for loops of closures and
-/// generates the same code.
-fn write_out_lanes(text: &str, lanes: usize) -> String {
-    replace_marked(text, "$EACH{", |part| {
-        let each = (0..lanes).map(|lane| part.replace("$I", &lane.to_string()));
-        each.collect::<Vec<_>>().join(", ")
-    })
-}
-
-/// Replaces a mark, the text after it and the matching closing brace.
-fn replace_marked(text: &str, mark: &str, replaced: impl Fn(&str) -> String) -> String {
-    let mut parts = text.split(mark);
-    let mut out = parts.next().unwrap_or_default().to_owned();
-    for part in parts {
-        let end = closing(part);
-        out.push_str(&replaced(&part[..end]));
-        out.push_str(part.get(end + 1..).unwrap_or_default());
-    }
-    out
-}
-
-/// Returns the position of the brace that closes the one opened before `text`.
-fn closing(text: &str) -> usize {
-    let mut open = 1;
-    for (at, byte) in text.bytes().enumerate() {
-        open += i32::from(byte == b'{') - i32::from(byte == b'}');
-        if open == 0 {
-            return at;
-        }
-    }
-    text.len()
 }

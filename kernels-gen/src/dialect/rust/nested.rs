@@ -8,8 +8,9 @@
 //!
 //! No symbol is exported, so that one program can contain the same kernel several times.
 
-use super::{Isa, body, trim_lines, vocabulary};
+use super::{Isa, body, vocabulary};
 use crate::abi::KernelAbi;
+use crate::dialect::vectors::trim_lines;
 use crate::kir::Kernel;
 use std::collections::BTreeMap;
 use std::fmt::Write;

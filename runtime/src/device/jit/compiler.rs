@@ -1,8 +1,8 @@
-//! Selection and identification of `rustc`: [`Environment`] → [`Compiler`].
+//! Identification of compilers: a file → [`Compiler`]; `jit/search` selects one.
 //!
-//! To avoid starting `rustc` in each run, the cache stores its answer to `-vV` by path, size and time of the file. The
-//! `rustc` of rustup is a proxy that selects a toolchain. It is asked once for the toolchain's compiler, which is then
-//! called directly; the stored answer is valid only if both files are unchanged.
+//! To avoid starting a compiler in each run, the cache stores its answer about its version by path, size and time of the
+//! file. The `rustc` of rustup is a proxy that selects a toolchain. It is asked once for the toolchain's compiler, which
+//! is then called directly; the stored answer is valid only if both files are unchanged.
 
 use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
@@ -11,8 +11,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, UNIX_EPOCH};
 
+use kernels_gen::dialect::Language;
+
 use super::notice::waiting;
-use super::{Cache, Environment, compiler_process};
+use super::{Cache, compiler_process};
 
 /// The oldest release that supports generated sources: this package's `rust-version`.
 const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
@@ -23,8 +25,9 @@ const OLDEST: &str = env!("CARGO_PKG_RUST_VERSION");
 pub enum CompilerError {
     /// No compiler on the search path.
     #[error(
-        "there is no `rustc` on the search path\n\
-         help: install Rust (https://rustup.rs), or name a compiler with WF_RUSTC"
+        "there is no `rustc` and no C compiler on the search path\n\
+         help: install Rust (https://rustup.rs), gcc, clang or the Python package `ziglang`, or name a compiler with \
+         WF_RUSTC or WF_CC"
     )]
     None,
     /// A compiler named by a variable that does not exist.
@@ -34,12 +37,22 @@ pub enum CompilerError {
         path.display()
     )]
     Missing {
-        /// `WF_RUSTC` or `RUSTC`.
+        /// `WF_RUSTC`, `RUSTC` or `WF_CC`.
         variable: &'static str,
         /// Its value.
         path: PathBuf,
     },
-    /// A compiler that does not run or does not respond like `rustc`.
+    /// A C compiler without the vector types of GCC and Clang.
+    #[error(
+        "the compiler {} has no vector types of GCC and Clang\n\
+         help: install clang (https://llvm.org) or gcc, and name it with WF_CC",
+        path.display()
+    )]
+    WithoutVectors {
+        /// The compiler.
+        path: PathBuf,
+    },
+    /// A compiler that does not run or does not respond like its kind.
     #[error("the compiler {} does not work: {reason}", path.display())]
     Broken {
         /// The compiler.
@@ -50,7 +63,7 @@ pub enum CompilerError {
     /// An outdated compiler.
     #[error(
         "the compiler {} is release {release}, but generated kernels need {OLDEST}\n\
-         help: update Rust (`rustup update`), or name another compiler with WF_RUSTC",
+         help: update Rust (`rustup update`), or name another compiler with WF_RUSTC or WF_CC",
         path.display()
     )]
     Old {
@@ -62,7 +75,7 @@ pub enum CompilerError {
     /// A compiler that exceeded the time limit.
     #[error(
         "the compiler {} was ended: {task} took more than {} s\n\
-         help: allow more with WF_COMPILE_SECONDS, or name another compiler with WF_RUSTC",
+         help: allow more with WF_COMPILE_SECONDS, or name another compiler with WF_RUSTC or WF_CC",
         path.display(),
         bound.as_secs_f64()
     )]
@@ -77,7 +90,7 @@ pub enum CompilerError {
     /// A compiler whose output is not loadable, or is in a folder without execution rights.
     #[error(
         "what the compiler {} made cannot be loaded: {reason}\n\
-         help: name a folder that is not mounted `noexec` with TMPDIR, or another compiler with WF_RUSTC",
+         help: name a folder that is not mounted `noexec` with TMPDIR, or another compiler with WF_RUSTC or WF_CC",
         path.display()
     )]
     Unloadable {
@@ -88,33 +101,89 @@ pub enum CompilerError {
     },
 }
 
-/// A working `rustc`.
+/// The kind of a compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CompilerKind {
+    /// `rustc`.
+    Rustc,
+    /// GCC or Clang, by any name.
+    C,
+}
+
+impl CompilerKind {
+    /// Returns the language of the sources that it compiles.
+    pub fn language(self) -> Language {
+        match self {
+            Self::Rustc => Language::Rust,
+            Self::C => Language::C,
+        }
+    }
+
+    /// Returns the extension of files in its language.
+    pub(super) fn extension(self) -> &'static str {
+        match self {
+            Self::Rustc => "rs",
+            Self::C => "c",
+        }
+    }
+
+    /// Returns the arguments with which it prints its version.
+    fn version_argument(self) -> &'static str {
+        match self {
+            Self::Rustc => "-vV",
+            Self::C => "--version",
+        }
+    }
+}
+
+/// Words in the version of a compiler with GNU vector types.
+const GNU: [&str; 5] = ["Free Software Foundation", "clang", "GCC", "gcc", "oneAPI"];
+
+/// A working compiler.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compiler {
+    kind: CompilerKind,
     path: PathBuf,
+    /// Arguments before all others: `cc` of `zig cc`.
+    leading: Vec<String>,
     stamp: String,
     version: String,
 }
 
 impl Compiler {
-    /// Finds the compiler of an environment, using the information in the cache.
-    pub(super) fn find(
-        environment: &Environment,
+    /// Returns the compiler of a file, using the information in the cache.
+    pub(super) fn known(
+        kind: CompilerKind,
+        found: &Path,
+        leading: &[String],
+        bound: Duration,
         cache: Option<&Cache>,
     ) -> Result<Self, CompilerError> {
-        let found = locate(environment)?;
-        let memory = memory_key(&found);
+        let memory = memory_key(kind, found, leading);
         if let Some(cache) = cache
             && let Some(text) = cache.recall(&memory)
-            && let Some(compiler) = Self::from_memory(&text)
+            && let Some(compiler) = Self::from_memory(kind, leading, &text)
         {
             return Ok(compiler);
         }
-        let compiler = Self::ask(&found, environment.bound())?;
+        let compiler = match kind {
+            CompilerKind::Rustc => Self::ask_rustc(found, bound)?,
+            CompilerKind::C => Self::ask_cc(found, leading, bound)?,
+        };
         if let Some(cache) = cache {
             cache.remember(&memory, &compiler.to_memory());
         }
         Ok(compiler)
+    }
+
+    /// Returns its kind.
+    pub fn kind(&self) -> CompilerKind {
+        self.kind
+    }
+
+    /// Returns the language of the sources that it compiles.
+    pub fn language(&self) -> Language {
+        self.kind.language()
     }
 
     /// Returns the path of the compiler itself, never of rustup's proxy.
@@ -122,25 +191,50 @@ impl Compiler {
         &self.path
     }
 
-    /// Returns the first line of its answer to `-vV`.
+    /// Returns the arguments before all others.
+    pub fn leading(&self) -> &[String] {
+        &self.leading
+    }
+
+    /// Returns the first line of its answer about its version.
     pub fn version(&self) -> &str {
         self.version.lines().next().unwrap_or_default()
     }
 
-    /// Returns a text that identifies the compiler.
-    pub(super) fn identity(&self) -> String {
-        format!("{}\n{}\n{}", self.path.display(), self.stamp, self.version)
+    /// Returns its name and release in few words, for reports: `rustc 1.95.0`.
+    pub fn title(&self) -> String {
+        let words: Vec<&str> = self.version().split_whitespace().collect();
+        let number = |word: &&&str| word.starts_with(|c: char| c.is_ascii_digit());
+        match self.kind {
+            CompilerKind::Rustc => words[..words.len().min(2)].join(" "),
+            CompilerKind::C => {
+                let name = if self.version.contains("clang") { "clang" } else { "gcc" };
+                let numbers: Vec<&&str> = words.iter().filter(number).collect();
+                // GCC's release is the last word; a distribution may put its own before it.
+                let release = if name == "gcc" { numbers.last() } else { numbers.first() };
+                release.map_or_else(|| name.to_owned(), |release| format!("{name} {release}"))
+            }
+        }
     }
 
-    /// Runs the compiler to query its version, through the proxy if it is one.
-    fn ask(found: &Path, bound: Duration) -> Result<Self, CompilerError> {
+    /// Returns a text that identifies the compiler.
+    pub(super) fn identity(&self) -> String {
+        let path = self.path.display().to_string();
+        let command: Vec<&str> =
+            [path.as_str()].into_iter().chain(self.leading.iter().map(String::as_str)).collect();
+        format!("{}\n{}\n{}", command.join(" "), self.stamp, self.version)
+    }
+
+    /// Runs `rustc` to query its version, through the proxy if it is one.
+    fn ask_rustc(found: &Path, bound: Duration) -> Result<Self, CompilerError> {
+        let kind = CompilerKind::Rustc;
         let path = if is_proxy(found) {
             let sysroot = answer(found, &["--print", "sysroot"], bound)?;
             Path::new(sysroot.trim()).join("bin").join(program("rustc"))
         } else {
             found.to_owned()
         };
-        let version = answer(&path, &["-vV"], bound)?;
+        let version = answer(&path, &[kind.version_argument()], bound)?;
         let broken =
             |reason: &str| CompilerError::Broken { path: path.clone(), reason: reason.into() };
         let release = version.lines().find_map(|line| line.strip_prefix("release: "));
@@ -149,7 +243,26 @@ impl Compiler {
             return Err(CompilerError::Old { path, release: release.into() });
         }
         let stamp = stamp(&path).ok_or_else(|| broken("its file cannot be looked at"))?;
-        Ok(Self { path, stamp, version })
+        Ok(Self { kind, path, leading: Vec::new(), stamp, version })
+    }
+
+    /// Runs a C compiler to query its version.
+    fn ask_cc(found: &Path, leading: &[String], bound: Duration) -> Result<Self, CompilerError> {
+        let (kind, path) = (CompilerKind::C, found.to_owned());
+        let is_microsoft = |name: &str| ["cl", "clang-cl"].contains(&name);
+        if path.file_stem().and_then(OsStr::to_str).is_some_and(is_microsoft) {
+            return Err(CompilerError::WithoutVectors { path });
+        }
+        let arguments = leading.iter().map(String::as_str).chain([kind.version_argument()]);
+        let arguments: Vec<&str> = arguments.collect();
+        let version = answer(&path, &arguments, bound)?;
+        if !GNU.iter().any(|word| version.contains(word)) {
+            return Err(CompilerError::WithoutVectors { path });
+        }
+        let unseen = "its file cannot be looked at".to_owned();
+        let stamp = stamp(&path)
+            .ok_or_else(|| CompilerError::Broken { path: path.clone(), reason: unseen })?;
+        Ok(Self { kind, path, leading: leading.to_vec(), stamp, version })
     }
 
     /// Returns the text for [`Self::from_memory`]: path and stamp on one line each, then the version.
@@ -160,33 +273,18 @@ impl Compiler {
     }
 
     /// Returns the stored compiler, if its file is unchanged.
-    fn from_memory(text: &str) -> Option<Self> {
+    fn from_memory(kind: CompilerKind, leading: &[String], text: &str) -> Option<Self> {
         let mut parts = text.splitn(3, '\n');
         let (path, remembered, version) = (parts.next()?, parts.next()?, parts.next()?);
-        let current = stamp(Path::new(path))?;
-        let compiler = Self { path: path.into(), stamp: current, version: version.into() };
+        let stamp = stamp(Path::new(path))?;
+        let (leading, version) = (leading.to_vec(), version.into());
+        let compiler = Self { kind, path: path.into(), leading, stamp, version };
         (compiler.stamp == remembered).then_some(compiler)
     }
 }
 
-/// Returns the file to run: named by a variable, else the first `rustc` on the search path.
-fn locate(environment: &Environment) -> Result<PathBuf, CompilerError> {
-    let Some((variable, named)) = &environment.rustc else {
-        let path = environment.path.as_deref();
-        return path.and_then(|path| search(path, "rustc")).ok_or(CompilerError::None);
-    };
-    let path = Path::new(named);
-    // As in a shell: a bare name is searched for, a path with a separator is a file.
-    let found = if path.components().count() > 1 {
-        std::path::absolute(path).ok().filter(|path| is_program(path))
-    } else {
-        let folders = environment.path.as_deref();
-        folders.and_then(|folders| search(folders, named))
-    };
-    found.ok_or_else(|| CompilerError::Missing { variable, path: path.into() })
-}
-
-fn search(path: &OsStr, name: impl AsRef<OsStr>) -> Option<PathBuf> {
+/// Returns the first program of a name on a search path.
+pub(super) fn search(path: &OsStr, name: impl AsRef<OsStr>) -> Option<PathBuf> {
     let name = program(name);
     // Empty or relative entries would depend on the current folder.
     let folders = std::env::split_paths(path).filter(|folder| folder.is_absolute());
@@ -202,7 +300,7 @@ fn program(name: impl AsRef<OsStr>) -> OsString {
     name
 }
 
-fn is_program(path: &Path) -> bool {
+pub(super) fn is_program(path: &Path) -> bool {
     let Ok(file) = fs::metadata(path) else { return false };
     #[cfg(unix)]
     {
@@ -232,9 +330,11 @@ fn stamp(path: &Path) -> Option<String> {
 }
 
 /// Returns the key of the stored compiler. rustup selects a toolchain by variable or by its settings.
-fn memory_key(found: &Path) -> String {
+fn memory_key(kind: CompilerKind, found: &Path, leading: &[String]) -> String {
     let mut key = format!("{}\n{}", found.display(), stamp(found).unwrap_or_default());
-    if is_proxy(found) {
+    if kind == CompilerKind::C {
+        let _ = write!(key, "\nC\n{}", leading.join(" "));
+    } else if is_proxy(found) {
         let home = std::env::var_os("RUSTUP_HOME").map(PathBuf::from);
         let home = home.or_else(|| Some(std::env::home_dir()?.join(".rustup"))).unwrap_or_default();
         let settings = stamp(&home.join("settings.toml")).unwrap_or_default();
@@ -244,8 +344,12 @@ fn memory_key(found: &Path) -> String {
     key
 }
 
-/// Returns the output of the compiler for `arguments`. It runs in the root folder, without toolchain files of projects.
-fn answer(path: &Path, arguments: &[&str], bound: Duration) -> Result<String, CompilerError> {
+/// Returns the output of a program for `arguments`. It runs in the root folder, without toolchain files of projects.
+pub(super) fn answer(
+    path: &Path,
+    arguments: &[&str],
+    bound: Duration,
+) -> Result<String, CompilerError> {
     let broken = |reason: String| CompilerError::Broken { path: path.into(), reason };
     let mut command = Command::new(path);
     command.args(arguments);

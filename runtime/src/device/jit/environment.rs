@@ -11,6 +11,8 @@ use super::notice::warn_once;
 /// Paths of the compiler, the cache and the dumps.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Environment {
+    /// The C compiler named by `$WF_CC`, with the variable's name; it comes before any `rustc`.
+    pub cc: Option<(&'static str, OsString)>,
     /// The compiler named by `$WF_RUSTC` or `$RUSTC`, with the variable's name; else `path` is searched.
     pub rustc: Option<(&'static str, OsString)>,
     /// The search path for programs.
@@ -26,9 +28,12 @@ pub struct Environment {
 impl Environment {
     /// Reads the environment of this process. Empty variables count as unset.
     pub fn from_process() -> Self {
-        let rustc = |name| Some((name, variable(name)?));
+        let named = |name| Some((name, variable(name)?));
+        let cc = named("WF_CC");
         Self {
-            rustc: rustc("WF_RUSTC").or_else(|| rustc("RUSTC")),
+            // `RUSTC` is for all programs: a variable of our own comes first.
+            rustc: named("WF_RUSTC").or_else(|| named("RUSTC").filter(|_| cc.is_none())),
+            cc,
             path: variable("PATH"),
             cache_dir: cache_dir(),
             dump_dir: variable("WF_DUMP_DIR").map(PathBuf::from),

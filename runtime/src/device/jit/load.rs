@@ -7,56 +7,33 @@ use std::panic::resume_unwind;
 use std::thread;
 
 use kernels_gen::abi::{Argument as Wanted, KernelAbi, Precision, Role};
-use kernels_gen::dialect::rust::Isa;
-use kernels_gen::dialect::{GeneratedSource, Language};
+use kernels_gen::dialect::GeneratedSource;
 
-use super::{Jit, JitError, JitOptions};
+use super::{HandWritten, Jit, JitError, JitOptions};
 use crate::device::cpu::{Argument, Module};
 
 /// Bytes of source per compiler process: for less, starting another one takes longer than compiling.
 const LEAST: usize = 32 << 10;
 
 /// A hand-written kernel with the interface [`probe`].
-const PROBE: &str = "#[unsafe(no_mangle)]
-    pub unsafe extern \"C\" fn probe(begin: usize, end: usize, args: *const *const u8) { unsafe {
-        let values = *args as *mut f64;
-        for i in begin..end { *values.add(i) = 1.0 + i as f64; }
-    } }";
+const PROBE: HandWritten = HandWritten {
+    rust: "#[unsafe(no_mangle)]
+        pub unsafe extern \"C\" fn probe(begin: usize, end: usize, args: *const *const u8) { unsafe {
+            let values = *args as *mut f64;
+            for i in begin..end { *values.add(i) = 1.0 + i as f64; }
+        } }",
+    c: "#include <stddef.h>
+        void probe(size_t begin, size_t end, const void *const *arguments)
+        {
+            double *values = (double *)arguments[0];
+            for (size_t i = begin; i < end; ++i) values[i] = 1.0 + (double)i;
+        }
+",
+};
 
 fn probe() -> KernelAbi {
     let values = Wanted { role: Role::Stored, name: "values".into(), extent: 1, written: true };
     KernelAbi::by_hand("probe", Precision::F64, 1, vec![values])
-}
-
-impl JitOptions {
-    /// Creates the options of a source with this description.
-    pub fn new(name: impl Into<String>) -> Self {
-        Self { name: name.into(), ..Self::default() }
-    }
-
-    /// Disables optimisation: for kernels that do little, or run once.
-    #[must_use]
-    pub fn unoptimised(mut self) -> Self {
-        for flag in self.flags.iter_mut().filter(|flag| flag.starts_with("-Copt-level=")) {
-            *flag = "-Copt-level=0".to_owned();
-        }
-        self
-    }
-
-    /// Generates code for any processor with an instruction set, instead of this one.
-    #[must_use]
-    pub fn tuned_for(mut self, isa: Isa) -> Self {
-        let processor = match isa {
-            _ if !cfg!(target_arch = "x86_64") => "native",
-            Isa::Avx512 => "native",
-            Isa::Avx2 => "x86-64-v3",
-            Isa::Portable => "x86-64",
-        };
-        for flag in self.flags.iter_mut().filter(|flag| flag.starts_with("-Ctarget-cpu=")) {
-            *flag = format!("-Ctarget-cpu={processor}");
-        }
-        self
-    }
 }
 
 impl Jit {
@@ -72,8 +49,9 @@ impl Jit {
         options: &JitOptions,
     ) -> Result<(Module, bool), JitError> {
         let (language, isa) = (source.language, source.isa());
-        if language != Language::Rust {
-            return Err(JitError::OtherLanguage { language });
+        let compiler = self.compiler().map_err(Clone::clone)?;
+        if language != compiler.language() {
+            return Err(JitError::OtherLanguage { language, compiler: compiler.title() });
         }
         if let Some(isa) = isa.filter(|isa| !isa.runs_on(self.machine.simd.isa())) {
             return Err(JitError::OtherProcessor { isa });
@@ -138,7 +116,7 @@ impl Jit {
     ///
     /// [`JitError`], also for a wrong result.
     pub fn try_kernel(&self) -> Result<(), JitError> {
-        let library = self.compile(PROBE, &JitOptions::new("doctor"))?;
+        let library = self.compile_by_hand(&PROBE, &JitOptions::new("doctor"))?;
         let module = Module::new(library, &[probe()])?;
         let mut values = [0.0; 3];
         module.launch("probe", 0, 3, [Argument::write(&mut values)])?;

@@ -74,7 +74,7 @@ fn source_flags_and_units_each_make_another_entry() {
     let jit = jit(cache.path());
     let base = JitOptions::default();
     let mut flags = base.clone();
-    flags.flags.push("-Cno-vectorize-loops".into());
+    flags.further.push("-Cno-vectorize-loops".into());
     let units = JitOptions { codegen_units: 2, ..base.clone() };
     for (factor, options) in [(2.0, &base), (3.0, &base), (2.0, &flags), (2.0, &units)] {
         let library = jit.compile(&source(factor), options).expect("compiles");

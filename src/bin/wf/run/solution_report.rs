@@ -267,6 +267,7 @@ pub(super) fn value(
         "processes": solution.context.on.mesh.cut().map_or(1, |cut| cut.group().size()),
         "notes": solution.notes.iter().map(String::as_str).chain(files.note).collect::<Vec<_>>(),
         "kernels": solution.kernels.word,
+        "compiler": solution.kernels.compiler,
         "backend": solution.kernels.backend.word(),
         "scatter": solution.kernels.scatter().to_string(),
         "solver": report.solver,

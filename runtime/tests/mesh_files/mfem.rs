@@ -94,7 +94,7 @@ fn broken_and_foreign_files_are_refused() {
         ),
         (
             format!("MFEM mesh v1.0\n{square}{nodes}L2_T1_2D_P2\n"),
-            "line 12: nodes of the space `L2_T1_2D_P2`; save the mesh after `Mesh::SetCurvature(p, false)`",
+            "line 13: nodes of the space `L2_T1_2D_P2`; save the mesh after `Mesh::SetCurvature(p, false)`",
         ),
         (
             format!("MFEM mesh v1.0\n{square}{nodes}H1_2D_P2\nVDim: 2\nOrdering: 1\n0 0 1 0"),

@@ -40,6 +40,7 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 ROUNDING = 1e-8
 ITERATIONS = re.compile(r"iterations|linear\)")
 VARIES = re.compile(r"seconds| s$|DoF/s|roughly|available|residual|\[\d+ s\]")
+PROGRESS = re.compile(r"\[\d+ s\]$|^waiting for the compiler")
 COLUMN = re.compile(r"(seconds|residual)\s*$")
 
 
@@ -184,7 +185,7 @@ class Page:
         if not small:
             output = done.stdout.splitlines()
             # Progress on a slow machine is no output.
-            self.output = [line for line in output if not re.search(r"\[\d+ s\]$", line)]
+            self.output = [line for line in output if not PROGRESS.search(line)]
 
 
 def main():

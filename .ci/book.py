@@ -10,6 +10,7 @@ A page is Markdown. Its blocks, in order, by their info string:
     sh,no_run           only read: for machines that this one is not
     sh,python           run if the package `weakform` can be imported, else passed over
     text                the output of the block before, where that is `sh`; a line `…` stands for any lines
+    text,varies         the same, not compared: it depends on the machine
 
 Comments above a block: `<!-- copy: meshes/part.msh -->` brings a file of the repository, and
 `<!-- small: wf run … -->` is run in the place of the next block, whose output is then not compared.
@@ -39,6 +40,7 @@ NUMBER = re.compile(r"[-+]?\d[\d,]*(?:\.\d+)?(?:e[-+]?\d+)?")
 ROUNDING = 1e-8
 ITERATIONS = re.compile(r"iterations|linear\)")
 VARIES = re.compile(r"seconds| s$|DoF/s|roughly|available|residual|\[\d+ s\]")
+PROGRESS = re.compile(r"\[\d+ s\]$|^waiting for the compiler")
 COLUMN = re.compile(r"(seconds|residual)\s*$")
 
 
@@ -143,7 +145,7 @@ class Page:
             output, self.output = self.output, None
             if kind == "sh":
                 self.shell(name, number, attributes, lines, directives.get("small"))
-            elif kind == "text" and output is not None:
+            elif kind == "text" and output is not None and "varies" not in attributes:
                 if self.fill and len(lines) == 1 and lines[0].startswith("?"):
                     filled = "```text\n" + "\n".join(shown(output, lines[0])) + "\n```"
                     text = text.replace(f"```text\n{lines[0]}\n```", filled, 1)
@@ -183,7 +185,7 @@ class Page:
         if not small:
             output = done.stdout.splitlines()
             # Progress on a slow machine is no output.
-            self.output = [line for line in output if not re.search(r"\[\d+ s\]$", line)]
+            self.output = [line for line in output if not PROGRESS.search(line)]
 
 
 def main():

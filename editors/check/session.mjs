@@ -2,8 +2,8 @@
 // Usage: node session.mjs WF EXAMPLE
 import { spawn } from 'node:child_process';
 import fs from 'node:fs';
-import rpc from 'vscode-jsonrpc/node.js';
-import types from 'vscode-languageserver-types';
+import rpc from 'vscode-jsonrpc/node';
+import * as types from 'vscode-languageserver-types';
 
 const [program, example] = process.argv.slice(2);
 const text = fs.readFileSync(example, 'utf8');
@@ -100,7 +100,7 @@ const unfinished = text.replace('grad(u);', 'grad(');
 await change(uri, 20, [{ text: unfinished }]);
 const position = after(unfinished, 'grad(');
 const completed = await connection.sendRequest('textDocument/completion', { textDocument, position });
-every(completed.items, types.CompletionItem.is, 'completions');
+every(completed.items, (own) => types.TextEdit.is(own.textEdit) && own.label && own.kind > 0, 'completions');
 expect(completed.items.some((own) => own.label === 'u'), 'the name of the field is completed');
 
 const spaced = text.replace('grad(u);', 'grad(  u );');
@@ -126,7 +126,7 @@ const references = await connection.sendRequest('textDocument/references', {
 });
 every(references, types.Location.is, 'references');
 const highlights = await connection.sendRequest('textDocument/documentHighlight', { textDocument, position: at });
-every(highlights, types.DocumentHighlight.is, 'highlights');
+every(highlights, (own) => types.Range.is(own.range), 'highlights');
 const hints = await connection.sendRequest('textDocument/inlayHint', { textDocument, range });
 every(hints, types.InlayHint.is, 'hints');
 const semantic = await connection.sendRequest('textDocument/semanticTokens/full', { textDocument });

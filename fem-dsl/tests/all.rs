@@ -7,6 +7,7 @@ mod counts;
 mod errors;
 mod exterior;
 mod format;
+mod formulas;
 mod hand_counts;
 mod interior;
 mod manufacture;

@@ -171,8 +171,13 @@ fn of_word(document: &Document, reference: &Reference, offset: usize) -> Option<
         return row.or(values).map(|text| (span, text));
     }
     if let Some(usage) = keywords(first).into_iter().find(|own| own.word == word) {
-        let row = reference.about(word, sections_of(first)).unwrap_or_default();
-        return Some((span, format!("{}\n{row}", code(&call_text(&usage)))));
+        // The rows of generators are one for each argument.
+        let row = reference.about(word, sections_of(first)).filter(|_| first != "mesh");
+        let arguments = usage.arguments.iter();
+        let arguments = arguments.map(|own| format!("- `{}`: {}", own.name, own.values));
+        let parts = std::iter::once(code(&call_text(&usage))).chain(row);
+        let text = parts.chain([arguments.collect::<Vec<_>>().join("\n")]).collect::<Vec<_>>();
+        return Some((span, text.join("\n\n")));
     }
     let begins = context.item.is_empty();
     let sections: &[&str] = match context.block {

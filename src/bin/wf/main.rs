@@ -20,6 +20,8 @@ mod doctor;
 mod emit;
 mod explain;
 mod fmt;
+#[cfg(feature = "lsp")]
+mod lsp;
 mod man;
 mod new;
 mod outputs;
@@ -82,6 +84,8 @@ enum Command {
     Emit(emit::Arguments),
     Explain(explain::Arguments),
     Fmt(fmt::Arguments),
+    #[cfg(feature = "lsp")]
+    Lsp(lsp::Arguments),
     Man(man::Arguments),
     New(new::Arguments),
     Plan(plan::Arguments),
@@ -116,6 +120,8 @@ impl Command {
             Self::Emit(arguments) => emit::execute(arguments, console),
             Self::Explain(arguments) => explain::execute(arguments),
             Self::Fmt(arguments) => fmt::execute(arguments),
+            #[cfg(feature = "lsp")]
+            Self::Lsp(arguments) => lsp::execute(arguments),
             Self::Man(arguments) => man::execute(arguments),
             Self::New(arguments) => new::execute(arguments),
             Self::Plan(arguments) => plan::execute(arguments, console),

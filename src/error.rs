@@ -25,9 +25,20 @@ pub enum Error {
         /// The mistakes.
         diagnostics: Vec<Diagnostic>,
     },
+    /// A file of the language that cannot be read.
+    #[error("cannot read {}: {error}\nhelp: name a `.wf` file that you may read", .path.display())]
+    Unreadable {
+        /// The file.
+        path: std::path::PathBuf,
+        /// The cause.
+        error: std::io::Error,
+    },
     /// The mesh cannot be generated or read.
     #[error(transparent)]
     Mesh(#[from] LoadError),
+    /// A function of the caller that failed.
+    #[error(transparent)]
+    Function(Box<dyn std::error::Error + Send + Sync>),
     /// The problem cannot be set up or solved.
     #[error(transparent)]
     Run(RunError),

@@ -1,10 +1,11 @@
 //! Forms of the library: checked text → [`Form`].
 
+use crate::file::checked;
 use crate::{Emission, Error, emit_program};
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::problem::{Reports, SolverSettings};
-use fem_dsl::program::{Program, compile};
+use fem_dsl::program::Program;
 use fem_dsl::source::Source;
 use runtime::device::cpu::LinkedKernels;
 use runtime::files::input::tables_in;
@@ -37,19 +38,17 @@ impl Form {
     /// All mistakes of the text.
     pub fn parse(text: &str, name: &str) -> Result<Self, Error> {
         let source = Source::new(name, text).in_folder(Some(tables_in(Path::new("."))));
-        let (program, diagnostics) = compile(&source);
-        let errors: Vec<_> = diagnostics.into_iter().filter(|found| found.is_error()).collect();
-        let Some(program) = program.filter(|_| errors.is_empty()) else {
-            return Err(Error::language(&source, errors));
-        };
+        let program = checked(&source)?;
         let names = program.forms().iter().map(|form| form.name.as_str());
-        for warning in program.warnings() {
-            tracing::warn!("{}: {} [{}]", source.name(), warning.message, warning.code);
-        }
         match program.form(name) {
-            Some(_) => Ok(Self { program: Arc::new(program), name: name.to_owned(), linked: &[] }),
+            Some(_) => Ok(Self::of(Arc::new(program), name)),
             None => Err(Error::unknown("form", name, names)),
         }
+    }
+
+    /// Returns a form that a program is known to have.
+    pub(crate) fn of(program: Arc<Program>, name: &str) -> Self {
+        Self { program, name: name.to_owned(), linked: &[] }
     }
 
     pub(crate) fn program(&self) -> &Program {
@@ -64,6 +63,17 @@ impl Form {
     /// Returns the text from which it was compiled.
     pub fn text(&self) -> &str {
         self.program.source().text()
+    }
+
+    /// Returns the documentation comment before the form; empty without one.
+    pub fn documentation(&self) -> &str {
+        self.program.form(&self.name).map_or("", |form| form.doc.as_str())
+    }
+
+    /// Returns the dimensions in which the form is valid.
+    pub fn dimensions(&self) -> Vec<usize> {
+        let own = self.program.form(&self.name);
+        own.map_or_else(Vec::new, |form| form.dimensions.forms().map(|form| form.dim).collect())
     }
 
     /// Returns warnings about valid but probably unintended text: unused names, conditions that later ones replace,

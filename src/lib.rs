@@ -60,6 +60,7 @@
 pub mod adapt;
 mod emit;
 mod error;
+mod file;
 mod form;
 pub mod language;
 pub mod layers;
@@ -84,21 +85,23 @@ pub use error::Error;
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{
     Formula, Mass, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError, SolverSettings,
-    SteppingError,
+    SteppingError, Trace,
 };
+pub use file::ProblemFile;
 pub use form::Form;
 pub use output::{write_solution, write_vtu, write_vtu_to};
-pub use problem::Problem;
+pub use problem::{Problem, RunEvent};
 pub use runtime::algebra::vector::Vector;
-pub use runtime::device::{Backend, Device};
+pub use runtime::device::{Backend, Device, DeviceAddress, DeviceError};
 pub use runtime::kernels::compile::{Execution, Origin};
+pub use runtime::kernels::representation::{Assembly, Representation};
 pub use runtime::mesh::Mesh;
 pub use runtime::operator::assemble::Csr;
 pub use runtime::operator::functional::QuadratureValues;
 pub use runtime::problem::{
     AdaptivityError, AssembledSystem, ConvergenceError, DataError, DerivedField, IllPosedError,
-    Kernels, MatrixPencil, Mode, ReportValue, RunError, Seconds, SetupError, Step, StepKind,
-    TimeError,
+    Kernels, MatrixPencil, Mode, ReportResult, ReportValue, RunError, Seconds, SetupError, Step,
+    StepKind, TimeError,
 };
 pub use runtime::solve::{Continue, NonlinearSystem, OperatorError, Progress, Report};
 pub use runtime::space::constraint::affine::{AffineConstraint, AffineError};
@@ -107,6 +110,7 @@ pub use system::{
     ALL, Boundary, Data, DataValues, FieldName, Function, Functional, Params, Setup, Snapshot,
     Steps, System, TimeIntegrator, TypedField, Value, at, mesh,
 };
+pub use threads::set_threads;
 
 /// Opens a device with separate memory, by a part of its name or for CUDA its number; the first suitable one without a
 /// name. For [`Setup::device`] and [`Problem::device`].

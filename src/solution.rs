@@ -1,12 +1,12 @@
 //! A solved problem and its results.
 
 use crate::error::index;
-use crate::{Error, Form, System, Vector, threads, write_vtu};
+use crate::{Error, Form, System, Vector, threads, write_solution, write_vtu, write_vtu_to};
 use fem_dsl::problem::Problem;
 use runtime::kernels::compile::{Origin, Target};
 use runtime::problem::{
-    AssembledSystem, DerivedField, MatrixPencil, Mode, ReportValue, Seconds, Solution as Solved,
-    Step, assembled, assembled_pencil, side_by_side, solution_of, with_derived,
+    AssembledSystem, DerivedField, MatrixPencil, Mode, ReportResult, ReportValue, Seconds,
+    Solution as Solved, Step, assembled, assembled_pencil, side_by_side, solution_of, with_derived,
 };
 use runtime::solve::Report;
 use runtime::space::discretisation::Discretisation;
@@ -17,11 +17,17 @@ pub struct Solution {
     form: Form,
     solved: Solved,
     steps: Vec<Step>,
+    reported: Vec<Vec<ReportResult>>,
 }
 
 impl Solution {
-    pub(crate) fn new(form: Form, solved: Solved, steps: Vec<Step>) -> Self {
-        Self { form, solved, steps }
+    pub(crate) fn new(
+        form: Form,
+        solved: Solved,
+        steps: Vec<Step>,
+        reported: Vec<Vec<ReportResult>>,
+    ) -> Self {
+        Self { form, solved, steps, reported }
     }
 
     /// Returns the system of the problem on the last mesh, with its conditions and data, and the solution as its vector;
@@ -72,6 +78,16 @@ impl Solution {
     /// Returns the statistics of each step that led to it; a problem without `adapt` has one.
     pub fn steps(&self) -> &[Step] {
         &self.steps
+    }
+
+    /// Returns the reports of each step, without line plots; the eigenvalues of an eigenvalue problem come first.
+    pub fn step_reports(&self) -> &[Vec<ReportResult>] {
+        &self.reported
+    }
+
+    /// Returns the form that it solves.
+    pub fn form(&self) -> &Form {
+        &self.form
     }
 
     /// Returns the nodal values: field by field, node by node, components interleaved.
@@ -201,6 +217,39 @@ impl Solution {
         self.solved.derived.iter().find(|field| field.name == name)
     }
 
+    /// Writes it in the format of the extension: `.vtu`, `.vtkhdf` or another one that `wf run --output` has.
+    ///
+    /// # Errors
+    ///
+    /// The file cannot be written, or the extension has no format.
+    pub fn write(&self, path: impl AsRef<Path>) -> Result<(), Error> {
+        let (form, on, path) = (&self.problem().form, self.on(), path.as_ref());
+        if self.solved.modes.is_empty() {
+            let (form, on) = with_derived(form, on, &self.solved.derived);
+            return Ok(write_solution(path, &form, &on, &self.solved.u)?);
+        }
+        let (form, on, u) = side_by_side(form, on, &self.solved.modes);
+        Ok(write_solution(path, &form, &on, &u)?)
+    }
+
+    /// Returns the contents of its VTU file.
+    ///
+    /// # Errors
+    ///
+    /// A field that VTU cannot represent.
+    pub fn to_vtu(&self) -> Result<Vec<u8>, Error> {
+        let (form, on) = (&self.problem().form, self.on());
+        let mut bytes = Vec::new();
+        if self.solved.modes.is_empty() {
+            let (form, on) = with_derived(form, on, &self.solved.derived);
+            write_vtu_to(&mut bytes, &form, &on, &self.solved.u)?;
+        } else {
+            let (form, on, u) = side_by_side(form, on, &self.solved.modes);
+            write_vtu_to(&mut bytes, &form, &on, &u)?;
+        }
+        Ok(bytes)
+    }
+
     /// Writes it for ParaView.
     ///
     /// # Errors
@@ -311,7 +360,7 @@ impl System {
         self.fits(u)?;
         let (form, context, operator, kernels) = self.parts();
         let found = threads::roomy(|| solution_of(context, (operator, kernels), u, report))?;
-        Ok(Solution::new(form.clone(), found, Vec::new()))
+        Ok(Solution::new(form.clone(), found, Vec::new(), Vec::new()))
     }
 }
 

@@ -32,7 +32,7 @@ use runtime::problem::{
     Context, Kernels, RunError, check_fixed, check_parameters, check_unique, interpolant, solve,
     values,
 };
-use runtime::solve::{NonlinearSystem, Report, silent};
+use runtime::solve::{Continue, NonlinearSystem, Progress, Report, silent};
 use runtime::space::constraint::Constraints;
 use runtime::support::expression::Parameters;
 use std::path::Path;
@@ -369,6 +369,20 @@ impl System {
         u: &mut Vector,
         solver: Option<&SolverSettings>,
     ) -> Result<Report, Error> {
+        self.solve_observed(u, solver, silent)
+    }
+
+    /// Solves like [`System::solve_with`]; `observe` is called for each iteration and may stop the solve.
+    ///
+    /// # Errors
+    ///
+    /// As for [`System::solve`].
+    pub fn solve_observed(
+        &mut self,
+        u: &mut Vector,
+        solver: Option<&SolverSettings>,
+        mut observe: impl FnMut(Progress) -> Continue + Send,
+    ) -> Result<Report, Error> {
         self.rates_are_given()?;
         self.fits(u)?;
         self.checks(solver)?;
@@ -378,7 +392,7 @@ impl System {
         self.evaluate_conditions(&self.context.parameters.clone())?;
         self.with_operator(|context, operator| {
             let notes = check_unique(operator, context)?;
-            let mut solved = solve(operator, context, u, solver, &mut silent);
+            let mut solved = solve(operator, context, u, solver, &mut observe);
             solved.iter_mut().for_each(|(report, _)| report.notes.extend(notes.iter().cloned()));
             // Device errors precede errors of the resulting numbers.
             operator.finish()?;

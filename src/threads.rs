@@ -1,26 +1,50 @@
 //! Threads with large stacks: private arrays of high degrees exceed the usual stack size.
 
 use rayon::{ThreadPool, ThreadPoolBuilder};
-use std::sync::LazyLock;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Stack size of each thread; only touched pages take memory.
 pub(crate) const STACK: usize = 64 << 20;
 
+/// The threads of this process, once there are any.
+static POOL: Mutex<Option<Arc<ThreadPool>>> = Mutex::new(None);
+
 /// Runs `work` on threads with large stacks, unless the caller runs in a rayon pool of its own.
 pub(crate) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> T {
-    static POOL: LazyLock<Option<ThreadPool>> = LazyLock::new(pool);
-    match POOL.as_ref().filter(|_| rayon::current_thread_index().is_none()) {
+    if rayon::current_thread_index().is_some() {
+        return work();
+    }
+    let pool = {
+        let mut pool = POOL.lock().unwrap_or_else(PoisonError::into_inner);
+        if pool.is_none() {
+            *pool = started(std::thread::available_parallelism().map_or(1, usize::from));
+        }
+        pool.clone()
+    };
+    match pool {
         Some(pool) => pool.install(work),
         None => work(),
     }
 }
 
-/// Creates a pool with one thread per core, or as many as can be started.
-fn pool() -> Option<ThreadPool> {
-    let mut count = std::thread::available_parallelism().map_or(1, usize::from);
+/// Sets the number of threads of later solves that do not run in a rayon pool of the caller; by default there is one
+/// per core. Returns the number that could be started.
+///
+/// ```
+/// assert_eq!(weakform::set_threads(1), 1);
+/// ```
+pub fn set_threads(count: usize) -> usize {
+    let new = started(count.max(1));
+    let running = new.as_ref().map_or(1, |pool| pool.current_num_threads());
+    *POOL.lock().unwrap_or_else(PoisonError::into_inner) = new;
+    running
+}
+
+/// Starts this number of threads, or as many as the system allows.
+fn started(mut count: usize) -> Option<Arc<ThreadPool>> {
     while count > 0 {
         match ThreadPoolBuilder::new().num_threads(count).stack_size(STACK).build() {
-            Ok(pool) => return Some(pool),
+            Ok(pool) => return Some(Arc::new(pool)),
             Err(error) => tracing::warn!("cannot start {count} threads: {error}"),
         }
         count /= 2;

@@ -37,7 +37,7 @@ pub use group::{
     TransportError,
 };
 pub use interface::{
-    Device, Kernel, KernelArgument, Module, QueuePosition, Recording, SparseMatrix,
+    Device, DeviceAddress, Kernel, KernelArgument, Module, QueuePosition, Recording, SparseMatrix,
 };
 pub use layout::{FieldLayout, LayoutOverflow, VectorLayout, places};
 pub(crate) use repeated::RepeatedWork;

@@ -1,7 +1,7 @@
 //! The essential conditions of a [`System`](super::System): functions of position and of parameters → nodal values,
 //! reevaluated on request.
 
-use super::value::{Boundary, Value, components};
+use super::value::{Boundary, FunctionError, Value, components, numbers};
 use crate::Error;
 use crate::error::index;
 use fem_dsl::point::{PointForm, Shape};
@@ -18,9 +18,10 @@ use runtime::space::discretisation::{AuxValues, Discretisation};
 use runtime::support::expression::Parameters;
 use std::sync::Arc;
 
-/// Writes the components at a point, after checking their number; the second argument contains the parameters.
+/// Writes the components at each of some points, after checking their number; the second argument contains the
+/// parameters.
 type ConditionWriter =
-    Box<dyn Fn(&[f64; 3], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+    Box<dyn Fn(&[[f64; 3]], &[f64], &mut [f64]) -> Result<(), Error> + Send + Sync>;
 
 /// A requested condition.
 pub(super) struct ConditionRequest {
@@ -40,13 +41,16 @@ impl ConditionRequest {
         value: impl Fn(&[f64; 3], [f64; N]) -> V + Send + Sync + 'static,
     ) -> Self {
         let name = field.to_owned();
-        let write = move |x: &[f64; 3], given: &[f64], row: &mut [f64]| {
+        let write = move |points: &[[f64; 3]], given: &[f64], rows: &mut [f64]| {
             let mut params = [0.0; N];
             params.iter_mut().zip(given).for_each(|(to, from)| *to = *from);
-            let value = value(x, params);
-            components(&name, row.len(), value.components())?;
-            row.copy_from_slice(value.components());
-            Ok(())
+            let count = rows.len() / points.len().max(1);
+            points.iter().zip(rows.chunks_mut(count.max(1))).try_for_each(|(x, row)| {
+                let value = value(x, params);
+                components(&name, row.len(), value.components())?;
+                row.copy_from_slice(value.components());
+                Ok(())
+            })
         };
         Self {
             field: field.to_owned(),
@@ -55,6 +59,24 @@ impl ConditionRequest {
             params: params.map(str::to_owned).into(),
             value: Box::new(write),
         }
+    }
+
+    /// Requests a condition whose values come from one function of all points and of the time.
+    pub(super) fn of_points(
+        field: &str,
+        trace: Trace,
+        boundary: Boundary,
+        values: impl Fn(&[[f64; 3]], f64) -> Result<Vec<f64>, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        let name = field.to_owned();
+        let write = move |points: &[[f64; 3]], given: &[f64], rows: &mut [f64]| {
+            let values = values(points, given[0]).map_err(Error::Function)?;
+            numbers(&name, rows.len(), &values)?;
+            rows.copy_from_slice(&values);
+            Ok(())
+        };
+        let (field, params) = (field.to_owned(), vec!["t".to_owned()]);
+        Self { field, trace, boundary, params, value: Box::new(write) }
     }
 }
 
@@ -199,9 +221,7 @@ impl Condition {
             param => parameters.values[parameters.range(param)][0],
         });
         let (given, mut rows): (Vec<f64>, _) = (params.collect(), vec![0.0; places.len() * count]);
-        for (x, row) in places.iter().zip(rows.chunks_mut(*count)) {
-            value(x, &given, row)?;
-        }
+        value(places, &given, &mut rows)?;
         Ok(rows)
     }
 }

@@ -164,10 +164,7 @@ impl System {
                 *index,
                 |points, _| {
                     let mut values = vec![0.0; points.len() * count];
-                    points
-                        .iter()
-                        .zip(values.chunks_mut(count))
-                        .try_for_each(|(x, row)| write(x, row))?;
+                    write(points, &mut values)?;
                     Ok::<_, Error>(Some(values))
                 },
             )?;

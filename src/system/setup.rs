@@ -1,7 +1,7 @@
 //! Stepwise setup of a [`System`]: degree, parameters, boundary conditions, data.
 
 use super::conditions::{ConditionRequest, Conditions};
-use super::value::{Boundary, Value, ValueWriter, components, writing};
+use super::value::{Boundary, FunctionError, Value, ValueWriter, components, writing, writing_all};
 use super::{Data, DataValues, FieldName, Params, System, TypedField};
 use crate::error::index;
 use crate::{Error, Form, Isa, Mesh, threads};
@@ -257,6 +257,42 @@ impl Setup {
         self
     }
 
+    /// Adds an essential condition whose values come from one function of all nodes of the boundary and of the time t,
+    /// which may fail: measurements, or functions of another language. [`Trace`] is the constrained part of the field.
+    ///
+    /// ```
+    /// use weakform::{ALL, Form, Trace, mesh};
+    ///
+    /// let form = Form::parse("form f { field u: scalar; f1[u] = grad(u); }", "f")?;
+    /// let setup = form.on(mesh("box(dim: 2, cells: 4)")?);
+    /// let values = |points: &[[f64; 3]], _: f64| Ok(points.iter().map(|x| 2.0 * x[0] - x[1]).collect());
+    /// let mut system = setup.dirichlet_values("u", Trace::Whole, ALL, values).build()?;
+    /// let mut u = system.initial();
+    /// system.solve(&mut u)?;
+    /// assert!(system.error_l2("u", &u, |x| 2.0 * x[0] - x[1])? < 1e-9);
+    /// # Ok::<(), weakform::Error>(())
+    /// ```
+    pub fn dirichlet_values(
+        mut self,
+        field: impl FieldName,
+        trace: Trace,
+        on: impl Into<Boundary>,
+        values: impl Fn(&[[f64; 3]], f64) -> Result<Vec<f64>, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        self.conditions.push(ConditionRequest::of_points(field.name(), trace, on.into(), values));
+        self
+    }
+
+    /// Sets auxiliary data by one function of all points, which may fail; see [`Setup::aux`].
+    pub fn aux_values(
+        mut self,
+        name: &str,
+        values: impl Fn(&[[f64; 3]]) -> Result<Vec<f64>, FunctionError> + Send + Sync + 'static,
+    ) -> Self {
+        self.aux.push((name.to_owned(), writing_all(name, values)));
+        self
+    }
+
     /// Sets whether kernels are compiled or interpreted; by default they are interpreted only without a compiler.
     pub fn execution(mut self, execution: Execution) -> Self {
         self.execution = execution;
@@ -273,6 +309,22 @@ impl Setup {
     pub fn device(mut self, device: Arc<dyn Device>) -> Self {
         self.device = Some(device);
         self
+    }
+
+    /// Returns the position of each node of a field, without compiling kernels. [`System::points`] returns the same.
+    ///
+    /// # Errors
+    ///
+    /// There is no such field, or the form has no element on these cells.
+    pub fn points(&self, field: impl FieldName) -> Result<Vec<[f64; 3]>, Error> {
+        let form = self.form.point_form(self.mesh.dim())?;
+        let names = form.fields.iter().map(|field| field.name.as_str());
+        let at = index("field", field.name(), names)?;
+        let (cell, order) = (self.mesh.cell(), self.mesh.order());
+        let elements = elements(&form, cell, self.degree, order, self.quadrature)?;
+        let on = discretise(&form, &elements, self.mesh.clone(), &Vec::<String>::new())?;
+        let points = on.fields[at].space.points(&on.mesh, &on.partition);
+        points.map_err(|error| Error::Run(error.into()).of_system())
     }
 
     /// Numbers the DoFs, compiles the kernels or finds them in the cache, and fills their tables.
@@ -359,7 +411,7 @@ fn aux(
         }
         let Some((_, write)) = own else { return Ok(None) };
         let mut values = vec![0.0; points.len() * count];
-        points.iter().zip(values.chunks_mut(count)).try_for_each(|(x, row)| write(x, row))?;
+        write(points, &mut values)?;
         Ok(Some(values))
     })
 }

@@ -59,8 +59,12 @@ impl<const N: usize> From<[&str; N]> for Boundary {
     }
 }
 
-/// Writes the components at a point, after checking their number.
-pub(super) type ValueWriter = Box<dyn Fn(&[f64; 3], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+/// Writes the components at each of some points, one point after another, after checking their number.
+pub(super) type ValueWriter =
+    Box<dyn Fn(&[[f64; 3]], &mut [f64]) -> Result<(), Error> + Send + Sync>;
+
+/// The error of a function of the caller.
+pub(super) type FunctionError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Checks that a value has the expected number of components.
 pub(super) fn components(name: &str, expected: usize, value: &[f64]) -> Result<(), Error> {
@@ -91,10 +95,33 @@ pub(super) fn writing<V: Value>(
     value: impl Fn(&[f64; 3]) -> V + Send + Sync + 'static,
 ) -> ValueWriter {
     let name = name.to_owned();
-    Box::new(move |x, row| {
-        let value = value(x);
-        components(&name, row.len(), value.components())?;
-        row.copy_from_slice(value.components());
+    Box::new(move |points, rows| {
+        let count = rows.len() / points.len().max(1);
+        points.iter().zip(rows.chunks_mut(count.max(1))).try_for_each(|(x, row)| {
+            let value = value(x);
+            components(&name, row.len(), value.components())?;
+            row.copy_from_slice(value.components());
+            Ok(())
+        })
+    })
+}
+
+/// Returns the writer of a function of all points.
+pub(super) fn writing_all(
+    name: &str,
+    values: impl Fn(&[[f64; 3]]) -> Result<Vec<f64>, FunctionError> + Send + Sync + 'static,
+) -> ValueWriter {
+    let name = name.to_owned();
+    Box::new(move |points, rows| {
+        let values = values(points).map_err(Error::Function)?;
+        numbers(&name, rows.len(), &values)?;
+        rows.copy_from_slice(&values);
         Ok(())
     })
+}
+
+/// Checks that there are as many values as expected.
+pub(super) fn numbers(name: &str, expected: usize, values: &[f64]) -> Result<(), Error> {
+    let (name, found) = (name.to_owned(), values.len());
+    if found == expected { Ok(()) } else { Err(Error::Numbers { name, expected, found }) }
 }

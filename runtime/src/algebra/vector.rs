@@ -269,6 +269,16 @@ impl Vector {
         }
     }
 
+    /// Returns the place of each entry in the device array, for entries on a device.
+    pub fn places(&self) -> Option<Vec<usize>> {
+        match &self.data {
+            VectorData::Remote(remote) => {
+                Some((0..self.len).map(|entry| remote.place(entry, self.len)).collect())
+            }
+            VectorData::Double(_) | VectorData::Single(_) => None,
+        }
+    }
+
     /// Returns the device array mutably, for entries on a device.
     pub fn array_mut(&mut self) -> Option<&mut Array> {
         match &mut self.data {

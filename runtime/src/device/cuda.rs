@@ -34,9 +34,9 @@ use kernels_gen::dialect::cuda::CUDA;
 
 use super::array::{BackendData, OwnerId};
 use super::{
-    Array, Backend, Device, DeviceError, DeviceGroup, ElementKind, Kernel, KernelArgument, Module,
-    QueuePosition, RecordedWork, Recording, SelectedTransport, SparseMatrix, StagingBuffer,
-    TransportError,
+    Array, Backend, Device, DeviceAddress, DeviceError, DeviceGroup, ElementKind, Kernel,
+    KernelArgument, Module, QueuePosition, RecordedWork, Recording, SelectedTransport,
+    SparseMatrix, StagingBuffer, TransportError,
 };
 use crate::device::jit::Jit;
 use crate::processes::ProcessGroup;
@@ -353,6 +353,33 @@ impl Device for Cuda {
         let place = memory.slice(at..at + bytes.len());
         let fail = driver("copy from the GPU");
         self.stream.memcpy_dtoh(&place, bytes).map_err(&fail)?;
+        Ok(self.stream.synchronize().map_err(&fail)?)
+    }
+
+    fn address(&self, array: &Array) -> Result<Option<DeviceAddress>, DeviceError> {
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
+        self.synchronise()?;
+        let (pointer, _guard) = memory.device_ptr(&self.stream);
+        let stream = self.stream.cu_stream() as u64;
+        Ok(Some(DeviceAddress { pointer, number: self.context.ordinal(), stream }))
+    }
+
+    unsafe fn write_from(
+        &self,
+        array: &mut Array,
+        pointer: u64,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        array.changes(0, bytes)?;
+        let memory = array.memory::<CudaSlice<u8>>(self.owner)?;
+        self.recorder.refuse("copy on the GPU")?;
+        let fail = driver("copy on the GPU");
+        self.context.bind_to_thread().map_err(&fail)?;
+        let (start, _guard) = memory.device_ptr(&self.stream);
+        let stream = self.stream.cu_stream();
+        // SAFETY: the caller guarantees the source; the array has as many bytes, and the caller has exclusive access.
+        unsafe { result::memcpy_dtod_async(start, pointer, bytes, stream) }.map_err(&fail)?;
+        // The caller may reuse the source after the return.
         Ok(self.stream.synchronize().map_err(&fail)?)
     }
 

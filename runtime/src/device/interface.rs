@@ -164,6 +164,17 @@ impl fmt::Debug for Recording {
     }
 }
 
+/// The address of an array, for other libraries that use the same device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeviceAddress {
+    /// The pointer.
+    pub pointer: u64,
+    /// The number of the device.
+    pub number: usize,
+    /// The handle of the stream that orders the work on the array.
+    pub stream: u64,
+}
+
 /// A device with memory of its own.
 pub trait Device: fmt::Debug + Send + Sync {
     /// Returns the backend.
@@ -250,6 +261,35 @@ pub trait Device: fmt::Debug + Send + Sync {
     ///
     /// Those of [`Device::clear`], and of earlier work.
     fn read(&self, array: &Array, at: usize, bytes: &mut [u8]) -> Result<(), DeviceError>;
+
+    /// Returns the address of an array, after all earlier work; `None` on devices without addresses for others.
+    ///
+    /// # Errors
+    ///
+    /// An array of another device, and errors of earlier work.
+    fn address(&self, array: &Array) -> Result<Option<DeviceAddress>, DeviceError> {
+        let _ = array;
+        Ok(None)
+    }
+
+    /// Copies bytes of this device's memory at a pointer to the beginning of an array.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Device::clear`]; a device without addresses for others.
+    ///
+    /// # Safety
+    ///
+    /// So many bytes can be read there, and no work that writes them is pending.
+    unsafe fn write_from(
+        &self,
+        array: &mut Array,
+        pointer: u64,
+        bytes: usize,
+    ) -> Result<(), DeviceError> {
+        let _ = (array, pointer, bytes);
+        Err(DeviceError::Foreign)
+    }
 
     /// Allocates host memory for repeated transfers.
     fn staging(&self, bytes: usize) -> Box<dyn StagingBuffer> {

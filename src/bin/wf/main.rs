@@ -36,9 +36,11 @@ mod residual;
 mod run;
 #[cfg(unix)]
 mod signals;
+pub mod summary;
 mod tune;
 mod verify;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 use std::sync::Arc;
 
@@ -134,9 +136,16 @@ impl Command {
     }
 }
 
-fn main() -> ExitCode {
+/// Runs `wf` with the arguments of this process.
+pub fn main() -> ExitCode {
+    run_with(std::env::args_os().collect())
+}
+
+/// Runs `wf` with arguments, of which the first is the name of the program. Another program that contains `wf` calls
+/// it.
+pub fn run_with(arguments: Vec<OsString>) -> ExitCode {
     let processes = Processes::open();
-    let arguments = match Arguments::try_parse() {
+    let arguments = match Arguments::try_parse_from(arguments) {
         Ok(arguments) => arguments,
         Err(_) if !processes.speaks() => return ExitCode::from(2),
         Err(error) => return report::usage(&error),

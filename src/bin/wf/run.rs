@@ -39,10 +39,11 @@ use crate::picture::possible;
 use crate::problem::{chosen, compile, overrides, own_part, read, with_threads};
 use crate::processes::{Processes, agree_on, together};
 use crate::report::{Failure, Report};
+use crate::summary::{WrittenFiles, profile_value, value};
 use destination::Destination;
 use picture::{PictureArguments, StepPictures};
 use plot::ReportPlot;
-use solution_report::{WrittenFiles, text, value};
+use solution_report::text;
 use steps::{StepLog, StepObserver};
 use sweep::{Sweep, shown};
 use table::{StepTable, line_files, line_text};
@@ -421,7 +422,7 @@ impl Solve<'_> {
         if arguments.profile {
             text.push_str(&profile::table(&profile));
         }
-        value["profile"] = profile::value(&profile);
+        value["profile"] = profile_value(&profile);
         if let Some((_, row)) = varied {
             text = text.replacen('\n', &format!(", {}\n", shown(row)), 1);
             value["sweep"] =

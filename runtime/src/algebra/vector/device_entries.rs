@@ -162,8 +162,8 @@ impl DeviceEntries {
         self.act(|on, y| on.overwrite(y, place, &[value]));
     }
 
-    /// Returns the position of a degree of freedom.
-    fn place(&self, unknown: usize, unknowns: usize) -> usize {
+    /// Returns the place of a degree of freedom in the array.
+    pub(super) fn place(&self, unknown: usize, unknowns: usize) -> usize {
         let layout = self.arithmetic.layout();
         if layout.permutes(unknowns) { layout.place(unknown) } else { unknown }
     }

@@ -1,9 +1,8 @@
-//! Profile of a run: → table and JSON.
+//! Profile of a run as a table.
 
 use std::fmt::Write as _;
 
 use runtime::support::timers::ProfileStep;
-use serde_json::{Value, json};
 
 /// Steps shorter than this fraction of the total are left out of the table.
 const SHORT: f64 = 1e-3;
@@ -31,19 +30,10 @@ fn rows(step: &ProfileStep, depth: usize, total: f64, text: &mut String) {
     step.steps.iter().filter(long).for_each(|nested| rows(nested, depth + 1, total, text));
 }
 
-/// Returns a step and those nested in it as JSON.
-pub(super) fn value(step: &ProfileStep) -> Value {
-    json!({
-        "step": step.name,
-        "count": step.count,
-        "seconds": step.seconds,
-        "steps": step.steps.iter().map(value).collect::<Vec<_>>(),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::summary::profile_value;
 
     #[test]
     fn a_table_indents_nested_steps_and_leaves_out_short_ones() {
@@ -57,6 +47,6 @@ mod tests {
         assert_eq!(rows[2], ["set-up", "2.000", "0.500", "50.0%", "1"]);
         assert_eq!(rows[3], ["tables", "1.500", "1.500", "37.5%", "1"]);
         assert!(rows[4].is_empty(), "{text}");
-        assert_eq!(value(&total)["steps"][0]["steps"][1]["step"], "nothing");
+        assert_eq!(profile_value(&total)["steps"][0]["steps"][1]["step"], "nothing");
     }
 }

@@ -1,5 +1,6 @@
 //! Output after each step of a problem: its file and its row are written, its line is printed.
 
+use crate::summary::reports_value;
 use fem_dsl::point::Shape;
 use fem_dsl::problem::Problem;
 use runtime::files::output::{FileSeries, write_npy};
@@ -10,7 +11,6 @@ use serde_json::Value;
 use super::destination::Destination;
 use super::picture::StepPictures;
 use super::plot::ReportPlot;
-use super::solution_report::reports_value;
 use super::table::{StepRow, StepTable};
 use super::{Solve, checkpoint_file};
 use crate::processes::together;

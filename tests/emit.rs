@@ -1,4 +1,4 @@
-//! `wf emit`: every stage has output, and the source is one file that `rustc` compiles separately.
+//! `wf emit`: every stage has output, and the source is one file that `rustc` or `cc` compiles separately.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -63,6 +63,33 @@ fn sources_compile(cell: &str) {
                 assert!(source.contains(part), "{part}: {source}");
             }
         }
+    }
+}
+
+/// `rustc` has the C compiler as its linker.
+#[test]
+fn sources_in_c_compile_without_a_warning() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let x86: &[(&str, &str, &str, &[&str])] = &[
+        ("hex", "f64", "avx512", &["-mavx512f", "-mavx512dq", "-mavx512vl", "-mfma"]),
+        ("tri", "f32", "avx2", &["-mavx2", "-mfma", "-mbmi2"]),
+        ("quad", "f64", "portable", &[]),
+    ];
+    let here = if cfg!(target_arch = "x86_64") { x86 } else { &x86[2..] };
+    for (cell, precision, isa, flags) in here {
+        let file = folder.path().join(format!("{cell}.c"));
+        let path = file.to_str().expect("a name");
+        let setting = ["--cell", cell, "--precision", precision, "--isa", isa, "--output", path];
+        text("poisson.wf", &[&["--target", "c"][..], &setting].concat());
+        let output = Command::new("cc")
+            .args(["-std=gnu11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O2", "-c", path])
+            .args(["-ffp-contract=off", "-fno-math-errno", "-o"])
+            .arg(file.with_extension("o"))
+            .args(*flags)
+            .output()
+            .expect("cc should start");
+        let log = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success() && log.is_empty(), "{path}: {log}");
     }
 }
 

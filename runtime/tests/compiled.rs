@@ -6,7 +6,7 @@
 //! language runs for every task, precision and instruction set. With `WF_FULL=1` degrees go up to the largest, and
 //! every combination of cell, degree, shape, storage, task and precision runs.
 //!
-//! A third of them, all with `WF_FULL=1`, are compiled by a C compiler, too: `WF_CC`, or the first one on the search path.
+//! A third of them, all with `WF_FULL=1`, are compiled by a C compiler, too: `WF_CC`, or `cc`.
 //! The kernels in C give the results of those in Rust without a tolerance.
 //!
 //! Instruction sets that this machine lacks are skipped and reported. `WF_REQUIRE=avx512,avx2` makes that a failure, as
@@ -101,7 +101,8 @@ fn instruction_sets() -> Vec<Isa> {
     here.to_vec()
 }
 
-/// Returns a cache in the build folder, so that unchanged kernels are not recompiled.
+/// Returns the compiler of kernels, or a C compiler, with a cache in the build folder: unchanged kernels are not
+/// recompiled.
 fn jit(cc: Option<OsString>) -> Jit {
     let cache = Path::new(env!("CARGO_TARGET_TMPDIR")).join("kernels");
     let own = Environment::from_process();
@@ -109,7 +110,7 @@ fn jit(cc: Option<OsString>) -> Jit {
     Jit::new(Environment { cache_dir: Some(cache), cc, ..own })
 }
 
-/// Returns the compilers of C kernels, if there are any.
+/// Returns a compiler of kernels in C, if there is one.
 fn c_jit() -> Option<Jit> {
     let jit = jit(Some("cc".into()));
     if let Err(error) = jit.compiler() {

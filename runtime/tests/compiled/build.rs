@@ -157,13 +157,28 @@ impl Runner for Both<'_> {
         let of_c = |error: String| format!("in C: {error}");
         Compiled(c).run(plan, abi, batches, &mut in_c).map_err(of_c)?;
         for ((ours, theirs), argument) in data.iter().zip(&in_c).zip(&abi.arguments) {
-            if let Some((at, rust, c)) = ours.first_difference(theirs) {
+            if let Some((at, rust, c)) = first_difference(ours, theirs) {
                 let name = &argument.name;
                 return Err(format!("{name}[{at}] is {rust:e} in Rust and {c:e} in C"));
             }
         }
         Ok(())
     }
+}
+
+/// Returns the first entry of which the bits differ, and its values; all NaN are equal.
+fn first_difference(a: &Data, b: &Data) -> Option<(usize, f64, f64)> {
+    let reals = |data: &Data| -> Vec<f64> {
+        match data {
+            Data::F64(values) => values.clone(),
+            Data::F32(values) => values.iter().copied().map(f64::from).collect(),
+            Data::U32(values) => values.iter().copied().map(f64::from).collect(),
+        }
+    };
+    let (a, b) = (reals(a), reals(b));
+    let differs =
+        |&at: &usize| a[at].to_bits() != b[at].to_bits() && !(a[at].is_nan() && b[at].is_nan());
+    (0..a.len()).find(differs).map(|at| (at, a[at], b[at]))
 }
 
 /// Runner of compiled kernels.

@@ -61,20 +61,6 @@ impl Data {
         }
     }
 
-    /// Returns the first entry of which the bits differ, and its values; all NaN are equal.
-    pub(crate) fn first_difference(&self, other: &Self) -> Option<(usize, f64, f64)> {
-        if let (Self::U32(own), Self::U32(other)) = (self, other) {
-            assert_eq!(own, other, "kernels write no integers");
-            return None;
-        }
-        let (own, other) = (self.to_reals(), other.to_reals());
-        let differs = |&at: &usize| {
-            let (a, b) = (own[at], other[at]);
-            a.to_bits() != b.to_bits() && !(a.is_nan() && b.is_nan())
-        };
-        (0..own.len()).find(differs).map(|at| (at, own[at], other[at]))
-    }
-
     fn to_reals(&self) -> Vec<f64> {
         match self {
             Self::F64(values) => values.clone(),

@@ -2,7 +2,7 @@
 //!
 //! The order is: a compiler that `WF_CC`, `WF_RUSTC` or `RUSTC` names, and no other; else `rustc`; `cc`, `clang` and `gcc`;
 //! the Clang of the Python package `ziglang`. C compilers make the same kernels to the bit; `rustc` needs one of them as
-//! its linker, so that they are where it is not.
+//! its linker.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -73,7 +73,7 @@ pub(super) fn candidates(
 ///
 /// # Errors
 ///
-/// That of the first candidate that exists, or [`CompilerError::None`].
+/// The error of the first candidate that exists, or [`CompilerError::None`].
 pub(super) fn find(
     environment: &Environment,
     cache: Option<&Cache>,

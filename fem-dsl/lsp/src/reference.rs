@@ -1,12 +1,12 @@
 //! The tables of the language's reference, by the word that a row defines.
 
+use std::collections::BTreeMap;
+
 /// A row of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Row {
     /// The heading of its section.
     section: &'static str,
-    /// The words at the beginning of the code in its first cell: `dot` of `dot(a, b)`.
-    words: Vec<&'static str>,
     /// The row as text.
     text: String,
 }
@@ -15,6 +15,8 @@ struct Row {
 #[derive(Clone, Debug)]
 pub(crate) struct Reference {
     rows: Vec<Row>,
+    /// The rows of each word at the beginning of the code in their first cells: `dot` of `dot(a, b)`.
+    words: BTreeMap<&'static str, Vec<usize>>,
 }
 
 impl Reference {
@@ -22,6 +24,7 @@ impl Reference {
     pub(crate) fn new(page: &'static str) -> Self {
         let (mut section, mut header) = ("", Vec::new());
         let (mut rows, mut in_table) = (Vec::new(), false);
+        let mut words: BTreeMap<&'static str, Vec<usize>> = BTreeMap::new();
         for line in page.lines() {
             if let Some(heading) = line.strip_prefix("## ") {
                 section = heading;
@@ -39,7 +42,13 @@ impl Reference {
                 continue;
             }
             let first: &'static str = cells[0];
-            let words: Vec<&'static str> = codes(first).filter_map(first_word).collect();
+            for word in codes(first).filter_map(first_word) {
+                let known = words.entry(word).or_default();
+                // Once, whatever the number of its uses in the cell.
+                if known.last() != Some(&rows.len()) {
+                    known.push(rows.len());
+                }
+            }
             let rest = header.iter().zip(&cells).skip(1).filter(|(_, cell)| !cell.is_empty());
             let rest: Vec<String> = match cells.len() {
                 2 => rest.map(|(_, cell)| (*cell).to_owned()).collect(),
@@ -51,16 +60,15 @@ impl Reference {
                     .collect(),
             };
             let text = format!("{first}  \n{}", rest.join("  \n")).replace("\\|", "|");
-            rows.push(Row { section, words, text });
+            rows.push(Row { section, text });
         }
-        Self { rows }
+        Self { rows, words }
     }
 
     /// Returns the rows about a word in the sections whose headings begin with one of `sections`.
     pub(crate) fn about(&self, word: &str, sections: &[&str]) -> Option<String> {
-        let named = |row: &&Row| row.words.contains(&word);
         let placed = |row: &&Row| sections.iter().any(|own| row.section.starts_with(own));
-        let rows = self.rows.iter().filter(|row| named(row) && placed(row));
+        let rows = self.words.get(word)?.iter().map(|&at| &self.rows[at]).filter(placed);
         let texts: Vec<&str> = rows.map(|row| row.text.as_str()).take(MOST_ROWS).collect();
         (!texts.is_empty()).then(|| texts.join("\n\n"))
     }

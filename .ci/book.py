@@ -16,7 +16,7 @@ Comments above a block: `<!-- copy: meshes/part.msh -->` brings a file of the re
 `<!-- small: wf run … -->` is run in the place of the next block, whose output is then not compared.
 
 Numbers agree if they differ by at most 1.5 units of the last printed digit, or 1e-8 of themselves. Below 1e-8 they are
-rounding: only both must be so small. Counts of iterations may differ by one in twenty. Lines with seconds or residuals are compared without numbers,
+rounding: only both must be so small. Counts of iterations may differ by a fifth. Lines with seconds or residuals are compared without numbers,
 and so is such a last column of a table.
 
 With `--fill` a `text` block of one line, `?` or `? PATTERN`, is replaced by the output: by the lines in which the
@@ -78,7 +78,7 @@ def same_number(wanted, found, loose):
     a, b = float(wanted.replace(",", "")), float(found.replace(",", ""))
     if abs(a) < ROUNDING and abs(b) < ROUNDING:
         return True
-    wide = max(1.0, abs(a) / 20) if loose else 0.0
+    wide = max(1.0, abs(a) / 5) if loose else 0.0
     return abs(a - b) <= max(1.5 * max(unit(wanted), unit(found)), wide) or math.isclose(a, b, rel_tol=ROUNDING)
 
 

@@ -98,7 +98,9 @@ fn commands(line: &str) -> Vec<Vec<String>> {
             None if letter.is_whitespace() || "|;&<>".contains(letter) => {
                 let command = all.last_mut().expect("a command");
                 let is_variable = command.is_empty() && word.contains('=');
-                if is_word && !is_variable {
+                // A number before a redirection is that of a stream.
+                let is_stream = letter == '>' && word.chars().all(|c| c.is_ascii_digit());
+                if is_word && !is_variable && !is_stream {
                     command.push(std::mem::take(&mut word));
                 }
                 word.clear();

@@ -1,10 +1,10 @@
 //! Printing: kernel IR → text. A dialect only prints; `legalise` has rewritten the operations that its language lacks.
 
 pub mod c;
-mod comment;
+pub(crate) mod comment;
 pub mod cuda;
 mod fold;
-mod names;
+pub(crate) mod names;
 pub mod opencl;
 pub mod rust;
 

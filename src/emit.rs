@@ -296,7 +296,10 @@ pub fn emit_with_interfaces(
 }
 
 /// Returns the form of this name, or the only one.
-fn chosen<'a>(program: &'a Program, name: Option<&str>) -> Result<&'a CheckedForm, Error> {
+pub(crate) fn chosen<'a>(
+    program: &'a Program,
+    name: Option<&str>,
+) -> Result<&'a CheckedForm, Error> {
     let names = || program.forms().iter().map(|form| form.name.as_str());
     match (name, program.forms()) {
         (Some(name), _) => program.form(name).ok_or_else(|| Error::unknown("form", name, names())),

@@ -5,6 +5,7 @@ use fem_dsl::diagnostic::{Diagnostic, nearest};
 use fem_dsl::problem::NullSpaceKind;
 use fem_dsl::source::Source;
 use kernels_gen::dialect::rust::Isa;
+use kernels_gen::export::ExportError;
 use kernels_gen::plan::PlanError;
 use runtime::files::output::OutputError;
 use runtime::mesh::LoadError;
@@ -59,6 +60,9 @@ pub enum Error {
     /// Unsupported kernels.
     #[error(transparent)]
     Plan(#[from] PlanError),
+    /// A term without a counterpart in another library.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A name that the form or the program does not have.
     #[error("{}", unknown(what, name, known))]
     Unknown {

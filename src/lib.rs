@@ -60,6 +60,7 @@
 pub mod adapt;
 mod emit;
 mod error;
+mod export;
 mod file;
 mod form;
 pub mod language;
@@ -82,6 +83,7 @@ pub use emit::{
     emit, emit_program, emit_with_interfaces,
 };
 pub use error::Error;
+pub use export::{Export, ExportError, Library, export_program};
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{
     Formula, Mass, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError, SolverSettings,

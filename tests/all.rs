@@ -16,6 +16,7 @@ mod discontinuous;
 mod eigen;
 mod emit;
 mod examples;
+mod exports;
 mod facade;
 mod files;
 mod flows;

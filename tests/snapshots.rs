@@ -8,7 +8,10 @@ use insta::{assert_snapshot, with_settings};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
-use weakform::{Cell, Emission, Isa, Language, Precision, Stage, Strategy, Task, emit_program};
+use weakform::{
+    Cell, Emission, Export, Isa, Language, Library, Precision, Stage, Strategy, Task, emit_program,
+    export_program,
+};
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -120,6 +123,25 @@ fn sources() {
     let hanging = Emission::new(Quadrilateral, 2).task(Task::Action).isa(Isa::Avx2).hanging();
     let hanging = ("mass-quad2-action-avx2-hanging".to_owned(), kernel("mass", &hanging));
     compare("rust", &[&texts[..], &[hanging]].concat());
+}
+
+#[test]
+fn headers() {
+    use Library::{LibCeed, Petsc};
+    // Data on cells, a parameter with components and a term on the boundary; two fields; data on nodes.
+    let cases = [
+        ("elasticity", Petsc, 3, "petsc"),
+        ("stokes", Petsc, 2, "petsc"),
+        ("elasticity", LibCeed, 3, "libceed"),
+        ("nonlinear_diffusion", LibCeed, 2, "libceed"),
+    ];
+    let all = corpus();
+    let texts = cases.map(|(form, library, dim, name)| {
+        let (_, program) = all.iter().find(|(file, _)| file == form).expect("a form of the corpus");
+        let text = export_program(program, &Export::new(library).dim(dim));
+        (format!("{form}-{name}"), text.unwrap_or_else(|error| panic!("{form}: {error}")))
+    });
+    compare("export", &texts);
 }
 
 #[test]

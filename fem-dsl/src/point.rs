@@ -66,7 +66,7 @@ pub use potential::{IdentityOf, identity, potential};
 pub use pulled::{Piola, PulledField, pulled_back};
 pub(crate) use scalarise::scalarise;
 pub use shifted::shifted;
-pub use stationary::{masses_follow, stationary};
+pub use stationary::{masses_follow, stationary, with_given_rates};
 pub use switches::{factor_of_switches, switches};
 pub use traverse::reachable;
 pub use verify::verify_point;

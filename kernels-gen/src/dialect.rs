@@ -1,11 +1,11 @@
 //! Printing: kernel IR → text. A dialect only prints; `legalise` has rewritten the operations that its language lacks.
 
 pub mod c;
-mod comment;
+pub(crate) mod comment;
 pub mod cuda;
 mod fold;
 pub mod gnu;
-mod names;
+pub(crate) mod names;
 pub mod opencl;
 pub mod rust;
 mod vectors;

@@ -6,6 +6,7 @@ pub mod choose;
 pub mod cost;
 pub mod dialect;
 pub mod element;
+pub mod export;
 pub mod generate;
 pub mod interpreted;
 pub mod kir;

@@ -30,10 +30,29 @@ fn is_rate(form: &PointForm, input: Input) -> bool {
 }
 
 fn of_integral(form: &PointForm, from: &Integral) -> Integral {
+    without(from, |input| is_rate(form, input))
+}
+
+/// Returns an integral with some inputs 0.
+fn without(from: &Integral, select: impl Fn(Input) -> bool) -> Integral {
     let lists = (from.residual.clone(), from.action.clone(), from.jacobian.clone());
-    mapped(from, lists, |scalars, input| {
-        if is_rate(form, input) { scalars.constant(0.0) } else { scalars.input(input) }
-    })
+    mapped(
+        from,
+        lists,
+        |scalars, input| {
+            if select(input) { scalars.constant(0.0) } else { scalars.input(input) }
+        },
+    )
+}
+
+/// Returns the form with s = 0: its time derivatives are their data r, and the Jacobian is that of u alone. Data and
+/// parameters keep their indices.
+pub fn with_given_rates(form: &PointForm) -> PointForm {
+    let mut made = form.clone();
+    let is_factor = |input| matches!(input, Input::Param(param, _) if form.rates.iter().any(|rate| rate.param == param));
+    made.integrals = form.integrals.iter().map(|of| without(of, is_factor)).collect();
+    expect_point(&made);
+    made
 }
 
 /// Returns whether a factor of a time derivative depends on some input, such as the solution; also true if the form is

@@ -8,7 +8,7 @@ use fem_dsl::source::is_unseen;
 use std::fmt::Write;
 
 /// Writes `words` as comments, one per line.
-pub(super) fn comment(text: &mut String, indent: &str, words: &str) {
+pub(crate) fn comment(text: &mut String, indent: &str, words: &str) {
     for line in words.replace("\r\n", "\n").split(ends_line) {
         let _ = writeln!(text, "{indent}{}", format!("// {}", visible(line)).trim_end());
     }

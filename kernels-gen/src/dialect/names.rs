@@ -129,6 +129,11 @@ pub(super) fn rename(kernel: &Kernel, words: &ReservedNames) -> Kernel {
     kernel
 }
 
+/// Returns whether a name of several letters is reserved in C, C++, OpenCL or CUDA.
+pub(crate) fn is_reserved_in_c(name: &str) -> bool {
+    name.len() > 1 && C.is_taken(name)
+}
+
 /// The names in use.
 struct NameTable<'w> {
     words: &'w ReservedNames,

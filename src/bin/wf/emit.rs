@@ -14,8 +14,8 @@ use kernels_gen::plan::PlanError;
 use runtime::files::output::{writable, write_text};
 use serde_json::{Value, json};
 use weakform::{
-    Emission, Error, Isa, KernelInterface, Language, Precision, Quadrature, Scatter, Stage,
-    Strategy, Task, emit_with_interfaces,
+    Emission, Error, Export, Isa, KernelInterface, Language, Library, Precision, Quadrature,
+    Scatter, Stage, Strategy, Task, emit_with_interfaces, export_program,
 };
 
 use crate::arguments::CellArgument;
@@ -31,7 +31,12 @@ Examples:
   wf emit examples/poisson.wf --target rust --cell hex --degree 2
   wf emit examples/poisson.wf --target c -o kernels.c         compiles with gcc or clang
   wf emit examples/poisson.wf --stage point --cell hex        the physics at a point, and its derivative
-  wf emit examples/poisson.wf --task jacobian -o kernel.rs    one file, which rustc compiles alone")]
+  wf emit examples/poisson.wf --task jacobian -o kernel.rs    one file, which rustc compiles alone
+
+For a program on PETSc or libCEED, one header of C with the physics at a point (docs/exports.md):
+  wf emit examples/poisson.wf --target petsc --degree 2 -o poisson.h       f0, f1, g0 to g3, poisson_setup(PetscDS)
+  wf emit examples/poisson.wf --target petsc --driver -o driver.c          a program that includes poisson.h and solves
+  wf emit examples/poisson.wf --target libceed --dim 2 -o poisson.h        QFunctions with a table of their fields")]
 pub(crate) struct Arguments {
     /// The file with the form; `-` is standard input.
     pub(crate) file: PathBuf,
@@ -81,6 +86,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionArgument::F64)]
     pub(crate) precision: PrecisionArgument,
 
+    /// The dimension of a header for PETSc or libCEED: the largest in which the form is valid without it.
+    #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=3))]
+    pub(crate) dim: Option<u32>,
+
+    /// The driver program instead of the header for PETSc or libCEED, which it includes as NAME.h.
+    #[arg(long)]
+    pub(crate) driver: bool,
+
     /// The file for the text; standard output for `-` and without it.
     #[arg(long, short, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
@@ -97,9 +110,22 @@ pub(crate) enum Target {
     Cuda,
     /// OpenCL C 1.2.
     Opencl,
+    /// A C header for PETSc: the pointwise functions of a PetscDS.
+    Petsc,
+    /// A C header for libCEED: QFunctions.
+    Libceed,
 }
 
 impl Target {
+    /// Returns the library for which a header is printed, if it is not the source of kernels.
+    fn library(self) -> Option<Library> {
+        match self {
+            Self::Rust | Self::C | Self::Cuda | Self::Opencl => None,
+            Self::Petsc => Some(Library::Petsc),
+            Self::Libceed => Some(Library::LibCeed),
+        }
+    }
+
     /// Returns whether lanes are entries of vectors.
     fn has_vectors(self) -> bool {
         matches!(self, Self::Rust | Self::C)
@@ -144,7 +170,8 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
         files.check()?;
         writable(path)?;
     }
-    if arguments.scatter.is_some() && arguments.target.has_vectors() {
+    let is_of_gpus = matches!(arguments.target, Target::Cuda | Target::Opencl);
+    if arguments.scatter.is_some() && !is_of_gpus {
         return Err(Failure::input(
             "--scatter is for kernels of GPUs\nhelp: add `--target cuda` or `--target opencl`, or leave it out",
         ));
@@ -152,8 +179,13 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     warn(arguments, console);
     let program = compile(&read(&arguments.file)?, None, &Overrides::default(), console)?;
     console.progress().say(format!("{}: generating", program.source().name()));
-    let (text, kernels) = emit_with_interfaces(&program, &emission(arguments))
-        .map_err(|error| refused(arguments, &program, &error))?;
+    let printed = match arguments.target.library() {
+        None => emit_with_interfaces(&program, &emission(arguments)),
+        Some(library) => {
+            export_program(&program, &export(arguments, library)).map(|text| (text, Vec::new()))
+        }
+    };
+    let (text, kernels) = printed.map_err(|error| refused(arguments, &program, &error))?;
     let Some(path) = output else {
         let mut value = json!({ "stage": arguments.stage.name(), "text": text });
         if arguments.stage == Stage::Print {
@@ -192,6 +224,10 @@ fn interface((abi, arguments): &KernelInterface) -> Value {
 /// Warns about options without effect on the output.
 fn warn(arguments: &Arguments, console: &Console) {
     let Arguments { target, stage, .. } = *arguments;
+    if target.library().is_some() {
+        warn_of_export(arguments, console);
+        return;
+    }
     let early = stage < Stage::Plan;
     let planned = "what depends on it begins with `--stage plan`";
     let idle = [
@@ -210,6 +246,8 @@ fn warn(arguments: &Arguments, console: &Console) {
             arguments.isa.is_some() && !target.has_vectors(),
             "it is for `--target rust` and `--target c`",
         ),
+        ("--dim", arguments.dim.is_some(), "the cells give it: `--cell`"),
+        ("--driver", arguments.driver, "it is for `--target petsc` and `--target libceed`"),
         (
             "--strategy",
             arguments.strategy.is_some() && target.has_vectors() && !early,
@@ -217,6 +255,30 @@ fn warn(arguments: &Arguments, console: &Console) {
         ),
     ];
     for (option, _, because) in idle.into_iter().filter(|(_, idle, _)| *idle) {
+        console.warn(Warning::no_effect(option, because));
+    }
+}
+
+/// Warns about options of kernels for a header, and the reverse.
+fn warn_of_export(arguments: &Arguments, console: &Console) {
+    let because = "the library chooses it, not the header";
+    let idle = [
+        ("--stage", arguments.stage != Stage::Print),
+        ("--cell", arguments.cell.is_some()),
+        ("--quadrature", arguments.quadrature.is_some()),
+        ("--task", arguments.task.is_some()),
+        ("--precision", arguments.precision != PrecisionArgument::F64),
+        ("--isa", arguments.isa.is_some()),
+        ("--strategy", arguments.strategy.is_some()),
+        ("--degree", arguments.driver && arguments.degree.is_some()),
+        ("--dim", arguments.driver && arguments.dim.is_some()),
+    ];
+    for (option, _) in idle.into_iter().filter(|(_, idle)| *idle) {
+        let because = match option {
+            "--stage" => "a header has no stages",
+            "--degree" | "--dim" => "the driver reads it from the header",
+            _ => because,
+        };
         console.warn(Warning::no_effect(option, because));
     }
 }
@@ -244,9 +306,23 @@ fn refused(arguments: &Arguments, program: &Program, error: &Error) -> Failure {
     Failure::diagnostics(program.source(), &[diagnostic])
 }
 
+fn export(arguments: &Arguments, library: Library) -> Export {
+    let mut export = Export::new(library);
+    if let Some(name) = &arguments.form {
+        export = export.form(name);
+    }
+    if let Some(dim) = arguments.dim {
+        export = export.dim(dim as usize);
+    }
+    if let Some(degree) = arguments.degree {
+        export = export.degree(degree as usize);
+    }
+    if arguments.driver { export.driver() } else { export }
+}
+
 fn emission(arguments: &Arguments) -> Emission {
     let language = match arguments.target {
-        Target::Rust => Language::Rust,
+        Target::Rust | Target::Petsc | Target::Libceed => Language::Rust,
         Target::C => Language::C,
         Target::Cuda => Language::Cuda,
         Target::Opencl => Language::OpenCl,

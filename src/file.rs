@@ -1,8 +1,9 @@
 //! Files of the library: text with any number of forms and problems → [`ProblemFile`].
 
+use crate::form::checked;
 use crate::{Error, Form, Problem};
 use fem_dsl::diagnostic::Diagnostic;
-use fem_dsl::program::{Program, compile};
+use fem_dsl::program::Program;
 use fem_dsl::source::{MAX_BYTES, Source};
 use runtime::files::input::tables_in;
 use std::io::Read as _;
@@ -111,17 +112,4 @@ impl std::fmt::Debug for ProblemFile {
         let (forms, problems) = (self.forms(), self.problems());
         f.debug_struct("ProblemFile").field("forms", &forms).field("problems", &problems).finish()
     }
-}
-
-/// Compiles a text, and logs its warnings.
-pub(crate) fn checked(source: &Source) -> Result<Program, Error> {
-    let (program, diagnostics) = compile(source);
-    let errors: Vec<_> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
-    let Some(program) = program.filter(|_| errors.is_empty()) else {
-        return Err(Error::language(source, errors));
-    };
-    for warning in program.warnings() {
-        tracing::warn!("{}: {} [{}]", source.name(), warning.message, warning.code);
-    }
-    Ok(program)
 }

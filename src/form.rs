@@ -1,11 +1,10 @@
 //! Forms of the library: checked text → [`Form`].
 
-use crate::file::checked;
 use crate::{Emission, Error, emit_program};
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::point::{PointForm, Shape};
 use fem_dsl::problem::{Reports, SolverSettings};
-use fem_dsl::program::Program;
+use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
 use runtime::device::cpu::LinkedKernels;
 use runtime::files::input::tables_in;
@@ -167,6 +166,19 @@ impl Form {
     pub(crate) fn target(&self, execution: Execution) -> Target {
         Target { linked: self.linked, execution, ..Target::native() }
     }
+}
+
+/// Compiles a text, and logs its warnings.
+pub(crate) fn checked(source: &Source) -> Result<Program, Error> {
+    let (program, diagnostics) = compile(source);
+    let errors: Vec<_> = diagnostics.into_iter().filter(Diagnostic::is_error).collect();
+    let Some(program) = program.filter(|_| errors.is_empty()) else {
+        return Err(Error::language(source, errors));
+    };
+    for warning in program.warnings() {
+        tracing::warn!("{}: {} [{}]", source.name(), warning.message, warning.code);
+    }
+    Ok(program)
 }
 
 impl std::fmt::Debug for Form {

@@ -37,18 +37,13 @@ fn places(cell: Cell, order: usize) -> Option<Vec<usize>> {
 /// ```
 /// use weakform::meshes::{Cell, from_vtk};
 ///
-/// let square = from_vtk(Cell::Quadrilateral, 1, 4, [7, 8, 9, 6]);
+/// let square = from_vtk(Cell::Quadrilateral, 1, 4, &[7, 8, 9, 6]);
 /// assert_eq!(square, Some(vec![7, 8, 6, 9]));
-/// assert_eq!(from_vtk(Cell::Quadrilateral, 2, 4, [7, 8, 9, 6]), None);
+/// assert_eq!(from_vtk(Cell::Quadrilateral, 2, 4, &[7, 8, 9, 6]), None);
 /// ```
-pub fn from_vtk(
-    cell: Cell,
-    order: usize,
-    per_cell: usize,
-    nodes: impl IntoIterator<Item = u32>,
-) -> Option<Vec<u32>> {
+pub fn from_vtk(cell: Cell, order: usize, per_cell: usize, nodes: &[u32]) -> Option<Vec<u32>> {
     let places = places(cell, order).filter(|places| places.len() == per_cell)?;
-    let mut nodes: Vec<u32> = nodes.into_iter().collect();
+    let mut nodes = nodes.to_vec();
     for cell in nodes.chunks_exact_mut(per_cell) {
         let given = cell.to_vec();
         places.iter().zip(given).for_each(|(&place, node)| cell[place] = node);

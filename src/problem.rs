@@ -257,7 +257,7 @@ impl Problem {
     ///         mesh = box(dim: 2, cells: 1);
     ///         initial u = 1;
     ///         time = bdf(order: 2, to: 1, step: 0.1);
-    ///         report most = max(u);
+    ///         report most = maximum(u);
     ///     }";
     /// let mut last = 0.0;
     /// let solution = Form::parse(text, "decay")?.problem("slow")?.run_with_events(|event| {

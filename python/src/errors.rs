@@ -117,7 +117,8 @@ fn reached<'py>(
     for (index, field) in form.fields.iter().enumerate() {
         let own = state.on.dofs_of(index);
         let components = field.shape.components();
-        values.set_item(&field.name, crate::views::copied(py, &state.u[own], components)?)?;
+        values
+            .set_item(&field.name, crate::memory::views::copied(py, &state.u[own], components)?)?;
     }
     Ok(Some(values))
 }

@@ -3,10 +3,11 @@
 //! Classes here are thin: they check and convert arguments. Conveniences (names, keyword arguments, displays) are
 //! written in Python, in `python/weakform`. Solves run on their own thread without the GIL, so that Ctrl-C ends them.
 
-mod capsule;
 mod errors;
+mod form;
 mod language;
 mod log;
+mod memory;
 mod mesh;
 mod problem;
 mod program;
@@ -16,7 +17,6 @@ mod steps;
 mod system;
 mod values;
 mod vector;
-mod views;
 mod watch;
 
 use pyo3::prelude::*;
@@ -25,7 +25,9 @@ use pyo3::prelude::*;
 #[pymodule(gil_used = false)]
 mod _native {
     #[pymodule_export]
-    use crate::language::{File, Form};
+    use crate::form::Form;
+    #[pymodule_export]
+    use crate::language::File;
     #[pymodule_export]
     use crate::mesh::Mesh;
     #[pymodule_export]

@@ -55,9 +55,8 @@ impl Mesh {
         for (place, row) in places.iter_mut().zip(points.rows()) {
             place.iter_mut().zip(row).for_each(|(to, from)| *to = *from);
         }
-        let Some(nodes) =
-            weakform::meshes::from_vtk(cell, order, cells.ncols(), cells.iter().copied())
-        else {
+        let given: Vec<u32> = cells.iter().copied().collect();
+        let Some(nodes) = weakform::meshes::from_vtk(cell, order, cells.ncols(), &given) else {
             let text = format!(
                 "cells of {} nodes are no {} cells of order {order}",
                 cells.ncols(),
@@ -121,7 +120,7 @@ impl Mesh {
     /// The coordinates of all geometry nodes, vertices first, in the program's order.
     #[getter]
     fn points<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        crate::views::points(py, self.0.points())
+        crate::memory::views::points(py, self.0.points())
     }
 
     /// The nodes of each cell in the program's order, those of a cell in VTK's order.

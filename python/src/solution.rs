@@ -1,10 +1,10 @@
 //! Solutions: views of their numbers, reports, files and pictures.
 
 use crate::errors::raised;
+use crate::memory::views::{Constant, Part, points, view};
 use crate::system::{System, locked};
 use crate::values::{dimensions, origin, report};
 use crate::vector::State;
-use crate::views::{Constant, Part, points, view};
 use crate::watch::outside;
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict, PyList};

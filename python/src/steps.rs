@@ -1,10 +1,10 @@
 //! Time steps of a system.
 
 use crate::errors::{raised, raised_by};
+use crate::memory::views::copied;
 use crate::settings::wrong;
 use crate::system::{Lazy, System, locked};
 use crate::vector::State;
-use crate::views::copied;
 use crate::watch::{outside, watched};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};

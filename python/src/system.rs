@@ -1,11 +1,11 @@
 //! Systems: a form on a mesh with conditions and data of the caller → residual, Jacobian, solves.
 
 use crate::errors::{exception, raised, raised_by};
+use crate::memory::views::{copied, points};
 use crate::mesh::Mesh;
 use crate::settings::{opened, wrong};
 use crate::values::{dimensions, origin, report};
 use crate::vector::{State, Vector};
-use crate::views::{copied, points};
 use crate::watch::{Reporter, outside, watched};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
@@ -147,7 +147,7 @@ impl System {
     #[pyo3(signature = (form, mesh, degree, quadrature, time, params, kernels, device))]
     fn new(
         py: Python<'_>,
-        form: &crate::language::Form,
+        form: &crate::form::Form,
         mesh: &Mesh,
         degree: usize,
         quadrature: Option<String>,
@@ -532,11 +532,13 @@ impl System {
 fn u_like<'py>(
     py: Python<'py>,
     u: &weakform::Vector,
-    given: &crate::vector::Given,
+    given: &crate::vector::StateEntries,
 ) -> PyResult<Bound<'py, PyAny>> {
     match given {
-        crate::vector::Given::Array(_) => copied(py, &u.to_vec(), 1),
-        crate::vector::Given::Vector(_) => Ok(Bound::new(py, Vector::new(u.clone()))?.into_any()),
+        crate::vector::StateEntries::Array(_) => copied(py, &u.to_vec(), 1),
+        crate::vector::StateEntries::Vector(_) => {
+            Ok(Bound::new(py, Vector::new(u.clone()))?.into_any())
+        }
     }
 }
 

@@ -24,8 +24,8 @@ pub(crate) fn report<'py>(py: Python<'py>, value: &ReportValue) -> PyResult<Boun
         ReportValue::Line(shape, line) => {
             let places: Vec<[f64; 3]> = line.iter().map(|(x, _)| *x).collect();
             let values: Vec<f64> = line.iter().flat_map(|(_, values)| values.clone()).collect();
-            let values = crate::views::copied(py, &values, shape.components())?;
-            (crate::views::points(py, &places)?, values).into_bound_py_any(py)
+            let values = crate::memory::views::copied(py, &values, shape.components())?;
+            (crate::memory::views::points(py, &places)?, values).into_bound_py_any(py)
         }
     }
 }

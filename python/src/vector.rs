@@ -1,8 +1,8 @@
 //! Vectors of degrees of freedom: NumPy arrays of the caller, and vectors that stay in the memory of a device.
 
-use crate::capsule::{CPU, CUDA, Memory, Source, exported, take};
 use crate::errors::exception;
-use crate::views::copied;
+use crate::memory::capsule::{CPU, CUDA, Memory, Source, exported, take};
+use crate::memory::views::copied;
 use crate::watch::outside;
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyAttributeError, PyBufferError};
@@ -141,7 +141,10 @@ impl Vector {
     fn take(&self, py: Python<'_>, source: &Bound<'_, PyAny>) -> PyResult<()> {
         let memory = self.memory(py)?;
         let copy = |from: Source<'_>| self.with(|vector| from.copy_to(vector, memory));
-        take(py, source, memory, copy)
+        match take(py, source, memory, copy)? {
+            Ok(()) => Ok(()),
+            Err(text) => Err(exception(py, "InvalidValue", (text,))?),
+        }
     }
 }
 
@@ -154,21 +157,21 @@ pub(crate) enum State<'py> {
 
 /// The entries of an argument, which outlive the call.
 #[derive(Clone)]
-pub(crate) enum Given {
+pub(crate) enum StateEntries {
     Array(Vec<f64>),
     Vector(Vector),
 }
 
 impl State<'_> {
-    pub(crate) fn given(&self) -> PyResult<Given> {
+    pub(crate) fn given(&self) -> PyResult<StateEntries> {
         Ok(match self {
-            Self::Array(entries) => Given::Array(entries.as_slice()?.to_vec()),
-            Self::Vector(vector) => Given::Vector(vector.get().clone()),
+            Self::Array(entries) => StateEntries::Array(entries.as_slice()?.to_vec()),
+            Self::Vector(vector) => StateEntries::Vector(vector.get().clone()),
         })
     }
 }
 
-impl Given {
+impl StateEntries {
     /// Returns the argument as a vector of a system.
     pub(crate) fn on(&self, system: &weakform::System) -> Result<weakform::Vector, Error> {
         match self {

@@ -1,9 +1,7 @@
 //! DLPack: vectors as tensors of other libraries without a copy, and tensors of other libraries as entries.
 //!
-//! The structures are those of DLPack 0.8 (`dlpack.h`), which all versions of the protocol hand out on request. One of
-//! the two files of this crate with `unsafe`.
+//! The structures are those of DLPack 0.8 (`dlpack.h`), which all versions of the protocol hand out on request.
 
-use crate::errors::exception;
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyCapsule, PyDict};
@@ -66,7 +64,7 @@ pub(crate) struct Memory {
 }
 
 /// An exported tensor: the owner of its memory, and the arrays of its description.
-struct Exported<O> {
+struct ExportedTensor<O> {
     managed: ManagedTensor,
     shape: [i64; 1],
     strides: [i64; 1],
@@ -77,7 +75,7 @@ struct Exported<O> {
 /// Deletes an exported tensor.
 unsafe extern "C" fn delete<O>(managed: *mut ManagedTensor) {
     // SAFETY: `exported` made the context from a box of this type, and the protocol calls the deleter once.
-    drop(unsafe { Box::from_raw((*managed).context.cast::<Exported<O>>()) });
+    drop(unsafe { Box::from_raw((*managed).context.cast::<ExportedTensor<O>>()) });
 }
 
 /// Deletes the tensor of a capsule that nobody took.
@@ -112,7 +110,8 @@ pub(crate) fn exported<O: Send + 'static>(
     let deleter: unsafe extern "C" fn(*mut ManagedTensor) = delete::<O>;
     let managed = ManagedTensor { tensor, context: std::ptr::null_mut(), deleter: Some(deleter) };
     let shape = [memory.len as i64];
-    let own = Box::into_raw(Box::new(Exported { managed, shape, strides: [1], _owner: owner }));
+    let own =
+        Box::into_raw(Box::new(ExportedTensor { managed, shape, strides: [1], _owner: owner }));
     // SAFETY: `own` was just made and is used by nobody else. Its box does not move, so that the pointers to its
     // fields stay valid until `delete` frees it.
     unsafe {
@@ -132,13 +131,14 @@ pub(crate) fn exported<O: Send + 'static>(
 /// The tensor of another library.
 pub(crate) struct Source<'a>(&'a Tensor);
 
-/// Calls a function with the tensor of an object with `__dlpack__`, which is ready for use next to some memory.
+/// Calls a function with the tensor of an object with `__dlpack__`, which is ready for use next to some memory, and
+/// returns its result.
 pub(crate) fn take(
     py: Python<'_>,
     source: &Bound<'_, PyAny>,
     memory: Memory,
     copy: impl FnOnce(Source<'_>) -> Result<(), String>,
-) -> PyResult<()> {
+) -> PyResult<Result<(), String>> {
     let arguments = PyDict::new(py);
     let from: (i32, i32) = source.call_method0("__dlpack_device__")?.extract()?;
     if from.0 == CUDA && memory.stream != 0 {
@@ -163,10 +163,7 @@ pub(crate) fn take(
             deleter(managed);
         }
     }
-    match copied {
-        Ok(()) => Ok(()),
-        Err(text) => Err(exception(py, "InvalidValue", (text,))?),
-    }
+    Ok(copied)
 }
 
 impl Source<'_> {

@@ -1,6 +1,5 @@
 //! NumPy arrays: views of memory that a Python object owns, and copies.
 //!
-//! One of the two files of this crate with `unsafe`.
 
 use numpy::ndarray::{ArrayView1, ArrayView2};
 use numpy::{PyArray1, PyArray2, PyArrayMethods as _};

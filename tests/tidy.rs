@@ -133,7 +133,7 @@ fn crates_depend_in_one_direction() {
         ("runtime/bench", &["fem-dsl", "kernels-gen", "runtime"]),
         (
             "python/program",
-            &["fem-bench", "fem-dsl", "fem-lsp", "kernels-gen", "runtime", "weakform"],
+            &["fem-bench", "fem-dsl", "fem-lsp", "fem-mpi", "kernels-gen", "runtime", "weakform"],
         ),
         ("python", &["weakform", "weakform-program"]),
         ("xtask", &[]),

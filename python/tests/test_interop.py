@@ -5,7 +5,7 @@ import pytest
 import weakform as wf
 
 TEXT = """
-form poisson {{ field u: scalar; field q: vector in H1(k - 1); f0[u] = -1; f1[u] = grad(u); f0[q] = q - [x[0], 2]; }}
+form poisson {{ field u: scalar; field q: vector in H1(k - 1); f0[u] = -1; f1[u] = grad(u); f0[q] = q - x; }}
 problem p solves poisson {{ mesh = {mesh}; degree = {degree}; dirichlet u = 0; }}
 """
 

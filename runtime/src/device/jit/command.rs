@@ -104,6 +104,12 @@ impl Compiler {
         }
     }
 
+    /// Returns whether it is the Clang of Zig.
+    fn is_zig(&self) -> bool {
+        let is_named = self.path().file_stem().is_some_and(|stem| stem == "zig");
+        is_named || self.leading().iter().any(|word| word == "ziglang")
+    }
+
     /// Returns the command from [`Self::source`] to [`MODULE`] in `folder`.
     ///
     /// Paths are relative, so that the module does not depend on the folder.
@@ -124,7 +130,9 @@ impl Compiler {
                 if cfg!(unix) {
                     command.arg("-fPIC");
                 }
-                command.args(options.flags(CompilerKind::C)).args(["-o", MODULE, self.source()]);
+                let flags = options.flags(CompilerKind::C).into_iter();
+                command.args(flags.map(|flag| if self.is_zig() { in_zig(flag) } else { flag }));
+                command.args(["-o", MODULE, self.source()]);
                 if cfg!(unix) {
                     command.arg("-lm");
                 }
@@ -140,4 +148,9 @@ impl Compiler {
             .env_remove("RUSTC_LOG");
         command
     }
+}
+
+/// Returns a flag in the words of Zig, which names processors in another way.
+fn in_zig(flag: String) -> String {
+    if flag == "-march=x86-64" { "-march=x86_64".to_owned() } else { flag }
 }

@@ -149,7 +149,9 @@ fn ziglang(environment: &Environment, cache: Option<&Cache>) -> Candidate {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use super::super::JitOptions;
     use super::*;
+    use kernels_gen::dialect::rust::Isa;
     use std::fs;
     use std::os::unix::fs::PermissionsExt as _;
 
@@ -226,6 +228,20 @@ mod tests {
         assert_eq!(stand.found(&cc("tool cc -flto")), "tool cc -flto");
         let error = find(&cc("absent"), None).expect_err("there is none");
         assert!(error.to_string().contains("WF_CC"), "{error}");
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn zig_names_processors_in_its_own_way() {
+        let stand = Stand::new(&[("zig", CLANG), ("gcc", GCC)]);
+        let is_of_zig = |command: &str| {
+            let cc = Some(("WF_CC", command.into()));
+            let compiler = find(&Environment { cc, ..stand.environment() }, None).expect("works");
+            let options = JitOptions::new("f").tuned_for(Isa::Avx2);
+            let command = compiler.command(stand.0.path(), &options);
+            command.get_args().any(|flag| flag == "-march=x86_64")
+        };
+        assert!(is_of_zig("zig cc") && !is_of_zig("gcc"));
     }
 
     #[test]

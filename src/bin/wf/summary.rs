@@ -142,23 +142,7 @@ pub fn value(
                 json!({ "lanes": plan.lanes, "geometry": plan.geometry.to_string(), "indices": indices }),
             );
         }
-        let fields = problem.form.fields.iter().zip(&solution.ranges);
-        let fields = fields.zip(&solution.context.elements.fields);
-        let ranges = fields.map(|((field, ranges), element)| {
-            let [least, most] = [0, 1].map(|end| match &ranges[..] {
-                [range] => json!(range[end]),
-                ranges => ranges.iter().map(|range| json!(range[end])).collect(),
-            });
-            let value = json!({
-                "minimum": least,
-                "maximum": most,
-                "shape": shape_word(field.shape),
-                "degree": element.degree(),
-                "continuous": element.is_continuous(),
-            });
-            (field.name.clone(), value)
-        });
-        object.insert("fields".into(), Value::Object(ranges.collect()));
+        object.insert("fields".into(), fields_value(problem, solution));
         if !solution.reports.is_empty() {
             object.insert("reports".into(), reports_value(&solution.reports));
         }
@@ -181,6 +165,27 @@ pub fn value(
         }
     }
     value
+}
+
+/// Returns ranges, shapes, degrees and continuity of the fields.
+fn fields_value(problem: &Problem, solution: &Solution) -> Value {
+    let fields = problem.form.fields.iter().zip(&solution.ranges);
+    let fields = fields.zip(&solution.context.elements.fields);
+    let ranges = fields.map(|((field, ranges), element)| {
+        let [least, most] = [0, 1].map(|end| match &ranges[..] {
+            [range] => json!(range[end]),
+            ranges => ranges.iter().map(|range| json!(range[end])).collect(),
+        });
+        let value = json!({
+            "minimum": least,
+            "maximum": most,
+            "shape": shape_word(field.shape),
+            "degree": element.degree(),
+            "continuous": element.is_continuous(),
+        });
+        (field.name.clone(), value)
+    });
+    Value::Object(ranges.collect())
 }
 
 /// Returns a Newton step as JSON: the residual norm before it, its length, and the linear iterations.

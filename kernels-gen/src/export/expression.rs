@@ -95,11 +95,12 @@ fn uses(integral: &Integral, order: &[NodeId], roots: &[NodeId]) -> BTreeMap<Nod
     let mut uses = BTreeMap::new();
     for &id in order {
         let node = integral.graph.nodes()[id];
-        let repeated = match node {
-            Node::Powi(..) => true,
-            Node::Unary(Unary::Sign, _) | Node::Binary(Binary::Min | Binary::Max, ..) => true,
-            _ => false,
-        };
+        let repeated = matches!(
+            node,
+            Node::Powi(..)
+                | Node::Unary(Unary::Sign, _)
+                | Node::Binary(Binary::Min | Binary::Max, ..)
+        );
         for operand in node.operands() {
             *uses.entry(operand).or_insert(0) += if repeated { 2 } else { 1 };
         }

@@ -92,7 +92,7 @@ impl Functions<'_> {
 pub(super) fn header(form: &PointForm, elements: &Elements) -> String {
     let name = &form.name;
     let mut text = title(form, elements, super::Library::Petsc);
-    let _ = write!(text, "{}", PREAMBLE.replace("$NAME", name));
+    text.push_str(&PREAMBLE.replace("$NAME", name));
     tables(&mut text, form, elements);
     let residuals = with_given_rates(form);
     let mut functions = Names::default();

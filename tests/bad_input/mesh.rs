@@ -93,7 +93,7 @@ fn meshes_of_other_formats_that_are_damaged() {
     let other = Stand::problem("mesh = \"part.stl\"; dirichlet u = 0;");
     other.write("part.stl", "solid cube");
     let words = &[
-        "expected a mesh of Gmsh (.msh), VTK (.vtu, or legacy .vtk) or Abaqus (.inp)",
+        "expected a mesh of Gmsh (.msh), VTK (.vtu, or legacy .vtk), Abaqus (.inp) or MFEM (.mesh)",
         "-save -o part.msh",
     ];
     other.refuses_run(&[], at("E0413", PLACE, words));

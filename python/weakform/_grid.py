@@ -12,9 +12,12 @@ from numpy.typing import NDArray
 _TYPES: dict[str, np.dtype[Any]] = {"Float64": np.dtype("<f8"), "Int64": np.dtype("<i8"), "UInt8": np.dtype("u1")}
 
 
+_LAGRANGE_HEXAHEDRON = 72
+
+
 @dataclass
 class Grid:
-    """Points, cells in VTK's order of nodes, and data at both."""
+    """Points, cells with the order of nodes of VTK files of version 1.0, and data at both."""
 
     points: NDArray[np.float64]
     cells: NDArray[np.int64]
@@ -23,10 +26,20 @@ class Grid:
     cell_data: dict[str, NDArray[Any]]
 
     def vtk_cells(self) -> NDArray[np.int64]:
-        """Returns the cells with the number of nodes before each."""
+        """Returns the cells with the number of nodes before each, in the order of VTK 9.
+
+        Files of version 1.0 have the order before VTK 9, with the last two edges of Lagrange hexahedra exchanged.
+        """
         count, width = self.cells.shape
+        cells = self.cells
+        if (self.types == _LAGRANGE_HEXAHEDRON).any():
+            inside = round(width ** (1 / 3)) - 2
+            third, fourth = 8 + 10 * inside, 8 + 11 * inside
+            order = np.arange(width)
+            order[third : fourth + inside] = np.roll(order[third : fourth + inside], inside)
+            cells = cells[:, order]
         counts = np.full((count, 1), width, dtype=np.int64)
-        return np.hstack([counts, self.cells]).ravel()
+        return np.hstack([counts, cells]).ravel()
 
 
 def read_vtu(content: bytes) -> Grid:

@@ -275,22 +275,27 @@ fn items<'a>(text: &'a str) -> Vec<Item<'a>> {
 fn clippy() -> Result<(), String> {
     let plain = "profile.dev.package.weakform-codegen.opt-level=0";
     let flags = ["clippy", "--config", plain, "--workspace", "--all-targets", "--all-features"];
-    give_way(cargo(&[&flags[..], &["--", "-Dwarnings"]].concat()))
+    // The program as a library has the sources of the program.
+    let same = ["--exclude", "weakform-program", "--", "-Dwarnings"];
+    give_way(cargo(&[&flags[..], &same].concat()))
 }
 
 // Checks dependencies once for clippy, documentation and this step. Examples are included for the features of test
 // dependencies, and all packages for those of other dependencies.
 
-/// Checks the library without the dependencies of the program. `xtask`, which needs no check here, enables the features
+/// Checks the library without the dependencies of the program, and so without packages that enable its features. `xtask`, which needs no check here, enables the features
 /// of derive macros that the other steps have.
 fn library() -> Result<(), String> {
     let packages = ["check", "--workspace", "--no-default-features"];
-    give_way(cargo(&[&packages[..], &["--lib", "--examples"]].concat()))
+    let enabling = ["kernel-snapshot", "weakform-python", "weakform-program"];
+    let excluded: Vec<&str> = enabling.iter().flat_map(|&name| ["--exclude", name]).collect();
+    give_way(cargo(&[&packages[..], &excluded, &["--lib", "--examples"]].concat()))
 }
 
 fn documentation() -> Result<(), String> {
     let flags = ["doc", "--workspace", "--no-deps", "--all-features", "--document-private-items"];
-    let mut doc = cargo(&[&flags[..], &["--lib", "--bins", "--examples"]].concat());
+    let targets = ["--exclude", "weakform-program", "--lib", "--bins", "--examples"];
+    let mut doc = cargo(&[&flags[..], &targets].concat());
     doc.env("RUSTDOCFLAGS", "-Dwarnings -Arustdoc::private_intra_doc_links");
     give_way(doc)
 }

@@ -205,8 +205,7 @@ impl ReservedNames {
     fn is_taken(&self, name: &str) -> bool {
         let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
         let of_vectors = |kind: &&str| stem.len() < name.len() && stem.ends_with(*kind);
-        let of_vectors =
-            self.vectors && ["f64x", "f32x", "m64x", "m32x"].iter().any(|kind| of_vectors(&kind));
+        let of_vectors = self.vectors && ["f64x", "f32x", "m64x", "m32x"].iter().any(of_vectors);
         is_label(name) || of_vectors || is_one(self.types, stem) || is_one(self.taken, name)
     }
 

@@ -67,7 +67,7 @@ impl Instance {
 /// chunks. Sums are rounded in another order than those of a whole cell, and the Rust kernels decide in the same way.
 fn sums_chunks(length: usize, n: usize, arrays: usize, chunk: usize, lanes: usize) -> bool {
     let chunks = length / n / chunk;
-    let halves = 2 * chunk == lanes && chunks % 2 == 0;
+    let halves = 2 * chunk == lanes && chunks.is_multiple_of(2);
     let pieces = if halves { length / n / lanes } else { chunks * chunk.div_ceil(lanes) };
     (halves || chunk >= lanes) && arrays * pieces <= length.div_ceil(lanes)
 }

@@ -9,7 +9,7 @@ use std::path::Path;
 use std::thread::JoinHandle;
 
 /// The name of the file of most sessions.
-pub(crate) const URI: &str = "file:///work/a.wf";
+pub(crate) const URI: &str = "file:///forms/a.wf";
 
 /// A running server.
 pub(crate) struct Session {

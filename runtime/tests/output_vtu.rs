@@ -123,9 +123,9 @@ fn points_and_fields_agree_on_every_cell() {
     }
 }
 
-/// Other programs read version 1.0 and the basic types.
+/// Other programs read the basic types.
 #[test]
-fn cells_of_low_degree_are_written_in_version_1_0() {
+fn cells_of_low_degree_have_the_basic_types() {
     for (cell, dim, types) in [
         ("hex", 3.0, [12, 29]),
         ("tet", 3.0, [10, 24]),
@@ -179,9 +179,9 @@ fn continuous_fields_share_their_points() {
             time: Some(0.25),
         };
         let file = Parsed::of(&output);
-        let version = if cell == "hex" { "2.2" } else { "1.0" };
-        let start = "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=";
-        assert!(file.header.starts_with(&format!("{start}\"{version}\"")));
+        // meshio refuses 2.2.
+        let start = "<?xml version=\"1.0\"?>\n<VTKFile type=\"UnstructuredGrid\" version=\"1.0\"";
+        assert!(file.header.starts_with(start));
         assert!(
             file.header.contains(&format!(
                 "NumberOfPoints=\"{count}\" NumberOfCells=\"{}\"",

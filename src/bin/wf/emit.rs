@@ -118,7 +118,7 @@ pub(crate) enum Target {
 
 impl Target {
     /// Returns the library for which a header is printed, if it is not the source of kernels.
-    fn library(self) -> Option<Library> {
+    fn foreign_library(self) -> Option<Library> {
         match self {
             Self::Rust | Self::C | Self::Cuda | Self::Opencl => None,
             Self::Petsc => Some(Library::Petsc),
@@ -179,7 +179,7 @@ pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report
     warn(arguments, console);
     let program = compile(&read(&arguments.file)?, None, &Overrides::default(), console)?;
     console.progress().say(format!("{}: generating", program.source().name()));
-    let printed = match arguments.target.library() {
+    let printed = match arguments.target.foreign_library() {
         None => emit_with_interfaces(&program, &emission(arguments)),
         Some(library) => {
             export_program(&program, &export(arguments, library)).map(|text| (text, Vec::new()))
@@ -224,7 +224,7 @@ fn interface((abi, arguments): &KernelInterface) -> Value {
 /// Warns about options without effect on the output.
 fn warn(arguments: &Arguments, console: &Console) {
     let Arguments { target, stage, .. } = *arguments;
-    if target.library().is_some() {
+    if target.foreign_library().is_some() {
         warn_of_export(arguments, console);
         return;
     }

@@ -5,6 +5,7 @@ pub(crate) mod comment;
 pub mod cuda;
 mod fold;
 pub mod gnu;
+pub(crate) mod maths;
 pub(crate) mod names;
 pub mod opencl;
 pub mod rust;

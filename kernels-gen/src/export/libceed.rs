@@ -13,29 +13,15 @@
 use super::expression::{Words, statements};
 use super::names::{Names, string};
 use super::{TableEntry, data, fields, inputs, region_names, tags, title};
+use crate::dialect::maths::c_function;
 use crate::plan::Elements;
-use fem_dsl::point::{Input, Integral, NodeId, Part, PointForm, Slot, Unary};
+use fem_dsl::point::{Input, Integral, NodeId, Part, PointForm, Slot};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 const WORDS: Words = Words {
     real: "CeedScalar",
-    unary: |function| match function {
-        Unary::Neg | Unary::Sign => "",
-        Unary::Sqrt => "sqrt",
-        Unary::Exp => "exp",
-        Unary::Log => "log",
-        Unary::Sin => "sin",
-        Unary::Cos => "cos",
-        Unary::Tan => "tan",
-        Unary::Asin => "asin",
-        Unary::Acos => "acos",
-        Unary::Atan => "atan",
-        Unary::Sinh => "sinh",
-        Unary::Cosh => "cosh",
-        Unary::Tanh => "tanh",
-        Unary::Abs => "fabs",
-    },
+    unary: c_function,
     pow: "pow",
     atan2: "atan2",
     infinity: "(1e300 * 1e300)",

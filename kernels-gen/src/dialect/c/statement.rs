@@ -3,6 +3,7 @@
 use super::{Vocabulary, number};
 use crate::dialect::comment::comment;
 use crate::dialect::fold::{Expression, FoldedKernel, Precedence, Style};
+use crate::dialect::maths::c_function;
 use crate::dialect::names::{C, rename};
 use crate::kir::{
     ArgumentId, Binary, Comparison, Condition, Index, IndirectIndex, Integer, IntegersId, Kernel,
@@ -455,19 +456,7 @@ fn unary(function: Unary, a: &Expression) -> Expression {
             let a = a.within(Precedence::Sum);
             return Expression::new(Precedence::Prefix, format!("(T)(({a} > 0) - ({a} < 0))"));
         }
-        Unary::Sqrt => "sqrt",
-        Unary::Abs => "fabs",
-        Unary::Exp => "exp",
-        Unary::Log => "log",
-        Unary::Sin => "sin",
-        Unary::Cos => "cos",
-        Unary::Tan => "tan",
-        Unary::Asin => "asin",
-        Unary::Acos => "acos",
-        Unary::Atan => "atan",
-        Unary::Sinh => "sinh",
-        Unary::Cosh => "cosh",
-        Unary::Tanh => "tanh",
+        function => c_function(function),
     };
     Expression::primary(format!("{name}({})", a.text))
 }

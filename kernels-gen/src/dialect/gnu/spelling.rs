@@ -1,6 +1,7 @@
 //! Statements and expressions of kernels as C with GNU vector types.
 
 use crate::dialect::fold::{Expression, Precedence};
+use crate::dialect::maths::c_function;
 use crate::dialect::names::{GNU_C, ReservedNames};
 use crate::dialect::vectors::{Function, Kind, Spelling, infix, product, vector};
 use crate::kir::{Binary, Comparison, Condition, Kernel, Precision, TableId, Unary};
@@ -59,26 +60,6 @@ fn literal(kernel: &Kernel, number: f64) -> Expression {
 
 fn splat(kernel: &Kernel, number: f64) -> Expression {
     on_vectors(kernel, "splat", &[&literal(kernel, number)])
-}
-
-/// Returns the C name of a function.
-fn function_name(function: Unary) -> &'static str {
-    match function {
-        Unary::Neg | Unary::Sign => unreachable!("operators are no functions"),
-        Unary::Sqrt => "sqrt",
-        Unary::Abs => "fabs",
-        Unary::Exp => "exp",
-        Unary::Log => "log",
-        Unary::Sin => "sin",
-        Unary::Cos => "cos",
-        Unary::Tan => "tan",
-        Unary::Asin => "asin",
-        Unary::Acos => "acos",
-        Unary::Atan => "atan",
-        Unary::Sinh => "sinh",
-        Unary::Cosh => "cosh",
-        Unary::Tanh => "tanh",
-    }
 }
 
 /// Returns the call of a function of the compiler, for scalars.
@@ -229,8 +210,8 @@ impl Spelling for GnuC {
                 let below = Self::select(kernel, wide, &less(a, &zero), &minus, &zero);
                 Self::select(kernel, wide, &less(&zero, a), &one, &below)
             }
-            other if wide => on_vectors(kernel, function_name(other), &[a]),
-            other => on_scalars(kernel, function_name(other), &[a]),
+            other if wide => on_vectors(kernel, c_function(other), &[a]),
+            other => on_scalars(kernel, c_function(other), &[a]),
         }
     }
 

@@ -1,17 +1,19 @@
 //! The state of a run and the semantics of every operation and statement.
 
 mod lanes;
+mod runs;
 
 use super::shared::SharedMemory;
 use super::{Array, Fault};
 use crate::kir::{
     ArgumentId, Condition, Entries, Index, IndirectIndex, Integer, IntegersId, Kernel, LocalId, Op,
-    Positions, Run, SharedId, Statement, TableId, Thread, ValueId, VarId, WeightedLines, Write,
+    SharedId, Statement, TableId, Thread, ValueId, VarId, Write,
 };
 use fem_dsl::arena::Id;
 use lanes::rounded;
+use multiversion::multiversion;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::mem::replace;
 use std::rc::Rc;
 
 /// A private array: entries, lane fastest, and the set that this batch has written.
@@ -34,7 +36,9 @@ pub(super) struct Machine<'k, 'm, 'a> {
     /// Variables, lane fastest; uniform ones are equal in all lanes.
     vars: Vec<i64>,
     /// The active lanes at this point.
-    on: Rc<[bool]>,
+    on: Vec<bool>,
+    /// True if all lanes are active.
+    everywhere: bool,
     /// True if the batch of a variable is in the range; false only for some of [`Thread::Batch`].
     exists: Vec<bool>,
     /// The write positions of the lanes in a scatter, to detect duplicates.
@@ -61,7 +65,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 .map(|array| vec![None; array.length * lanes])
                 .collect(),
             vars: vec![0; kernel.vars.len() * lanes],
-            on: vec![true; lanes].into(),
+            on: vec![true; lanes],
+            everywhere: true,
             exists: vec![true; kernel.vars.len()],
             places: Vec::with_capacity(lanes),
             thread: None,
@@ -145,22 +150,25 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
 
     /// Runs a block. Recursive in the depth of loops, which strategies bound.
     pub(super) fn block(&mut self, body: &'k [Statement]) -> Result<(), Fault> {
+        run(self, body)
+    }
+
+    /// Runs statements, and evaluates arithmetic in place: inlined, it uses the vector instructions of the caller.
+    #[inline(always)]
+    fn statements(&mut self, body: &'k [Statement]) -> Result<(), Fault> {
+        let kernel = self.kernel;
         for statement in body {
             match statement {
-                Statement::When { conditions, body } => {
-                    let outer = Rc::clone(&self.on);
-                    let mut on = outer.to_vec();
-                    for lane in self.lanes_on() {
-                        for condition in conditions {
-                            on[lane] = on[lane] && self.is_true(condition, lane)?;
-                        }
-                    }
-                    if on.contains(&true) {
-                        self.on = on.into();
-                        self.block(body)?;
-                        self.on = outer;
+                Statement::Let(id) => {
+                    let op = &kernel.values[*id].op;
+                    if lanes::is_arithmetic(op) {
+                        let (before, rest) = self.values.split_at_mut(id.index() * self.lanes);
+                        lanes::evaluate(op, kernel.precision, before, &mut rest[..self.lanes]);
+                    } else {
+                        self.load(*id, op)?;
                     }
                 }
+                Statement::When { conditions, body } => self.when(conditions, body)?,
                 Statement::For { var, extent, body } => {
                     for number in 0..*extent {
                         self.assign(*var, number as i64);
@@ -169,6 +177,24 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 }
                 other => self.statement(other)?,
             }
+        }
+        Ok(())
+    }
+
+    /// Runs a block in the lanes that satisfy conditions.
+    fn when(&mut self, conditions: &[Condition], body: &'k [Statement]) -> Result<(), Fault> {
+        let mut on = self.on.clone();
+        for lane in 0..self.lanes {
+            for condition in conditions {
+                on[lane] = on[lane] && self.is_true(condition, lane)?;
+            }
+        }
+        if on.contains(&true) {
+            let everywhere = !on.contains(&false);
+            let outer = (replace(&mut self.on, on), replace(&mut self.everywhere, everywhere));
+            let done = self.block(body);
+            (self.on, self.everywhere) = outer;
+            done?;
         }
         Ok(())
     }
@@ -187,19 +213,25 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
 
     fn statement(&mut self, statement: &'k Statement) -> Result<(), Fault> {
         match statement {
-            Statement::Let(value) => self.define(*value),
             Statement::StoreLocal(local, index, value) => {
                 let entry = self.local_entry(*local, self.at(index))?;
                 let private = &mut self.locals[local.index()];
                 let from = &self.values[value.index() * self.lanes..][..self.lanes];
                 let to = &mut private.values[entry * self.lanes..][..self.lanes];
-                let lanes = to.iter_mut().zip(from).zip(&*self.on);
-                lanes.filter(|(_, on)| **on).for_each(|((to, from), _)| *to = *from);
-                private.written[entry] |= !self.on.contains(&false);
+                if self.everywhere {
+                    lanes::copy(from, to);
+                    private.written[entry] = true;
+                } else {
+                    let lanes = to.iter_mut().zip(from).zip(&self.on);
+                    lanes.filter(|(_, on)| **on).for_each(|((to, from), _)| *to = *from);
+                }
                 Ok(())
             }
             Statement::StoreShared(shared, index, value) => {
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     let number = self.value(*value, lane);
                     self.shared(*shared, self.at_lane(index, lane), lane, Some(number))?;
                 }
@@ -208,13 +240,19 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             Statement::Set(var) => self.set(*var),
             Statement::StoreInteger(array, index, var) => {
                 let first = self.integer_entry(*array, self.at(index))?;
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     self.integers[array.index()][first + lane] = Some(self.var(*var, lane));
                 }
                 Ok(())
             }
             Statement::StoreAt { target, var, scale, offset, value, write } => {
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     let place = self.var(*var, lane) * *scale as i64 + *offset as i64;
                     self.put(*target, place, self.value(*value, lane), *write)?;
                 }
@@ -222,7 +260,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
             Statement::StoreLanes(argument, index, value) => {
                 let first = self.at(index) * self.lanes as i64;
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     let number = self.value(*value, lane);
                     self.write(*argument, first + lane as i64, number)?;
                 }
@@ -247,8 +288,9 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 self.shared.borrow_mut().meet();
                 Ok(())
             }
-            // Loops are run by `block`, threads by `threads`; the others have no effect.
-            Statement::For { .. }
+            // Values, loops and conditions are for `block`, threads for `threads`; the others have no effect.
+            Statement::Let(_)
+            | Statement::For { .. }
             | Statement::When { .. }
             | Statement::Barrier
             | Statement::Fence
@@ -260,20 +302,25 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         }
     }
 
-    /// Evaluates a value in all lanes.
-    fn define(&mut self, id: ValueId) -> Result<(), Fault> {
-        let kernel = self.kernel;
-        match &kernel.values[id].op {
+    /// Reads a value from memory in all active lanes.
+    fn load(&mut self, id: ValueId, op: &'k Op) -> Result<(), Fault> {
+        match op {
             Op::LoadLocal(local, index) => self.load_local(id, *local, index),
             Op::LoadShared(shared, index) => {
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     let number = self.shared(*shared, self.at_lane(index, lane), lane, None)?;
                     self.values[id.index() * self.lanes + lane] = number;
                 }
                 Ok(())
             }
             Op::LoadAt { source, var, scale, offset, masked } => {
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     let place = self.element(self.var(*var, lane), (*scale, *offset), *masked);
                     let number = place.map_or(Ok(0.0), |place| self.read(*source, place))?;
                     self.values[id.index() * self.lanes + lane] = number;
@@ -292,7 +339,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
             Op::LoadLanes(argument, index) => self.load_lanes(id, *argument, index),
             Op::Flag { masks, at, bit } => {
-                for lane in self.lanes_on() {
+                for lane in 0..self.lanes {
+                    if !self.on[lane] {
+                        continue;
+                    }
                     let place = self.at(at) * self.lanes as i64 + lane as i64;
                     let mask = self.index(*masks, place)?;
                     self.values[id.index() * self.lanes + lane] = f64::from(mask >> bit & 1);
@@ -300,11 +350,8 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
                 Ok(())
             }
             Op::Gather { source, from } => self.gather(id, *source, from),
-            op => {
-                let (before, rest) = self.values.split_at_mut(id.index() * self.lanes);
-                lanes::evaluate(op, kernel.precision, before, &mut rest[..self.lanes]);
-                Ok(())
-            }
+            // Arithmetic is evaluated by `statements`; constants were set once.
+            _ => Ok(()),
         }
     }
 
@@ -340,7 +387,7 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     fn load_local(&mut self, id: ValueId, local: LocalId, index: &Index) -> Result<(), Fault> {
         let entry = self.written_entry(local, self.at(index))?;
         let from = &self.locals[local.index()].values[entry * self.lanes..][..self.lanes];
-        self.values[id.index() * self.lanes..][..self.lanes].copy_from_slice(from);
+        lanes::copy(from, &mut self.values[id.index() * self.lanes..][..self.lanes]);
         Ok(())
     }
 
@@ -361,7 +408,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
         indexed: &IndirectIndex,
     ) -> Result<(), Fault> {
         let first = self.at(&indexed.at) * self.lanes as i64;
-        for lane in self.lanes_on() {
+        for lane in 0..self.lanes {
+            if !self.on[lane] {
+                continue;
+            }
             self.values[id.index() * self.lanes + lane] =
                 match self.place(indexed, first + lane as i64)? {
                     Some(place) => self.read(source, place)?,
@@ -389,7 +439,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             Some(var) => usize::from(self.exists[var.index()]),
             None => self.active,
         };
-        for lane in self.lanes_on().filter(|&lane| lane < active) {
+        for lane in 0..active.min(self.lanes) {
+            if !self.on[lane] {
+                continue;
+            }
             let Some(place) = self.place(indexed, first + lane as i64)? else { continue };
             if write == Write::Exclusive {
                 if self.places.contains(&place) {
@@ -399,94 +452,6 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             }
             let number = self.value(value, lane);
             self.put(target, place, number, write)?;
-        }
-        Ok(())
-    }
-
-    /// Returns the first element of the run at an entry of the array of starts.
-    fn start(&self, run: &Run, entry: i64) -> Result<Option<i64>, Fault> {
-        Ok(self.element(i64::from(self.index(run.map, entry)?), (run.scale, 0), run.masked))
-    }
-
-    fn gather_run(&mut self, source: ArgumentId, run: &Run) -> Result<(), Fault> {
-        let first = self.at(&run.at) * self.lanes as i64;
-        for lane in self.lanes_on() {
-            let Some(start) = self.start(run, first + lane as i64)? else { continue };
-            if let Some(lines) = &run.lines {
-                self.gather_lines((source, start), run, lines, lane)?;
-                continue;
-            }
-            for j in 0..run.length {
-                let number = self.read(source, start + j as i64)?;
-                let position = self.position(&run.positions, run.first + j)?;
-                let entry = self.local_entry(run.local, position)?;
-                let private = &mut self.locals[run.local.index()];
-                private.values[entry * self.lanes + lane] = number;
-                private.written[entry] |= !self.on.contains(&false);
-            }
-        }
-        Ok(())
-    }
-
-    /// Sums the lines of a run of a lane.
-    fn gather_lines(
-        &mut self,
-        (source, start): (ArgumentId, i64),
-        run: &Run,
-        lines: &WeightedLines,
-        lane: usize,
-    ) -> Result<(), Fault> {
-        let everywhere = !self.on.contains(&false);
-        let mut sums = BTreeMap::<(usize, i64), f64>::new();
-        for j in 0..run.length {
-            let number = self.read(source, start + j as i64)?;
-            let position = self.position(&run.positions, run.first + j)?;
-            let (a, i) = (position / lines.n as i64, position as usize % lines.n);
-            for k in 0..=lines.others.len() {
-                *sums.entry((k, a)).or_default() += self.weight(lines, k, i) * number;
-            }
-        }
-        let locals: Vec<LocalId> = run.locals().collect();
-        for ((k, a), sum) in sums {
-            let entry = self.local_entry(locals[k], a)?;
-            let private = &mut self.locals[locals[k].index()];
-            private.values[entry * self.lanes + lane] = sum;
-            private.written[entry] |= everywhere;
-        }
-        Ok(())
-    }
-
-    /// Returns the weight of entry `i` of a line in array k.
-    fn weight(&self, lines: &WeightedLines, k: usize, i: usize) -> f64 {
-        match &self.kernel.tables[lines.weights].entries {
-            Entries::Real(weights) => weights[k * lines.n + i],
-            Entries::Position(_) => unreachable!("a verified kernel's weights should be real"),
-        }
-    }
-
-    fn scatter_run(&mut self, target: ArgumentId, run: &Run, write: Write) -> Result<(), Fault> {
-        self.places.clear();
-        let first = self.at(&run.at) * self.lanes as i64;
-        for lane in self.lanes_on().filter(|&lane| lane < self.active) {
-            let Some(start) = self.start(run, first + lane as i64)? else { continue };
-            let near = |&&other: &&i64| (other - start).unsigned_abs() < run.length as u64;
-            if let (Write::Exclusive, Some(&other)) = (write, self.places.iter().find(near)) {
-                let index = start.max(other);
-                return Err(Fault::Race { array: self.argument(target), index });
-            }
-            self.places.push(start);
-            for j in 0..run.length {
-                let position = self.position(&run.positions, run.first + j)?;
-                let mut number = 0.0;
-                let (a, i) = (position / run.line() as i64, position as usize % run.line());
-                for (k, local) in run.locals().enumerate() {
-                    let entry = self.written_entry(local, a)?;
-                    let own = self.locals[local.index()].values[entry * self.lanes + lane];
-                    number +=
-                        run.lines.as_ref().map_or(1.0, |lines| self.weight(lines, k, i)) * own;
-                }
-                self.put(target, start + j as i64, number, write)?;
-            }
         }
         Ok(())
     }
@@ -517,7 +482,10 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     /// Computes an integer.
     fn set(&mut self, var: VarId) -> Result<(), Fault> {
         let kernel = self.kernel;
-        for lane in self.lanes_on() {
+        for lane in 0..self.lanes {
+            if !self.on[lane] {
+                continue;
+            }
             self.vars[var.index() * self.lanes + lane] = match kernel.integer(var) {
                 Some(Integer::Element(map, at)) => {
                     i64::from(self.index(*map, self.at_lane(at, lane))?)
@@ -541,12 +509,6 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
     fn integer_entry(&self, id: IntegersId, index: i64) -> Result<usize, Fault> {
         let array = &self.kernel.integers[id];
         Ok(within(&array.name, index, array.length)? * self.lanes)
-    }
-
-    /// Returns the active lanes.
-    fn lanes_on(&self) -> impl Iterator<Item = usize> + use<> {
-        let on = Rc::clone(&self.on);
-        (0..on.len()).filter(move |&lane| on[lane])
     }
 
     /// Returns the value of an affine index that is equal in all lanes.
@@ -622,20 +584,13 @@ impl<'k, 'm, 'a> Machine<'k, 'm, 'a> {
             Entries::Position(_) => unreachable!("a verified kernel should load from real tables"),
         }
     }
+}
 
-    /// Returns a position of a run, which is within its table.
-    fn position(&self, positions: &Positions, entry: usize) -> Result<i64, Fault> {
-        let table = match positions {
-            Positions::Table(table) => *table,
-            Positions::Row(array, start) => {
-                return self.index(*array, self.at(start) + entry as i64).map(i64::from);
-            }
-        };
-        match &self.kernel.tables[table].entries {
-            Entries::Position(entries) => Ok(i64::from(entries[entry])),
-            Entries::Real(_) => unreachable!("a verified kernel's runs should list positions"),
-        }
-    }
+/// Runs a block by the vector instructions of this processor.
+#[multiversion(targets("x86_64+avx+avx2+fma"))]
+fn run<'k>(machine: &mut Machine<'k, '_, '_>, body: &'k [Statement]) -> Result<(), Fault> {
+    machine.statements(body)?;
+    Ok(())
 }
 
 /// Returns an index after a bounds check.

@@ -233,6 +233,28 @@ def test_cells_are_in_the_order_of_vtk(cell):
     assert volume.measure(one, "integral(1)") == pytest.approx(again.measure(np.zeros(again.dofs), "integral(1)"), rel=1e-12)
 
 
+@pytest.mark.parametrize("dim, cell, order", [(2, "quad", 4), (3, "hex", 3), (2, "tri", 3), (3, "tet", 4)])
+def test_meshes_of_any_order(dim, cell, order):
+    # Curved cells keep their volume, and the mesh its tags.
+    first = wf.mesh(f"ball(dim: {dim}, refine: 0, order: {order}, cell: {cell})")
+    assert first.order == order
+    kind = {"quad": "QUADRILATERAL", "hex": "HEXAHEDRON", "tri": "TRIANGLE", "tet": "TETRAHEDRON"}[cell]
+    mesh = wf.Mesh(first.points, first.cells, f"VTK_LAGRANGE_{kind}", facet_tags=first.facet_tags)
+    assert mesh.order == order
+    again = wf.Mesh.from_meshio(mesh.to_meshio())
+    assert again.order == order
+    measures = []
+    for own in (first, mesh, again):
+        system = wf.Form(POISSON).on(own, **INTERPRETED)
+        zero = np.zeros(system.dofs)
+        texts = ["integral(1)", 'integral(dot(x, n), on: "surface")']
+        measures.append([system.measure(zero, text) for text in texts])
+    np.testing.assert_allclose(measures[1], measures[0], rtol=1e-12)
+    np.testing.assert_allclose(measures[2], measures[0], rtol=1e-12)
+    with pytest.raises(wf.MeshError, match="columns"):
+        wf.Mesh(first.points, first.cells[:, :-1], f"VTK_LAGRANGE_{kind}")
+
+
 def test_wrong_meshes():
     points, cells = triangles(2)
     with pytest.raises(wf.MeshError, match="wedge"):

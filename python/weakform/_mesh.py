@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
+from math import comb
 from typing import Any
 
 import numpy as np
@@ -40,15 +41,47 @@ MESHIO = {
     for name, (own, order) in CELLS.items()
     if name not in ("interval", "tri", "quadrilateral", "tet", "tetrahedron", "hex")
 }
+#: Names of Lagrange cells of any order in meshio, with our name; their nodes are in the order of VTK 9.
+LAGRANGE = {
+    "VTK_LAGRANGE_CURVE": "interval",
+    "VTK_LAGRANGE_TRIANGLE": "tri",
+    "VTK_LAGRANGE_QUADRILATERAL": "quad",
+    "VTK_LAGRANGE_TETRAHEDRON": "tet",
+    "VTK_LAGRANGE_HEXAHEDRON": "hex",
+}
+#: The largest order of the geometry.
+LARGEST = 12
 DIMENSIONS = {"interval": 1, "tri": 2, "quad": 2, "tet": 3, "hex": 3}
 #: Types of facets in meshio, and their number of vertices.
 FACETS = {
     "interval": {"vertex": 1},
-    "tri": {"line": 2, "line3": 2},
-    "quad": {"line": 2, "line3": 2},
-    "tet": {"triangle": 3, "triangle6": 3},
-    "hex": {"quad": 4, "quad9": 4},
+    "tri": {"line": 2, "line3": 2, "VTK_LAGRANGE_CURVE": 2},
+    "quad": {"line": 2, "line3": 2, "VTK_LAGRANGE_CURVE": 2},
+    "tet": {"triangle": 3, "triangle6": 3, "VTK_LAGRANGE_TRIANGLE": 3},
+    "hex": {"quad": 4, "quad9": 4, "VTK_LAGRANGE_QUADRILATERAL": 4},
 }
+
+
+def _own_name(cell: str) -> str | None:
+    """Returns our name of a kind of cells of meshio; `None` for others."""
+    return CELLS[cell][0] if cell in CELLS else LAGRANGE.get(cell)
+
+
+def _nodes(cell: str, order: int) -> int:
+    """Returns the number of nodes of a cell."""
+    dim = DIMENSIONS[cell]
+    return comb(order + dim, dim) if cell in ("tri", "tet") else (order + 1) ** dim
+
+
+def _order(cell: str, kind: str, nodes: int) -> int:
+    """Returns the order of cells of a kind of meshio with so many nodes."""
+    if kind in CELLS:
+        return CELLS[kind][1]
+    for order in range(1, LARGEST + 1):
+        if _nodes(cell, order) == nodes:
+            return order
+    known = ", ".join(str(_nodes(cell, order)) for order in range(1, 5))
+    raise MeshError(f"`cells` has {nodes} columns\nhelp: cells of the kind {kind!r} have {known}, … nodes")
 
 
 def mesh(text: str) -> Mesh:
@@ -62,7 +95,8 @@ class Mesh:
 
     ``points`` has a row of one to three coordinates for each point, ``cells`` a row of points for
     each cell in VTK's order (that of meshio and pyvista), ``cell`` is a name of meshio, such as
-    ``"hexahedron"`` or ``"triangle6"``. ``cell_tags`` has for each tag numbers of cells,
+    ``"hexahedron"`` or ``"triangle6"``; ``"VTK_LAGRANGE_HEXAHEDRON"`` and the like have any order, which
+    follows from the number of columns. ``cell_tags`` has for each tag numbers of cells,
     ``facet_tags`` rows of vertices; ``edge_tags`` and ``vertex_tags`` are for essential conditions.
 
     The program sorts cells and points. Results of this class are in the caller's numbers.
@@ -81,21 +115,21 @@ class Mesh:
         edge_tags: Mapping[str, ArrayLike] | None = None,
         vertex_tags: Mapping[str, ArrayLike] | None = None,
     ) -> None:
-        if cell not in CELLS:
-            raise MeshError(
-                f"cells of the kind {cell!r} are not supported\nhelp: they are {', '.join(CELLS)}"
-            )
-        name, order = CELLS[cell]
+        name = _own_name(cell)
+        if name is None:
+            known = ", ".join([*CELLS, *LAGRANGE])
+            raise MeshError(f"cells of the kind {cell!r} are not supported\nhelp: they are {known}")
         places = np.ascontiguousarray(points, dtype=np.float64)
         if places.ndim != 2 or not 1 <= places.shape[1] <= 3:
             raise MeshError(
                 f"`points` has the shape {places.shape}, not (points, 1 to 3 coordinates)"
             )
+        rows = _rows("cells", cells, len(places))
         self._own = _native.Mesh.of_arrays(
             places,
-            _rows("cells", cells, len(places)),
+            rows,
             name,
-            order,
+            _order(name, cell, rows.shape[1]),
             _tags(cell_tags, len(np.asarray(cells)), column=True),
             _tags(facet_tags, len(places), column=name == "interval"),
             _tags(edge_tags, len(places)),
@@ -122,19 +156,18 @@ class Mesh:
         are used where they have any.
         """
         blocks = [(block.type, np.asarray(block.data)) for block in source.cells]
-        known = [kind for kind, _ in blocks if kind in CELLS]
+        known = {kind: name for kind, _ in blocks if (name := _own_name(kind)) is not None}
         if not known:
             raise MeshError(f"the mesh has no known cells, only {[kind for kind, _ in blocks]}")
-        dim = max(DIMENSIONS[CELLS[kind][0]] for kind in known)
-        kinds = {kind for kind in known if DIMENSIONS[CELLS[kind][0]] == dim}
+        dim = max(DIMENSIONS[name] for name in known.values())
+        kinds = {kind for kind, name in known.items() if DIMENSIONS[name] == dim}
         if len(kinds) != 1:
             raise MeshError(
                 f"the mesh has cells of several kinds: {', '.join(sorted(kinds))}\n"
                 "help: divide them into cells of one kind"
             )
         kind = kinds.pop()
-        name = CELLS[kind][0]
-        facets = FACETS[name]
+        facets = FACETS[known[kind]]
         starts, count = [], 0
         for own, rows in blocks:
             starts.append(count)
@@ -184,9 +217,8 @@ class Mesh:
         """Returns a `meshio.Mesh` with the tags as cell sets."""
         import meshio
 
-        kind = MESHIO.get((self.cell, self.order))
-        if kind is None:
-            raise MeshError(f"meshio has no name for {self.cell} cells of order {self.order}")
+        of_any_order = {own: name for name, own in LAGRANGE.items()}
+        kind = MESHIO.get((self.cell, self.order), of_any_order[self.cell])
         cells = [(kind, self.cells)]
         sets: dict[str, list[Any]] = {}
         facets = {tag: rows for tag, rows in self.facet_tags.items() if len(rows)}

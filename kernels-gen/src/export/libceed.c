@@ -262,7 +262,7 @@ static void create_qdata(Ceed ceed, const Mesh *mesh, const Part *part, CeedElem
   CHECK(CeedOperatorCreate(ceed, function, CEED_QFUNCTION_NONE, CEED_QFUNCTION_NONE, &operator));
   CHECK(CeedOperatorSetField(operator, "x", vertices, basis, CEED_VECTOR_ACTIVE));
   CHECK(CeedOperatorSetField(operator, "weight", CEED_ELEMRESTRICTION_NONE, basis, CEED_VECTOR_NONE));
-  CHECK(CeedOperatorSetField(operator, "qdata", *restriction, CEED_BASIS_COLLOCATED, CEED_VECTOR_ACTIVE));
+  CHECK(CeedOperatorSetField(operator, "qdata", *restriction, CEED_BASIS_NONE, CEED_VECTOR_ACTIVE));
   CHECK(CeedOperatorApply(operator, mesh->x, *qdata, CEED_REQUEST_IMMEDIATE));
   CHECK(CeedOperatorDestroy(&operator));
   CHECK(CeedQFunctionContextDestroy(&context));
@@ -302,7 +302,7 @@ static void create_operator(Ceed ceed, const Mesh *mesh, const Part *part, const
       CeedElemRestriction restriction;
       CeedBasis basis;
       if (a->source == WEAKFORM_QDATA) {
-        CHECK(CeedOperatorSetField(*operator, a->name, factors, CEED_BASIS_COLLOCATED, qdata));
+        CHECK(CeedOperatorSetField(*operator, a->name, factors, CEED_BASIS_NONE, qdata));
         continue;
       }
       if (a->source == WEAKFORM_DATA) vector = data;

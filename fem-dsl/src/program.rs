@@ -17,6 +17,7 @@ use form_reports::reports;
 pub use solution::fluxes;
 
 use crate::ast;
+use crate::check::Dimensions;
 use crate::check::complex::{ComplexNames, expand, expand_statements};
 use crate::check::darcy::darcy;
 use crate::check::outputs::inlined;
@@ -27,7 +28,6 @@ use crate::check::problem::{
 use crate::check::strong::strong;
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
-use crate::check::{self, Dimensions};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
@@ -116,14 +116,14 @@ fn compiled(
     let written = file;
     let (file, complex, found) = expand(&inlined(&written));
     diagnostics.extend(found);
+    let piece = Piece::of_file(file);
     let mut forms = Vec::new();
-    for form in &file.forms {
-        let dimensions = check::check_dimensions(source, &file, form);
+    for form in &piece.file.forms {
+        let dimensions = Dimensions::of(source, &piece.file, form);
         diagnostics.extend(dimensions.diagnostics().iter().cloned());
         let (name, doc) = (form.name.name.clone(), form.doc.clone());
         forms.push(CheckedForm { name, doc, dimensions });
     }
-    let piece = Piece::of_file(file);
     let (source, warnings) = (source.clone(), Vec::new());
     let mut program = Program { source, written, piece, complex, forms, warnings };
     let mut warnings = Vec::new();

@@ -8,14 +8,29 @@ use fem_dsl::parse::{Lexeme, LexemeKind, lexemes};
 use fem_dsl::program::{Program, inspect};
 use fem_dsl::source::{Source, Span, TableFolder};
 use serde_json::Value;
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// The results of parsing and checking a text.
 pub(crate) struct Analysis {
     pub(crate) program: Program,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) names: NameTable,
-    pub(crate) lexemes: Vec<Lexeme>,
+    // Diagnostics need neither.
+    names: OnceCell<NameTable>,
+    lexemes: OnceCell<Vec<Lexeme>>,
+}
+
+impl Analysis {
+    /// Returns the names of the file with their uses.
+    pub(crate) fn names(&self) -> &NameTable {
+        self.names.get_or_init(|| NameTable::of(self.program.written()))
+    }
+
+    /// Returns the tokens and comments of the file.
+    pub(crate) fn lexemes(&self) -> &[Lexeme] {
+        // The source ends lines in one way, with the same offsets.
+        self.lexemes.get_or_init(|| lexemes(self.program.source().text()))
+    }
 }
 
 /// An open file.
@@ -97,7 +112,7 @@ impl Document {
 
     /// Returns the declared name at an offset, with its location and the index of its declaration.
     pub(crate) fn name_at(&self, offset: usize) -> Option<(Span, usize, &Declaration)> {
-        let names = &self.analysis.names;
+        let names = self.analysis.names();
         let (span, at) = names.at(Span::new(offset, offset).start)?;
         Some((span, at, names.declarations().get(at)?))
     }
@@ -106,7 +121,7 @@ impl Document {
     pub(crate) fn word_at(&self, offset: usize) -> Option<usize> {
         let offset = Span::new(offset, offset).start;
         let touches = |own: &Lexeme| own.span.start <= offset && offset <= own.span.end;
-        let words = self.analysis.lexemes.iter().enumerate();
+        let words = self.analysis.lexemes().iter().enumerate();
         let mut words = words.filter(|(_, own)| own.kind == LexemeKind::Word && touches(own));
         words.next_back().map(|(at, _)| at)
     }
@@ -116,10 +131,7 @@ fn analyse(uri: &str, text: &str, folder: Option<&TableFolder>) -> Analysis {
     let name = uri.rsplit('/').next().unwrap_or(uri);
     let source = Source::new(name, text).in_folder(folder.cloned());
     let (program, diagnostics) = inspect(&source);
-    let names = NameTable::of(program.written());
-    // The source ends lines in one way, with the same offsets.
-    let lexemes = lexemes(source.text());
-    Analysis { program, diagnostics, names, lexemes }
+    Analysis { program, diagnostics, names: OnceCell::new(), lexemes: OnceCell::new() }
 }
 
 /// Returns the path of a `file` URI.

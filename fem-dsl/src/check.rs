@@ -34,6 +34,7 @@ use crate::ast;
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::form::{Exprs, Form, Type};
+use crate::program::Shift;
 use crate::source::{Source, Span};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
@@ -106,6 +107,20 @@ struct Outcome {
     types: DeclaredTypes,
 }
 
+impl Outcome {
+    /// Returns the same of a form at another location; `None` if it refers to another text.
+    fn moved(mut self, shift: Shift) -> Option<Self> {
+        self.diagnostics = shift.all(self.diagnostics)?;
+        for (span, _) in &mut self.types {
+            *span = shift.of(*span)?;
+        }
+        if let Some(form) = &mut self.form {
+            form.exprs.move_origins(|span| shift.of(span))?;
+        }
+        Some(self)
+    }
+}
+
 /// The input of the check of a form.
 #[derive(Debug)]
 struct Input {
@@ -134,6 +149,17 @@ impl Dimensions {
         let text = source.slice(form.span).to_owned();
         let input = Arc::new(Input { text, file: file.clone(), form: form.clone() });
         Self { input, outcomes: Default::default() }
+    }
+
+    /// Returns the results for the same form at another location, in `file`.
+    pub(crate) fn moved(self, shift: Shift, file: &Arc<ast::File>, form: &ast::Form) -> Self {
+        let text = self.input.text.clone();
+        let input = Arc::new(Input { text, file: file.clone(), form: form.clone() });
+        let moved = |outcome: OnceLock<Outcome>| {
+            let outcome = outcome.into_inner().and_then(|outcome| outcome.moved(shift));
+            outcome.map_or_else(OnceLock::new, OnceLock::from)
+        };
+        Self { input, outcomes: self.outcomes.map(moved) }
     }
 
     fn outcome(&self, dim: usize) -> Option<&Outcome> {

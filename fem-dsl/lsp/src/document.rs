@@ -5,7 +5,7 @@ use fem_dsl::ast;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::names::{Declaration, NameTable};
 use fem_dsl::parse::{Lexeme, LexemeKind, lexemes};
-use fem_dsl::program::{Program, inspect};
+use fem_dsl::program::{Program, inspect, inspect_after};
 use fem_dsl::source::{Source, Span, TableFolder};
 use serde_json::Value;
 use std::cell::OnceCell;
@@ -57,7 +57,7 @@ impl Document {
         folder: Option<TableFolder>,
     ) -> Self {
         let (uri, text) = (uri.to_owned(), text.to_owned());
-        let (lines, analysis) = (Lines::of(&text), analyse(&uri, &text, folder.as_ref()));
+        let (lines, analysis) = (Lines::of(&text), analyse(&uri, &text, folder.as_ref(), None));
         let (changed, unpublished) = (false, true);
         Self { uri, version, text, lines, encoding, analysis, folder, changed, unpublished }
     }
@@ -81,7 +81,8 @@ impl Document {
     /// Checks the text, if it has changed.
     pub(crate) fn update(&mut self) {
         if std::mem::take(&mut self.changed) {
-            self.analysis = analyse(&self.uri, &self.text, self.folder.as_ref());
+            let before = Some(&mut self.analysis.program);
+            self.analysis = analyse(&self.uri, &self.text, self.folder.as_ref(), before);
         }
     }
 
@@ -127,10 +128,18 @@ impl Document {
     }
 }
 
-fn analyse(uri: &str, text: &str, folder: Option<&TableFolder>) -> Analysis {
+fn analyse(
+    uri: &str,
+    text: &str,
+    folder: Option<&TableFolder>,
+    before: Option<&mut Program>,
+) -> Analysis {
     let name = uri.rsplit('/').next().unwrap_or(uri);
     let source = Source::new(name, text).in_folder(folder.cloned());
-    let (program, diagnostics) = inspect(&source);
+    let (program, diagnostics) = match before {
+        Some(before) => inspect_after(&source, before),
+        None => inspect(&source),
+    };
     Analysis { program, diagnostics, names: OnceCell::new(), lexemes: OnceCell::new() }
 }
 

@@ -107,6 +107,14 @@ impl Exprs {
         self.origin = self.origins[id].map(|origin| Origin { derived: true, ..origin });
     }
 
+    /// Moves the locations of all expressions; returns `None` if one has no location.
+    pub(crate) fn move_origins(&mut self, to: impl Fn(Span) -> Option<Span>) -> Option<()> {
+        for origin in self.origins.iter_mut().chain([&mut self.origin]).flatten() {
+            origin.span = to(origin.span)?;
+        }
+        Some(())
+    }
+
     /// Returns the origin of an expression, if it was known at its first construction.
     pub fn origin(&self, id: ExprId) -> Option<Origin> {
         self.origins[id]

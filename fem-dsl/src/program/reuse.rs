@@ -113,7 +113,7 @@ impl Reuse {
                 && before.source.slice(old.span) == text
                 && read(old, earlier)
                 && read(new, errors)
-                && !words(text).any(|word| word == "table")
+                && !text.contains("table")
         };
         // A part and the one that follows its predecessor, or the first of its name.
         let mut first: BTreeMap<(bool, &str), usize> = BTreeMap::new();
@@ -139,7 +139,11 @@ impl Reuse {
         // A name that is missing, or suggested, is any of the file.
         let names = |parts: &[Part<'_>]| parts.iter().map(|part| part.name.to_owned()).collect();
         let (then, now): (Vec<String>, Vec<String>) = (names(&old), names(&new));
-        if then != now || count != forms || before.source.name() != source.name() {
+        if forms == new.len()
+            || then != now
+            || count != forms
+            || before.source.name() != source.name()
+        {
             return Self { forms: made, problems: Vec::new() };
         }
         let uses = Uses::of(source, &new, forms);

@@ -150,8 +150,6 @@ fn compiled(
     before: Option<&mut Program>,
 ) -> (Program, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parse::parse(source);
-    let syntax_errors = syntax_errors(&diagnostics);
-    let mut reuse = before.map(|before| Reuse::new(before, source, &file, &syntax_errors));
     let others = wanted.map_or_else(Vec::new, |name| others(&file, name));
     let pieces = overrides.pieces().unwrap_or_else(|found| {
         diagnostics.extend(found);
@@ -161,6 +159,8 @@ fn compiled(
     let written = file;
     let (file, complex, found) = expand(&inlined(&written));
     diagnostics.extend(found);
+    let syntax_errors = syntax_errors(&diagnostics);
+    let mut reuse = before.map(|before| Reuse::new(before, source, &written, &syntax_errors));
     let piece = Piece::of_file(file);
     let mut forms = Vec::new();
     for (at, form) in piece.file.forms.iter().enumerate() {
@@ -184,7 +184,9 @@ fn compiled(
     }
     diagnostics.extend(found.iter().flat_map(|(errors, _)| errors.iter().cloned()));
     let mut warnings: Vec<_> = found.iter().flat_map(|(_, own)| own.iter().cloned()).collect();
-    program.found = found;
+    if wanted.is_none() && *overrides == Overrides::default() {
+        program.found = found;
+    }
     let of_others = |found: &Diagnostic| {
         let place = found.primary().map(|label| label.span);
         place.is_some_and(|place| others.iter().any(|other| other.contains(place)))

@@ -52,15 +52,16 @@ fn moved(found: &mut [Diagnostic], to: impl Fn(Span) -> Option<Span>) -> bool {
     all
 }
 
-/// The locations of syntax errors; `None` if there are too many to know them.
+/// The locations of errors in the tree; `None` if they do not say which parts they concern.
 pub(super) type SyntaxErrors = Option<Vec<Span>>;
 
-/// Returns the locations of syntax errors.
+/// Returns the locations of errors of the parser and of the stages before the check.
 pub(super) fn syntax_errors(found: &[Diagnostic]) -> SyntaxErrors {
-    let known =
-        found.iter().all(|found| found.code != Code::TooManyErrors && !found.labels.is_empty());
+    let of_parts = |found: &Diagnostic| {
+        !found.labels.is_empty() && !matches!(found.code, Code::TooManyErrors | Code::TooLarge)
+    };
     let labels = found.iter().flat_map(|found| &found.labels);
-    known.then(|| labels.map(|label| label.span).collect())
+    found.iter().all(of_parts).then(|| labels.map(|label| label.span).collect())
 }
 
 /// A form or problem of a text.
@@ -115,7 +116,7 @@ impl Reuse {
                 && read(new, errors)
                 && !text.contains("table")
         };
-        // A part and the one that follows its predecessor, or the first of its name.
+        // The first part of each name.
         let mut first: BTreeMap<(bool, &str), usize> = BTreeMap::new();
         for (at, part) in old.iter().enumerate() {
             first.entry((at < count, part.name)).or_insert(at);

@@ -32,10 +32,9 @@ pub(crate) use names::subtree;
 
 use crate::ast;
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, relocate};
 use crate::form::{Exprs, Form, Type};
-use crate::program::Shift;
-use crate::source::{Source, Span};
+use crate::source::{Shift, Source, Span};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -110,7 +109,9 @@ struct Outcome {
 impl Outcome {
     /// Returns the same of a form at another location; `None` if it refers to another text.
     fn moved(mut self, shift: Shift) -> Option<Self> {
-        self.diagnostics = shift.all(self.diagnostics)?;
+        if !relocate(&mut self.diagnostics, |span| shift.of(span)) {
+            return None;
+        }
         for (span, _) in &mut self.types {
             *span = shift.of(*span)?;
         }

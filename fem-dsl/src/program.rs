@@ -15,7 +15,6 @@ mod suitability;
 
 pub use attribution::ErrorOrigin;
 use form_reports::reports;
-pub(crate) use reuse::Shift;
 use reuse::{ProblemFindings, Reuse, SyntaxErrors, syntax_errors};
 pub use solution::fluxes;
 
@@ -32,7 +31,7 @@ use crate::check::strong::strong;
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, relocate};
 use crate::differentiate::differentiate;
 use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
@@ -42,7 +41,7 @@ use crate::problem::{
     Data, EigenProblem, Expression, MeshSource, Problem, Support, Trace, ValueSource,
 };
 use crate::simplify::simplify;
-use crate::source::{Source, Span};
+use crate::source::{Shift, Source, Span};
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 
@@ -97,8 +96,11 @@ impl CheckedForm {
     /// Returns the results for the same form at another location.
     fn moved(self, shift: Shift, file: &Arc<ast::File>, form: &ast::Form) -> Self {
         let dimensions = self.dimensions.moved(shift, file, form);
-        let warnings = self.warnings.into_inner().and_then(|found| shift.all(found));
-        Self { dimensions, warnings: warnings.map_or_else(OnceLock::new, OnceLock::from), ..self }
+        let mut warnings = self.warnings;
+        if !warnings.get_mut().is_none_or(|found| relocate(found, |span| shift.of(span))) {
+            warnings = OnceLock::new();
+        }
+        Self { dimensions, warnings, ..self }
     }
 }
 

@@ -7,50 +7,12 @@
 use super::{CheckedForm, Program};
 use crate::ast;
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
-use crate::source::{Source, Span};
+use crate::diagnostic::{Diagnostic, relocate};
+use crate::source::{Shift, Source, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The errors and warnings of a problem.
 pub(super) type ProblemFindings = (Vec<Diagnostic>, Vec<Diagnostic>);
-
-/// A move of a part of the text.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Shift {
-    from: Span,
-    to: u32,
-}
-
-impl Shift {
-    /// Returns the location in the new text; `None` outside of the part.
-    pub(crate) fn of(self, span: Span) -> Option<Span> {
-        // What belongs to no text stays.
-        if span == Span::default() || self.from.start == self.to && self.from.contains(span) {
-            return Some(span);
-        }
-        let moved = |offset: u32| offset - self.from.start + self.to;
-        let inside = self.from.contains(span);
-        inside.then(|| Span { start: moved(span.start), end: moved(span.end) })
-    }
-
-    /// Moves diagnostics; returns `None` if one concerns other parts.
-    pub(crate) fn all(self, mut found: Vec<Diagnostic>) -> Option<Vec<Diagnostic>> {
-        moved(&mut found, |span| self.of(span)).then_some(found)
-    }
-}
-
-/// Moves the locations of diagnostics; returns whether all of them have one.
-fn moved(found: &mut [Diagnostic], to: impl Fn(Span) -> Option<Span>) -> bool {
-    let labels = found.iter_mut().flat_map(|found| &mut found.labels);
-    let mut all = true;
-    for label in labels {
-        match to(label.span) {
-            Some(span) => label.span = span,
-            None => all = false,
-        }
-    }
-    all
-}
 
 /// The locations of errors in the tree; `None` if they do not say which parts they concern.
 pub(super) type SyntaxErrors = Option<Vec<Span>>;
@@ -156,7 +118,7 @@ impl Reuse {
             }
             let (mut errors, mut warnings) = found.get_mut(own - count)?.take()?;
             let to = |span: Span| shifts.iter().find_map(|shift| shift.of(span));
-            let all = moved(&mut errors, to) && moved(&mut warnings, to);
+            let all = relocate(&mut errors, to) && relocate(&mut warnings, to);
             all.then_some((errors, warnings))
         });
         Self { forms: made, problems: problems.collect() }

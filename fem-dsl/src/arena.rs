@@ -145,6 +145,40 @@ impl<I: Id, T: fmt::Debug> fmt::Debug for IndexVec<I, T> {
     }
 }
 
+/// Returns the items on which `roots` depend, in order; `operands` visits those of an item.
+///
+/// Operands precede their users, so that one sweep from the last root down finds all of them.
+pub(crate) fn reachable<I: Id>(roots: &[I], operands: impl Fn(I, &mut dyn FnMut(I))) -> Vec<I> {
+    let Some(last) = roots.iter().map(|root| root.index()).max() else { return Vec::new() };
+    // By the distance from the last root.
+    let mut marked = vec![false; 1];
+    let mut found = Vec::new();
+    let mark = |marked: &mut Vec<bool>, id: I| {
+        let distance = last - id.index();
+        if marked.len() <= distance {
+            marked.resize(distance + 1, false);
+        }
+        marked[distance] = true;
+    };
+    for &root in roots {
+        mark(&mut marked, root);
+    }
+    let mut distance = 0;
+    while distance < marked.len() {
+        if marked[distance] {
+            let id = I::from_index(last - distance);
+            found.push(id);
+            operands(id, &mut |operand| {
+                debug_assert!(operand < id, "operands should precede {id:?}");
+                mark(&mut marked, operand);
+            });
+        }
+        distance += 1;
+    }
+    found.reverse();
+    found
+}
+
 /// Values for some of an arena's items: a map ordered by id, as fast as a vector.
 #[derive(Clone, PartialEq)]
 pub struct IdMap<I, T> {

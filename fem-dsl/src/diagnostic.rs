@@ -167,6 +167,12 @@ impl Diagnostic {
     }
 }
 
+/// Moves the locations of diagnostics; returns false if one has no new location.
+pub(crate) fn relocate(found: &mut [Diagnostic], to: impl Fn(Span) -> Option<Span>) -> bool {
+    let mut labels = found.iter_mut().flat_map(|found| &mut found.labels);
+    labels.all(|label| to(label.span).map(|span| label.span = span).is_some())
+}
+
 /// Returns the most likely intended candidate for `found`: at most a third of its letters wrong, a swap of neighbours
 /// counting once; the first of equals.
 pub fn nearest<'a>(found: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {

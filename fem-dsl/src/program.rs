@@ -7,6 +7,7 @@ mod attribution;
 mod form_reports;
 mod mass;
 mod numbers;
+mod reuse;
 mod solution;
 mod solver;
 mod sources;
@@ -14,9 +15,11 @@ mod suitability;
 
 pub use attribution::ErrorOrigin;
 use form_reports::reports;
+use reuse::{ProblemFindings, Reuse, SyntaxErrors, syntax_errors};
 pub use solution::fluxes;
 
 use crate::ast;
+use crate::check::Dimensions;
 use crate::check::complex::{ComplexNames, expand, expand_statements};
 use crate::check::darcy::darcy;
 use crate::check::outputs::inlined;
@@ -27,9 +30,8 @@ use crate::check::problem::{
 use crate::check::strong::strong;
 use crate::check::uncoupled::uncoupled;
 use crate::check::unused::{expressions, names, unused};
-use crate::check::{self, Dimensions};
 use crate::codes::Code;
-use crate::diagnostic::Diagnostic;
+use crate::diagnostic::{Diagnostic, relocate};
 use crate::differentiate::differentiate;
 use crate::form::{BuildError, Form, rate_name};
 use crate::manufacture::manufacture;
@@ -39,8 +41,9 @@ use crate::problem::{
     Data, EigenProblem, Expression, MeshSource, Problem, Support, Trace, ValueSource,
 };
 use crate::simplify::simplify;
-use crate::source::{Source, Span};
+use crate::source::{Shift, Source, Span};
 use std::collections::BTreeMap;
+use std::sync::{Arc, OnceLock};
 
 /// A compiled file.
 pub struct Program {
@@ -53,6 +56,9 @@ pub struct Program {
     complex: Vec<ComplexNames>,
     forms: Vec<CheckedForm>,
     warnings: Vec<Diagnostic>,
+    syntax_errors: SyntaxErrors,
+    /// The findings of each problem; of a text with overrides, none.
+    found: Vec<ProblemFindings>,
 }
 
 /// A form of a [`Program`].
@@ -64,6 +70,38 @@ pub struct CheckedForm {
     pub doc: String,
     /// The form in each dimension.
     pub dimensions: Dimensions,
+    /// Warnings about a form without errors.
+    warnings: OnceLock<Vec<Diagnostic>>,
+}
+
+impl CheckedForm {
+    /// Prepares the check of a form.
+    fn new(source: &Source, file: &Arc<ast::File>, form: &ast::Form) -> Self {
+        let dimensions = Dimensions::of(source, file, form);
+        let (name, doc) = (form.name.name.clone(), form.doc.clone());
+        Self { name, doc, dimensions, warnings: OnceLock::new() }
+    }
+
+    /// Returns warnings about the form, if it has no errors.
+    fn warnings(&self, written: &ast::Form) -> &[Diagnostic] {
+        self.warnings.get_or_init(|| {
+            let form = self.dimensions.forms().next();
+            form.map_or_else(Vec::new, |form| {
+                let uncoupled = uncoupled(written, form).into_iter();
+                uncoupled.chain(strong(written, form)).chain(darcy(written, form)).collect()
+            })
+        })
+    }
+
+    /// Returns the results for the same form at another location.
+    fn moved(self, shift: Shift, file: &Arc<ast::File>, form: &ast::Form) -> Self {
+        let dimensions = self.dimensions.moved(shift, file, form);
+        let mut warnings = self.warnings;
+        if !warnings.get_mut().is_none_or(|found| relocate(found, |span| shift.of(span))) {
+            warnings = OnceLock::new();
+        }
+        Self { dimensions, warnings, ..self }
+    }
 }
 
 /// The properties of a problem without its mesh.
@@ -90,7 +128,7 @@ pub fn compile_with(
     wanted: Option<&str>,
     overrides: &Overrides,
 ) -> (Option<Program>, Vec<Diagnostic>) {
-    let (program, diagnostics) = compiled(source, wanted, overrides);
+    let (program, diagnostics) = compiled(source, wanted, overrides, None);
     let fatal = |found: &Diagnostic| found.is_error() && !found.code.id().starts_with("E09");
     let fails = diagnostics.iter().any(fatal);
     ((!fails).then_some(program), diagnostics)
@@ -98,13 +136,20 @@ pub fn compile_with(
 
 /// Compiles a file for inspection: the program may have errors, and then lacks forms in some or all dimensions.
 pub fn inspect(source: &Source) -> (Program, Vec<Diagnostic>) {
-    compiled(source, None, &Overrides::default())
+    compiled(source, None, &Overrides::default(), None)
+}
+
+/// Compiles the next text of a file for inspection, with the same result as [`inspect`]. It takes results of `before` for
+/// parts of the text that are the same.
+pub fn inspect_after(source: &Source, before: &mut Program) -> (Program, Vec<Diagnostic>) {
+    compiled(source, None, &Overrides::default(), Some(before))
 }
 
 fn compiled(
     source: &Source,
     wanted: Option<&str>,
     overrides: &Overrides,
+    before: Option<&mut Program>,
 ) -> (Program, Vec<Diagnostic>) {
     let (file, mut diagnostics) = parse::parse(source);
     let others = wanted.map_or_else(Vec::new, |name| others(&file, name));
@@ -116,22 +161,33 @@ fn compiled(
     let written = file;
     let (file, complex, found) = expand(&inlined(&written));
     diagnostics.extend(found);
-    let mut forms = Vec::new();
-    for form in &file.forms {
-        let dimensions = check::check_dimensions(source, &file, form);
-        diagnostics.extend(dimensions.diagnostics().iter().cloned());
-        let (name, doc) = (form.name.name.clone(), form.doc.clone());
-        forms.push(CheckedForm { name, doc, dimensions });
-    }
+    let syntax_errors = syntax_errors(&diagnostics);
+    let mut reuse = before.map(|before| Reuse::new(before, source, &written, &syntax_errors));
     let piece = Piece::of_file(file);
+    let mut forms = Vec::new();
+    for (at, form) in piece.file.forms.iter().enumerate() {
+        let checked = match reuse.as_mut().and_then(|reuse| reuse.form(at)) {
+            Some((before, shift)) => before.moved(shift, &piece.file, form),
+            None => CheckedForm::new(source, &piece.file, form),
+        };
+        diagnostics.extend(checked.dimensions.diagnostics().iter().cloned());
+        forms.push(checked);
+    }
     let (source, warnings) = (source.clone(), Vec::new());
-    let mut program = Program { source, written, piece, complex, forms, warnings };
-    let mut warnings = Vec::new();
+    let found = Vec::new();
+    let mut program =
+        Program { source, written, piece, complex, forms, warnings, syntax_errors, found };
+    let mut found: Vec<ProblemFindings> = Vec::new();
     let is_wanted = |problem: &&ast::Problem| !others.contains(&problem.span);
-    for problem in program.piece.file.problems.iter().filter(is_wanted) {
-        let (found, more) = program.check_problem(problem, &pieces, overrides.tagged);
-        diagnostics.extend(found);
-        warnings.extend(more);
+    for (at, problem) in program.piece.file.problems.iter().filter(is_wanted).enumerate() {
+        let known = reuse.as_mut().and_then(|reuse| reuse.problem(at));
+        let check = || program.check_problem(problem, &pieces, overrides.tagged);
+        found.push(known.unwrap_or_else(check));
+    }
+    diagnostics.extend(found.iter().flat_map(|(errors, _)| errors.iter().cloned()));
+    let mut warnings: Vec<_> = found.iter().flat_map(|(_, own)| own.iter().cloned()).collect();
+    if wanted.is_none() && *overrides == Overrides::default() {
+        program.found = found;
     }
     let of_others = |found: &Diagnostic| {
         let place = found.primary().map(|label| label.span);
@@ -142,13 +198,7 @@ fn compiled(
     if !diagnostics.iter().any(Diagnostic::is_error) {
         warnings.extend(program.unused(&pieces));
         let checked = program.piece.file.forms.iter().zip(&program.forms);
-        warnings.extend(checked.flat_map(|(written, form)| {
-            let form = form.dimensions.forms().next();
-            form.map_or_else(Vec::new, |form| {
-                let uncoupled = uncoupled(written, form).into_iter();
-                uncoupled.chain(strong(written, form)).chain(darcy(written, form)).collect()
-            })
-        }));
+        warnings.extend(checked.flat_map(|(written, form)| form.warnings(written).iter().cloned()));
         warnings.retain(|found| !of_others(found));
         parse::sort(&mut warnings);
         warnings.dedup();

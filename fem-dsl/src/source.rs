@@ -79,6 +79,28 @@ impl Span {
     }
 }
 
+/// The move of a part of a text to another place.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Shift {
+    /// The part.
+    pub(crate) from: Span,
+    /// The new place of its first byte.
+    pub(crate) to: u32,
+}
+
+impl Shift {
+    /// Returns the new location of a span; `None` outside of the part.
+    pub(crate) fn of(self, span: Span) -> Option<Span> {
+        // The location of generated expressions stays.
+        if span == Span::default() {
+            return Some(span);
+        }
+        let moved = |offset: u32| offset - self.from.start + self.to;
+        let inside = self.from.contains(span);
+        inside.then(|| Span { start: moved(span.start), end: moved(span.end) })
+    }
+}
+
 /// A defect of the bytes of a [`Source`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Defect {

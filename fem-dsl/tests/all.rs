@@ -1,5 +1,6 @@
 //! All tests of the language as one program, which saves build time and lets them share the cores.
 
+mod again;
 mod check;
 mod common;
 mod complex;

@@ -46,7 +46,7 @@ fn fixes(document: &Document, found: &Diagnostic) -> Vec<Fix> {
         return vec![Fix { title: format!("insert `{missing}`"), span, text }];
     }
     if found.code == Code::UnusedName {
-        let names = &document.analysis.names;
+        let names = document.analysis.names();
         let declared = names.declarations().iter().find(|own| own.span == span);
         let remove = declared.map(|own| Fix {
             title: format!("remove the {} `{old}`", own.kind.noun()),

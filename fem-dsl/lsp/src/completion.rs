@@ -375,7 +375,7 @@ impl Completer<'_> {
         let form = self.form();
         let offset = self.context.prefix.start;
         let in_form = self.context.block.is_of_form();
-        let names = self.document.analysis.names.declarations().iter();
+        let names = self.document.analysis.names().declarations().iter();
         let fits = |own: &&Declaration| {
             let here = !in_form || own.scope.start <= offset && offset <= own.scope.end;
             kinds.contains(&own.kind) && (whole || own.form == form && form.is_some() && here)

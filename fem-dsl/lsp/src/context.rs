@@ -78,7 +78,7 @@ impl<'a> Context<'a> {
             is_silent: false,
         };
         let mut outer = Vec::new();
-        for lexeme in &document.analysis.lexemes {
+        for lexeme in document.analysis.lexemes() {
             let Span { start, end } = lexeme.span;
             if start >= at {
                 break;

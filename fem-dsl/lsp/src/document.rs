@@ -5,17 +5,32 @@ use fem_dsl::ast;
 use fem_dsl::diagnostic::Diagnostic;
 use fem_dsl::names::{Declaration, NameTable};
 use fem_dsl::parse::{Lexeme, LexemeKind, lexemes};
-use fem_dsl::program::{Program, inspect};
+use fem_dsl::program::{Program, inspect, inspect_after};
 use fem_dsl::source::{Source, Span, TableFolder};
 use serde_json::Value;
+use std::cell::OnceCell;
 use std::path::PathBuf;
 
 /// The results of parsing and checking a text.
 pub(crate) struct Analysis {
     pub(crate) program: Program,
     pub(crate) diagnostics: Vec<Diagnostic>,
-    pub(crate) names: NameTable,
-    pub(crate) lexemes: Vec<Lexeme>,
+    // Diagnostics need neither.
+    names: OnceCell<NameTable>,
+    lexemes: OnceCell<Vec<Lexeme>>,
+}
+
+impl Analysis {
+    /// Returns the names of the file with their uses.
+    pub(crate) fn names(&self) -> &NameTable {
+        self.names.get_or_init(|| NameTable::of(self.program.written()))
+    }
+
+    /// Returns the tokens and comments of the file.
+    pub(crate) fn lexemes(&self) -> &[Lexeme] {
+        // The source ends lines in one way, with the same offsets.
+        self.lexemes.get_or_init(|| lexemes(self.program.source().text()))
+    }
 }
 
 /// An open file.
@@ -42,7 +57,7 @@ impl Document {
         folder: Option<TableFolder>,
     ) -> Self {
         let (uri, text) = (uri.to_owned(), text.to_owned());
-        let (lines, analysis) = (Lines::of(&text), analyse(&uri, &text, folder.as_ref()));
+        let (lines, analysis) = (Lines::of(&text), analyse(&uri, &text, folder.as_ref(), None));
         let (changed, unpublished) = (false, true);
         Self { uri, version, text, lines, encoding, analysis, folder, changed, unpublished }
     }
@@ -66,7 +81,8 @@ impl Document {
     /// Checks the text, if it has changed.
     pub(crate) fn update(&mut self) {
         if std::mem::take(&mut self.changed) {
-            self.analysis = analyse(&self.uri, &self.text, self.folder.as_ref());
+            let before = Some(&mut self.analysis.program);
+            self.analysis = analyse(&self.uri, &self.text, self.folder.as_ref(), before);
         }
     }
 
@@ -97,7 +113,7 @@ impl Document {
 
     /// Returns the declared name at an offset, with its location and the index of its declaration.
     pub(crate) fn name_at(&self, offset: usize) -> Option<(Span, usize, &Declaration)> {
-        let names = &self.analysis.names;
+        let names = self.analysis.names();
         let (span, at) = names.at(Span::new(offset, offset).start)?;
         Some((span, at, names.declarations().get(at)?))
     }
@@ -106,20 +122,25 @@ impl Document {
     pub(crate) fn word_at(&self, offset: usize) -> Option<usize> {
         let offset = Span::new(offset, offset).start;
         let touches = |own: &Lexeme| own.span.start <= offset && offset <= own.span.end;
-        let words = self.analysis.lexemes.iter().enumerate();
+        let words = self.analysis.lexemes().iter().enumerate();
         let mut words = words.filter(|(_, own)| own.kind == LexemeKind::Word && touches(own));
         words.next_back().map(|(at, _)| at)
     }
 }
 
-fn analyse(uri: &str, text: &str, folder: Option<&TableFolder>) -> Analysis {
+fn analyse(
+    uri: &str,
+    text: &str,
+    folder: Option<&TableFolder>,
+    before: Option<&mut Program>,
+) -> Analysis {
     let name = uri.rsplit('/').next().unwrap_or(uri);
     let source = Source::new(name, text).in_folder(folder.cloned());
-    let (program, diagnostics) = inspect(&source);
-    let names = NameTable::of(program.written());
-    // The source ends lines in one way, with the same offsets.
-    let lexemes = lexemes(source.text());
-    Analysis { program, diagnostics, names, lexemes }
+    let (program, diagnostics) = match before {
+        Some(before) => inspect_after(&source, before),
+        None => inspect(&source),
+    };
+    Analysis { program, diagnostics, names: OnceCell::new(), lexemes: OnceCell::new() }
 }
 
 /// Returns the path of a `file` URI.

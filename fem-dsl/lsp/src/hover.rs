@@ -89,7 +89,7 @@ fn signature(document: &Document, own: &Declaration) -> String {
 
 /// Returns the name of the function of an argument.
 fn signature_of(document: &Document, argument: &Declaration) -> String {
-    let names = document.analysis.names.declarations().iter();
+    let names = document.analysis.names().declarations().iter();
     let mut functions = names.filter(|own| own.kind == NameKind::Function);
     let function = functions.find(|own| own.item == argument.item);
     function.map_or_else(String::new, |own| format!("`{}({})`", own.name, own.arguments.join(", ")))
@@ -149,7 +149,7 @@ fn rows(document: &Document, span: Span, form: &CheckedForm) -> Option<String> {
 
 /// Describes a word of the language.
 fn of_word(document: &Document, reference: &Reference, offset: usize) -> Option<(Span, String)> {
-    let lexemes = &document.analysis.lexemes;
+    let lexemes = document.analysis.lexemes();
     let at = document.word_at(offset)?;
     let span = lexemes[at].span;
     let word = document.slice(span);

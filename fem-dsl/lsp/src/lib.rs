@@ -1,8 +1,8 @@
 //! The language server of weakform, for editors: diagnostics, formatting, hover, navigation, completion and more.
 //!
-//! [`serve`] reads messages from one stream and answers on another. It is synchronous: a file is parsed and checked as a
-//! whole at each change, which takes about a millisecond. Several changes that arrive together are checked once. The
-//! crate reads no files: the program passes the language's reference and the reader of tables ([`Settings`]).
+//! [`serve`] reads messages from one stream and answers on another. It is synchronous: a file is parsed as a whole at each
+//! change, and the forms and problems that it concerns are checked. Several changes that arrive together are checked
+//! once. The crate reads no files: the program passes the language's reference and the reader of tables ([`Settings`]).
 //!
 //! Stages: `wire` (messages), `server` (methods), `document` (text and analysis), then one file per feature; `context`
 //! finds the place of the cursor in unfinished text, `reference` the rows of the language's tables.

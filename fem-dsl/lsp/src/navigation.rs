@@ -13,14 +13,14 @@ pub(crate) fn definition(document: &Document, offset: usize) -> Value {
 
 pub(crate) fn references(document: &Document, offset: usize, declared: bool) -> Value {
     let Some((_, at, own)) = document.name_at(offset) else { return Value::Null };
-    let all = document.analysis.names.locations(at).into_iter();
+    let all = document.analysis.names().locations(at).into_iter();
     let kept = all.filter(|span| declared || *span != own.span);
     kept.map(|span| json!({ "uri": document.uri, "range": document.range(span) })).collect()
 }
 
 pub(crate) fn highlights(document: &Document, offset: usize) -> Value {
     let Some((_, at, own)) = document.name_at(offset) else { return Value::Null };
-    let all = document.analysis.names.locations(at).into_iter();
+    let all = document.analysis.names().locations(at).into_iter();
     // Of the declaration a write access.
     let kind = |span: Span| if span == own.span { 3 } else { 2 };
     all.map(|span| json!({ "range": document.range(span), "kind": kind(span) })).collect()
@@ -45,14 +45,14 @@ pub(crate) fn rename(document: &Document, offset: usize, name: &str) -> Result<V
     }
     if let Some(other) = document
         .analysis
-        .names
+        .names()
         .declarations()
         .iter()
         .find(|other| other.name == name && other.span != own.span && conflict(own, other))
     {
         return Err(format!("there is already a {} `{name}`", other.kind.noun()));
     }
-    let edits = document.analysis.names.locations(at).into_iter();
+    let edits = document.analysis.names().locations(at).into_iter();
     let edits = edits.map(|span| json!({ "range": document.range(span), "newText": name }));
     Ok(json!({ "changes": { document.uri.as_str(): edits.collect::<Vec<Value>>() } }))
 }

@@ -144,7 +144,7 @@ fn of_item(document: &Document, item: &FormItem) -> Option<Symbol> {
 }
 
 fn declared_shape(document: &Document, name: &Ident) -> String {
-    let declared = document.analysis.names.declarations().iter();
+    let declared = document.analysis.names().declarations().iter();
     let own = declared.into_iter().find(|own| own.span == name.span);
     own.and_then(|own| shape_of(document, own)).unwrap_or_default()
 }
@@ -177,7 +177,7 @@ fn of_statement(document: &Document, item: &ProblemItem) -> Option<Symbol> {
 
 /// Returns hints of the shapes of the `let`s in a range.
 pub(crate) fn hints(document: &Document, range: Span) -> Value {
-    let names = document.analysis.names.declarations().iter();
+    let names = document.analysis.names().declarations().iter();
     let lets = names.filter(|own| own.kind == NameKind::Let && own.span.touches(range));
     let hint = |own| {
         let shape = shape_of(document, own)?;

@@ -81,7 +81,7 @@ pub(crate) fn shape_of(document: &Document, own: &Declaration) -> Option<String>
         },
         NameKind::Test => {
             let field = own.arguments.first()?;
-            let names = document.analysis.names.declarations();
+            let names = document.analysis.names().declarations();
             let field = names.iter().find(|other| {
                 other.kind == NameKind::Field && other.form == own.form && other.name == *field
             });

@@ -49,7 +49,7 @@ pub(crate) fn legend() -> Value {
 
 /// Returns the tokens in the protocol's relative encoding.
 pub(crate) fn tokens(document: &Document) -> Value {
-    let names = &document.analysis.names;
+    let names = document.analysis.names();
     let mut named: BTreeMap<u32, (u32, u32)> = BTreeMap::new();
     for used in names.uses() {
         if let Some(own) = names.declarations().get(used.declaration) {
@@ -62,7 +62,7 @@ pub(crate) fn tokens(document: &Document) -> Value {
     }
     let mut data: Vec<usize> = Vec::new();
     let mut last = (0, 0);
-    let lexemes = &document.analysis.lexemes;
+    let lexemes = document.analysis.lexemes();
     let mut starts = true;
     for (at, lexeme) in lexemes.iter().enumerate() {
         let text = document.slice(lexeme.span);

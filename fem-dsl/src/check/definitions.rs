@@ -75,7 +75,7 @@ fn param(checker: &mut Checker<'_>, i: usize) -> Option<(Param, ExprId)> {
         return None;
     }
     let point_shape = shape.to_point()?;
-    let value = parameter_value(&checker.form, default);
+    let value = parameter_value(&checker.form, &checker.form.params, default);
     if value.iter().any(|value| !value.is_finite()) {
         let message = format!("the default of `{}` is not a finite number", item.name.name);
         let shown: Vec<String> = value.iter().map(f64::to_string).collect();
@@ -88,11 +88,11 @@ fn param(checker: &mut Checker<'_>, i: usize) -> Option<(Param, ExprId)> {
     Some((Param { name: item.name.name.clone(), shape: point_shape, value }, default))
 }
 
-/// Returns the value of an expression in constants and parameters, with the form's parameter values.
-fn parameter_value(form: &Form, expr: ExprId) -> Vec<f64> {
+/// Returns the value of an expression in constants and parameters, with the values of `params`.
+fn parameter_value(form: &Form, params: &[Param], expr: ExprId) -> Vec<f64> {
     let mut values: BTreeMap<ExprId, Vec<f64>> =
         tensors(&form.exprs, &[expr], |terminal| match terminal {
-            Terminal::Param(i) => form.params[i].value.clone(),
+            Terminal::Param(i) => params[i].value.clone(),
             other => vec![f64::NAN; form.shape_of(other).map_or(1, Shape::components)],
         });
     values.remove(&expr).unwrap_or_default()
@@ -102,7 +102,7 @@ impl Form {
     /// Returns the values of all parameters with some overridden: a default that depends on an overridden parameter
     /// follows it.
     pub fn param_values(&self, overrides: &BTreeMap<usize, Vec<f64>>) -> Vec<Vec<f64>> {
-        let mut form = self.clone();
+        let mut params = self.params.clone();
         // Numbers of unresolved dependencies; overridden parameters have none.
         let mut waiting = vec![0_usize; self.params.len()];
         let mut users: Vec<Vec<usize>> = vec![Vec::new(); self.params.len()];
@@ -119,9 +119,9 @@ impl Form {
         }
         let mut ready: Vec<usize> = (0..waiting.len()).filter(|&i| waiting[i] == 0).collect();
         while let Some(i) = ready.pop() {
-            form.params[i].value = match overrides.get(&i) {
+            params[i].value = match overrides.get(&i) {
                 Some(value) => value.clone(),
-                None => parameter_value(&form, self.defaults[i]),
+                None => parameter_value(self, &params, self.defaults[i]),
             };
             for &user in &users[i] {
                 waiting[user] -= 1;
@@ -130,7 +130,7 @@ impl Form {
                 }
             }
         }
-        form.params.into_iter().map(|param| param.value).collect()
+        params.into_iter().map(|param| param.value).collect()
     }
 }
 

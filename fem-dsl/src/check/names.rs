@@ -7,7 +7,7 @@ mod resolver;
 pub(super) use order::order;
 use resolver::Resolver;
 
-use crate::arena::Id;
+use crate::arena::{Id, reachable};
 use crate::ast::{self, BlockRegion, ExprKind, FormItemKind, Ident};
 use crate::diagnostic::Diagnostic;
 use crate::source::Span;
@@ -213,14 +213,10 @@ struct Uses {
 
 /// Returns the nodes of an expression, operands first.
 pub(crate) fn subtree(file: &ast::File, root: ast::ExprId) -> Vec<ast::ExprId> {
-    let mut seen = BTreeSet::new();
-    let mut open = vec![root];
-    while let Some(id) = open.pop() {
-        if id.index() < file.exprs.len() && seen.insert(id) {
-            open.extend(operands(&file.exprs[id].kind));
-        }
+    if root.index() >= file.exprs.len() {
+        return Vec::new();
     }
-    seen.into_iter().collect()
+    reachable(&[root], |id, each| for_operands(&file.exprs[id].kind, each))
 }
 
 /// Returns an expression with other operands.
@@ -258,23 +254,37 @@ pub(super) fn with_operands(kind: &ExprKind, to: impl Fn(ast::ExprId) -> ast::Ex
 
 /// Returns the operands of an expression.
 pub(super) fn operands(kind: &ExprKind) -> Vec<ast::ExprId> {
+    let mut all = Vec::new();
+    for_operands(kind, &mut |operand| all.push(operand));
+    all
+}
+
+/// Visits the operands of an expression.
+fn for_operands(kind: &ExprKind, each: &mut dyn FnMut(ast::ExprId)) {
     match kind {
         ExprKind::Error
         | ExprKind::Number(_)
         | ExprKind::Name(_)
         | ExprKind::Text(_)
-        | ExprKind::Interior(..) => vec![],
-        ExprKind::Array(items) => items.clone(),
+        | ExprKind::Interior(..) => {}
+        ExprKind::Array(items) => items.iter().for_each(|&item| each(item)),
         ExprKind::Call { arguments, named, .. } => {
-            arguments.iter().copied().chain(named.iter().map(|argument| argument.value)).collect()
+            arguments.iter().for_each(|&argument| each(argument));
+            named.iter().for_each(|argument| each(argument.value));
         }
         ExprKind::Index { base, indices } => {
-            let mut all = vec![*base];
-            all.extend(indices);
-            all
+            each(*base);
+            indices.iter().for_each(|&index| each(index));
         }
-        ExprKind::Unary { operand, .. } => vec![*operand],
-        ExprKind::Binary { left, right, .. } => vec![*left, *right],
-        ExprKind::If { condition, then, otherwise } => vec![*condition, *then, *otherwise],
+        ExprKind::Unary { operand, .. } => each(*operand),
+        ExprKind::Binary { left, right, .. } => {
+            each(*left);
+            each(*right);
+        }
+        ExprKind::If { condition, then, otherwise } => {
+            each(*condition);
+            each(*then);
+            each(*otherwise);
+        }
     }
 }

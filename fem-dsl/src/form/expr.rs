@@ -201,16 +201,23 @@ pub enum Expr {
 impl Expr {
     /// Returns the operands, in order.
     pub fn operands(&self) -> Vec<ExprId> {
+        let mut all = Vec::new();
+        self.for_operands(&mut |operand| all.push(operand));
+        all
+    }
+
+    /// Visits the operands, in order.
+    pub(crate) fn for_operands(&self, each: &mut dyn FnMut(ExprId)) {
         match self {
-            Self::Constant(_) | Self::Zero(_) | Self::Identity(_) | Self::Terminal(_) => vec![],
-            Self::Literal(_, components) => components.to_vec(),
+            Self::Constant(_) | Self::Zero(_) | Self::Identity(_) | Self::Terminal(_) => {}
+            Self::Literal(_, components) => components.iter().for_each(|&a| each(a)),
             Self::Component(a, _)
             | Self::Neg(a)
             | Self::Norm(a)
             | Self::Matrix(_, a)
             | Self::Unary(_, a)
             | Self::Powi(a, _)
-            | Self::Not(a) => vec![*a],
+            | Self::Not(a) => each(*a),
             Self::Add(a, b)
             | Self::Sub(a, b)
             | Self::Mul(a, b)
@@ -223,8 +230,15 @@ impl Expr {
             | Self::Binary(_, a, b)
             | Self::Compare(_, a, b)
             | Self::And(a, b)
-            | Self::Or(a, b) => vec![*a, *b],
-            Self::Select(a, b, c) => vec![*a, *b, *c],
+            | Self::Or(a, b) => {
+                each(*a);
+                each(*b);
+            }
+            Self::Select(a, b, c) => {
+                each(*a);
+                each(*b);
+                each(*c);
+            }
         }
     }
 }

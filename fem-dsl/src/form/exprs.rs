@@ -3,9 +3,9 @@
 use super::ExprId;
 use super::expr::Expr;
 use super::shape::{Shape, Type};
-use crate::arena::{Id, IndexVec};
+use crate::arena::{Id, IndexVec, reachable};
 use crate::source::Span;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 /// The origin of an expression.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -78,14 +78,7 @@ impl Exprs {
 
     /// Returns the expressions that `roots` depend on, operands first.
     pub fn reachable_in_order(&self, roots: &[ExprId]) -> Vec<ExprId> {
-        let mut seen = BTreeSet::new();
-        let mut open = roots.to_vec();
-        while let Some(id) = open.pop() {
-            if seen.insert(id) {
-                open.extend(self.nodes[id].operands());
-            }
-        }
-        seen.into_iter().collect()
+        reachable(roots, |id, each| self.nodes[id].for_operands(each))
     }
 
     /// Returns the id of `expr` with the given type; appends it if it is new. Neither checks nor folds.
@@ -112,6 +105,14 @@ impl Exprs {
     /// Marks subsequent expressions as derivative of this expression.
     pub(crate) fn derive(&mut self, id: ExprId) {
         self.origin = self.origins[id].map(|origin| Origin { derived: true, ..origin });
+    }
+
+    /// Moves the locations of all expressions; returns `None` if one has no location.
+    pub(crate) fn move_origins(&mut self, to: impl Fn(Span) -> Option<Span>) -> Option<()> {
+        for origin in self.origins.iter_mut().chain([&mut self.origin]).flatten() {
+            origin.span = to(origin.span)?;
+        }
+        Some(())
     }
 
     /// Returns the origin of an expression, if it was known at its first construction.

@@ -7,7 +7,7 @@
 use super::{CheckedForm, Program};
 use crate::ast::{self, ExprKind, FormItem, FormItemKind, Ident, ProblemItemKind, RowKind};
 use crate::check::problem::{Piece, Statement};
-use crate::check::{check, check_dimensions};
+use crate::check::{Dimensions, check};
 use crate::codes::Code;
 use crate::diagnostic::Diagnostic;
 use crate::differentiate::differentiate;
@@ -92,7 +92,7 @@ impl Program {
         } else {
             let items = own.items.iter().cloned().chain(more).collect();
             let both = ast::Form { items, ..own.clone() };
-            let dimensions = check_dimensions(&self.source, &self.piece.file, &both);
+            let dimensions = Dimensions::of(&self.source, &self.piece.file, &both);
             if dimensions.forms().next().is_none() {
                 let found = dimensions.diagnostics().to_vec();
                 return (alone, found);
@@ -174,7 +174,7 @@ impl Program {
 
     /// Returns ∫ u·v dx of all fields of a form.
     fn product(&self, form: &PointForm) -> Result<Form, Vec<Diagnostic>> {
-        let mut file = self.piece.file.clone();
+        let mut file = ast::File::clone(&self.piece.file);
         let written = file.forms.iter().find(|of| of.name.name == form.name).cloned();
         let Some(written) = written else { return Err(Vec::new()) };
         let mut items: Vec<FormItem> = declarations(&written.items).into_iter().cloned().collect();

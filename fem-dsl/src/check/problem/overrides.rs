@@ -42,7 +42,7 @@ pub struct Overrides {
 /// A parsed text with the map of its locations.
 #[derive(Clone)]
 pub(crate) struct Piece {
-    pub(crate) file: ast::File,
+    pub(crate) file: Arc<ast::File>,
     origin: Option<Origin>,
 }
 
@@ -58,12 +58,12 @@ struct Origin {
 impl Piece {
     /// Returns the text of the compiled file.
     pub(crate) fn of_file(file: ast::File) -> Self {
-        Self { file, origin: None }
+        Self { file: Arc::new(file), origin: None }
     }
 
     /// Returns the same text with another syntax tree.
     pub(crate) fn with(self, file: ast::File) -> Self {
-        Self { file, ..self }
+        Self { file: Arc::new(file), ..self }
     }
 
     /// Returns whether it is the text of the compiled file.
@@ -108,7 +108,7 @@ impl Piece {
             source: Arc::new(Source::new(name, text)),
             before: Span::new(before.len(), before.len()).start,
         };
-        let piece = Self { file, origin: Some(origin) };
+        let piece = Self { file: Arc::new(file), origin: Some(origin) };
         let items = piece.file.problems.iter().map(|problem| problem.items.len()).sum::<usize>();
         if diagnostics.is_empty() && items == 1 && piece.file.problems.len() == 1 {
             return Ok(piece);
@@ -181,7 +181,8 @@ fn mesh(name: &str, text: &str) -> Result<Piece, Vec<Diagnostic>> {
         origin.source = Arc::new(Source::new(name, text));
         before = origin.before as usize;
     }
-    let items = piece.file.problems.iter_mut().flat_map(|problem| &mut problem.items);
+    let items =
+        Arc::make_mut(&mut piece.file).problems.iter_mut().flat_map(|problem| &mut problem.items);
     for item in items {
         if let ast::ProblemItemKind::MeshFile(path) = &mut item.kind {
             text.clone_into(&mut path.text);

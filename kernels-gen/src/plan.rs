@@ -18,7 +18,7 @@ pub use components::Origin;
 use fem_dsl::point::{Field, Input, Integral, Location, Node, Part, PointForm, Side, Slot, Space};
 use std::fmt;
 use std::str::FromStr;
-use support::{batches, facets, gradients, has_kernel, second_derivatives};
+use support::{facets, gradients, has_kernel, second_derivatives};
 pub use support::{has_second, needs_bends};
 pub use task::Task;
 
@@ -519,7 +519,6 @@ impl Plan {
             second_derivatives(self, form, integral, elements)?;
         }
         gradients(self, integral, elements)?;
-        batches(self, integral)?;
         if !integral.region.is_of_cells() {
             facets(self, form, integral)?;
         }

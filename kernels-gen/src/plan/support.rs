@@ -7,9 +7,10 @@ use super::{
 use crate::abi::Indices;
 use fem_dsl::point::{Input, Integral, Location, PointForm, Slot};
 
-/// Checks that the kernel of a plan for pairs of cells can be generated.
+/// Checks that the kernel of a plan for pairs of cells, or for batches without index arrays, can be generated.
 pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
     let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    batches(plan, integral)?;
     if !integral.region.is_interior() {
         return match plan.larger {
             None => Ok(()),
@@ -29,7 +30,7 @@ pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanErr
 }
 
 /// Checks the restrictions of degrees of freedom that are stored batch by batch.
-pub(super) fn batches(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
+fn batches(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
     let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
     if plan.indices != Indices::Batches {
         return Ok(());

@@ -369,10 +369,6 @@ impl Launcher<'_> {
         let dim = self.form.dim;
         let lanes = plan.lanes;
         let batched = |values: &[f64]| batched(s.cells, lanes, values);
-        let of_cells = |own: Option<&Numbering>, vector: Vec<f64>| match own {
-            Some(own) if plan.indices == Indices::Batches => batched(&own.of_cells(&vector)),
-            _ => vector,
-        };
         let layout_of = |owner: Owner| match owner {
             Owner::Field(field) | Owner::Result(field) => self.layout(plan, field),
             Owner::Aux(trace) => {
@@ -381,14 +377,7 @@ impl Launcher<'_> {
         };
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
-            Role::State(f) => {
-                let own = self.layout(plan, f).spread(&s.fields[f].state);
-                of_cells(Some(&s.fields[f].numbering), own)
-            }
-            Role::Direction(f) => {
-                let own = self.layout(plan, f).spread(&s.fields[f].direction);
-                of_cells(Some(&s.fields[f].numbering), own)
-            }
+            Role::State(_) | Role::Direction(_) | Role::AuxNodes(_) => self.vector(plan, role),
             Role::Result(f) => vec![0.0; self.layout(plan, f).len(s.fields[f].state.len())],
             Role::CellResult(_) | Role::CellMatrix => vec![f64::NAN; extent],
             Role::Tables => panic!("a kernel brings its tables along"),
@@ -409,7 +398,6 @@ impl Launcher<'_> {
                 let (aux, setting) = self.of_trace(trace, self.form.aux.len());
                 batched(&setting.aux[aux].as_ref().map_or_else(Vec::new, Numbering::signs))
             }
-            Role::AuxNodes(i) => of_cells(s.aux[i].as_ref(), s.aux_values[i].clone()),
             Role::AuxCells(trace) | Role::AuxPoints(trace) => {
                 let (aux, setting) = self.of_trace(trace, self.form.aux.len());
                 batched(&setting.aux_values[aux])
@@ -467,6 +455,22 @@ impl Launcher<'_> {
             }
         };
         Ok(Data::reals(numbers, plan.precision))
+    }
+
+    /// Returns a vector that a kernel reads, or its entries cell by cell.
+    fn vector(&self, plan: &Plan, role: Role) -> Vec<f64> {
+        let s = self.setting;
+        let own = |f: usize| Some(&s.fields[f].numbering);
+        let (numbering, vector) = match role {
+            Role::State(f) => (own(f), self.layout(plan, f).spread(&s.fields[f].state)),
+            Role::Direction(f) => (own(f), self.layout(plan, f).spread(&s.fields[f].direction)),
+            Role::AuxNodes(i) => (s.aux[i].as_ref(), s.aux_values[i].clone()),
+            _ => panic!("{role:?} is no vector"),
+        };
+        match numbering.filter(|_| plan.indices == Indices::Batches) {
+            Some(own) => batched(s.cells, plan.lanes, &own.of_cells(&vector)),
+            None => vector,
+        }
     }
 
     /// Returns the data of an argument about rotated cells.

@@ -1,13 +1,20 @@
-//! `export`: text of the language → a C header for PETSc or libCEED, or a driver program that includes it.
+//! `export`: text of the language → a C header for PETSc, libCEED or an own assembly, or a driver program that includes it.
 
 use crate::Error;
 use crate::emit::chosen;
 use fem_dsl::differentiate::differentiate;
 use fem_dsl::point::point;
+use fem_dsl::problem::Quadrature;
 use fem_dsl::program::Program;
 use fem_dsl::simplify::simplify;
-use kernels_gen::export::{cell, driver, header};
+use kernels_gen::abi::Precision;
+use kernels_gen::dialect::rust::Isa;
+use kernels_gen::element::Cell;
+use kernels_gen::export::{
+    BatchSettings, c_header, cell, check, driver, libceed_header, petsc_header,
+};
 use kernels_gen::generate::elements;
+use runtime::kernels::compile::Target;
 
 pub use kernels_gen::export::{ExportError, Library};
 
@@ -19,14 +26,30 @@ pub struct Export {
     library: Library,
     form: Option<String>,
     dim: Option<usize>,
+    cell: Option<Cell>,
     degree: usize,
+    order: usize,
+    quadrature: Option<Quadrature>,
+    isa: Option<Isa>,
+    precision: Precision,
     driver: bool,
 }
 
 impl Export {
     /// Selects the header for a library.
     pub fn new(library: Library) -> Self {
-        Self { library, form: None, dim: None, degree: 2, driver: false }
+        Self {
+            library,
+            form: None,
+            dim: None,
+            cell: None,
+            degree: 2,
+            order: 1,
+            quadrature: None,
+            isa: None,
+            precision: Precision::F64,
+            driver: false,
+        }
     }
 
     /// Sets the form; required if the text has several.
@@ -47,6 +70,36 @@ impl Export {
         self
     }
 
+    /// Sets the cell of a header in plain C, and the dimension; the tensor cell of the dimension by default.
+    pub fn cell(mut self, cell: Cell) -> Self {
+        (self.cell, self.dim) = (Some(cell), Some(cell.dim()));
+        self
+    }
+
+    /// Sets the degree of the map of cells of a header in plain C; 1 by default.
+    pub fn order(mut self, order: usize) -> Self {
+        self.order = order;
+        self
+    }
+
+    /// Sets the quadrature of a header in plain C, if it is not the one that the language prescribes.
+    pub fn quadrature(mut self, quadrature: impl Into<Quadrature>) -> Self {
+        self.quadrature = Some(quadrature.into());
+        self
+    }
+
+    /// Sets the instruction set of a header in plain C; that of this machine by default.
+    pub fn isa(mut self, isa: Isa) -> Self {
+        self.isa = Some(isa);
+        self
+    }
+
+    /// Sets the precision of a header in plain C; double by default.
+    pub fn precision(mut self, precision: Precision) -> Self {
+        self.precision = precision;
+        self
+    }
+
     /// Selects the driver program, which includes the header as `NAME.h`.
     pub fn driver(mut self) -> Self {
         self.driver = true;
@@ -54,7 +107,7 @@ impl Export {
     }
 }
 
-/// Returns the header of a form for a library with its own loops over cells, or the driver program.
+/// Returns the header of a form for a library with its own loops over cells, or for an assembly in C, or the driver program.
 ///
 /// ```
 /// use fem_dsl::program::compile;
@@ -82,13 +135,20 @@ pub fn export_program(program: &Program, export: &Export) -> Result<String, Erro
     };
     // With its unknown numbers, which are refused; `Program::point_form` has them as parameters.
     let form = point(&simplify(&differentiate(form)));
-    let text = match export.driver {
-        true => driver(&form, export.library),
-        false => {
-            kernels_gen::export::check(&form, export.library)?;
-            let elements = elements(&form, cell(dim), export.degree, 1, None)?;
-            header(&form, &elements, export.library)
+    if export.driver {
+        return Ok(driver(&form, export.library)?);
+    }
+    check(&form, export.library)?;
+    let cell = export.cell.filter(|cell| cell.dim() == dim).unwrap_or_else(|| cell(dim));
+    let elements = elements(&form, cell, export.degree, export.order, export.quadrature)?;
+    elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
+    Ok(match export.library {
+        Library::Petsc => petsc_header(&form, &elements),
+        Library::LibCeed => libceed_header(&form, &elements),
+        Library::C => {
+            let isa = export.isa.unwrap_or_else(|| Target::native().isa);
+            let Export { order, precision, .. } = *export;
+            c_header(&form, &elements, BatchSettings { order, isa, precision })
         }
-    };
-    Ok(text?)
+    }?)
 }

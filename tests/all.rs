@@ -7,6 +7,7 @@ mod bad_input;
 mod between;
 mod book;
 mod bounds;
+mod c_header;
 mod cli;
 mod complex;
 mod convergence;

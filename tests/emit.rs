@@ -80,7 +80,7 @@ fn sources_in_c_compile_without_a_warning() {
         let file = folder.path().join(format!("{cell}.c"));
         let path = file.to_str().expect("a name");
         let setting = ["--cell", cell, "--precision", precision, "--isa", isa, "--output", path];
-        text("poisson.wf", &[&["--target", "c"][..], &setting].concat());
+        text("poisson.wf", &[&["--target", "gnu"][..], &setting].concat());
         let output = Command::new("cc")
             .args(["-std=gnu11", "-Wall", "-Wextra", "-pedantic", "-Werror", "-O2", "-c", path])
             .args(["-ffp-contract=off", "-fno-math-errno", "-o"])

@@ -1,5 +1,5 @@
-//! `wf emit --target petsc` and `--target libceed`: forms without a counterpart are refused by name, and the command
-//! line prints headers and drivers. `.ci/exports` compiles and runs them with the libraries.
+//! `wf emit --target petsc`, `--target libceed` and `--target c`: forms without a counterpart are refused by name, and
+//! the command line prints headers and drivers. `.ci/exports` compiles and runs them with the libraries.
 
 use fem_dsl::program::{Program, compile};
 use fem_dsl::source::Source;
@@ -72,6 +72,35 @@ fn terms_without_a_counterpart_are_named() {
     }
 }
 
+/// A header of kernels has more counterparts than one of the physics at a point.
+#[test]
+fn c_refuses_what_has_no_batches() {
+    let refused = [
+        (
+            "field u: scalar in L2(k); f0[u] = u; on interior { f0[jump(u)] = jump(u); }",
+            "on interior",
+        ),
+        ("field E: vector in Hcurl(k); f0[E] = E; f1[E] = curl(E);", "`E` is in Hcurl(k)"),
+        (
+            "field u: scalar; field p: scalar in R; f0[u] = u - p; f0[p] = u - 1;",
+            "`p` is one number",
+        ),
+    ];
+    for (items, name) in refused {
+        let (reason, remedy) = refusal(&format!("form f {{ {items} }}"), Library::C);
+        assert!(reason.contains(name) && !remedy.is_empty(), "{items}: {reason}");
+    }
+    let own = "field u: scalar on \"fluid\"; aux w: scalar on points; \
+               f0[u] = h * u - w + dt(dt(u)); \
+               on boundary \"a\" { f0[u] = penalty(u) * u; }";
+    let header = header(&format!("form f {{ {own} }}"), Library::C).expect("a header");
+    for part in
+        ["double diameter[f_WIDTH]", "double w[f_POINTS][f_WIDTH]", "per_dt2", "const int facet["]
+    {
+        assert!(header.contains(part), "{part}: {header}");
+    }
+}
+
 /// With s = 0 the rate of a residual is u_t alone; a Jacobian takes the rest of it from u_t − s u.
 #[test]
 fn rates_are_those_of_petsc() {
@@ -106,7 +135,11 @@ fn wf(arguments: &[&str]) -> Output {
 
 #[test]
 fn the_command_line_prints_headers_drivers_and_refusals() {
-    for (target, function) in [("petsc", "poisson_setup("), ("libceed", "poisson_register(")] {
+    for (target, function) in [
+        ("petsc", "poisson_setup("),
+        ("libceed", "poisson_register("),
+        ("c", "poisson_residual_cells("),
+    ] {
         for (option, value, contents) in
             [("--dim", Some("2"), "poisson_DIM = 2"), ("--driver", None, "#include \"poisson.h\"")]
         {
@@ -125,7 +158,18 @@ fn the_command_line_prints_headers_drivers_and_refusals() {
     let text = String::from_utf8_lossy(&refused.stderr);
     assert!(!refused.status.success() && text.contains("has no counterpart in PETSc"), "{text}");
     assert!(text.contains("help: "), "{text}");
-    let idle = wf(&["tests/forms/poisson.wf", "--target", "petsc", "--isa", "avx2"]);
-    let text = String::from_utf8_lossy(&idle.stderr);
-    assert!(idle.status.success() && text.contains("--isa"), "{text}");
+    for (target, option, value) in
+        [("petsc", "--isa", "avx2"), ("libceed", "--order", "2"), ("c", "--task", "residual")]
+    {
+        let idle = wf(&["tests/forms/poisson.wf", "--target", target, option, value]);
+        let text = String::from_utf8_lossy(&idle.stderr);
+        assert!(idle.status.success() && text.contains(option), "{text}");
+    }
+    let output =
+        wf(&["tests/forms/poisson.wf", "--target", "c", "--cell", "tri", "--precision", "f32"]);
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && output.stderr.is_empty());
+    for part in ["poisson_VERTICES = 3", "float u[poisson_u_NODES]"] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
 }

@@ -141,7 +141,11 @@ fn headers() {
         let text = export_program(program, &Export::new(library).dim(dim));
         (format!("{form}-{name}"), text.unwrap_or_else(|error| panic!("{form}: {error}")))
     });
-    compare("export", &texts);
+    let (_, poisson) =
+        all.iter().find(|(file, _)| file == "poisson").expect("a form of the corpus");
+    let export = Export::new(Library::C).cell(Cell::Triangle).degree(1).isa(Isa::Avx2);
+    let text = export_program(poisson, &export).expect("a header");
+    compare("export", &[&texts[..], &[("poisson-c".to_owned(), text)]].concat());
 }
 
 #[test]

@@ -8,7 +8,7 @@
 //! | --- | --- |
 //! | [`Role::Params`] | `[t, params…]`, in the kernel's precision |
 //! | [`Role::Tables`] | [`KernelAbi::tables`], in the kernel's precision; always the last argument |
-//! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved |
+//! | [`Role::State`], [`Role::Direction`], [`Role::Result`], [`Role::AuxNodes`] | the whole vector, node-major, components interleaved; with [`Indices::Batches`] that of [`Role::CellResult`] |
 //! | [`Role::CellResult`] | `[batch][node · components + component][lane]` |
 //! | [`Role::CellMatrix`] | `[batch][entry][lane]`, entries as [`crate::plan::cell_matrix`] numbers them |
 //! | [`Role::Matrix`] | the entries of a sparse matrix |
@@ -58,6 +58,9 @@ pub enum Indices {
     /// One index per DoF, `[node · components + c]`; `u32::MAX` marks a constrained DoF, which reads 0 and is not
     /// written.
     Dofs,
+    /// No index array: the DoFs of each cell are stored batch by batch, `[batch][node · components + c][lane]`. For
+    /// callers with an assembly of their own.
+    Batches,
 }
 
 /// Nodes per tile.

@@ -20,7 +20,7 @@ use crate::plan::{
     needs_bends, turns,
 };
 use crate::strategy::check;
-use fem_dsl::point::{InteriorFacets, PointForm, Region, Side, Slot};
+use fem_dsl::point::{Integral, InteriorFacets, PointForm, Region, Side, Slot};
 
 /// Properties of a mesh that a plan depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -245,22 +245,8 @@ fn over_facets(
         if integral.region.is_of_cells() {
             continue;
         }
-        let own = |slot: Slot| match elements.fields[slot.field].whitney() {
-            Some(_) => (slot.field, 0),
-            None => (slot.field, slot.component),
-        };
         for &task in tasks {
-            let wanted = match task {
-                Task::Residual | Task::Flux => !integral.residual.is_empty(),
-                Task::Action => !integral.action.is_empty(),
-                Task::Diagonal => {
-                    integral.jacobian.iter().any(|entry| own(entry.test) == own(entry.trial))
-                }
-                Task::Matrix | Task::StoredProduct | Task::MatrixProduct => {
-                    !integral.jacobian.is_empty()
-                }
-                Task::Linearise | Task::Metric | Task::Prolong | Task::Restrict => false,
-            };
+            let wanted = has_terms(integral, elements, task);
             let base = base(task);
             let cells = integral.region.is_interior() && base.indices == Indices::Cells;
             let indices = if cells { Indices::Cells } else { Indices::Nodes };
@@ -276,6 +262,58 @@ fn over_facets(
         }
     }
     plans
+}
+
+/// Returns whether an integral has terms for a task of facets.
+fn has_terms(integral: &Integral, elements: &Elements, task: Task) -> bool {
+    let own = |slot: Slot| match elements.fields[slot.field].whitney() {
+        Some(_) => (slot.field, 0),
+        None => (slot.field, slot.component),
+    };
+    match task {
+        Task::Residual | Task::Flux => !integral.residual.is_empty(),
+        Task::Action => !integral.action.is_empty(),
+        Task::Diagonal => integral.jacobian.iter().any(|entry| own(entry.test) == own(entry.trial)),
+        Task::Matrix | Task::StoredProduct | Task::MatrixProduct => !integral.jacobian.is_empty(),
+        Task::Linearise | Task::Metric | Task::Prolong | Task::Restrict => false,
+    }
+}
+
+/// Returns the plans of residual, action, diagonal and element matrices of all integrals over cells and over facets, for
+/// callers that store degrees of freedom batch by batch ([`Indices::Batches`]) and give the nodes of the cells' maps, which
+/// are of degree `order`.
+///
+/// # Errors
+///
+/// The first unsupported plan.
+pub fn choose_for_batches(
+    form: &PointForm,
+    elements: &Elements,
+    order: usize,
+    isa: Isa,
+    precision: Precision,
+) -> Result<Vec<Plan>, PlanError> {
+    let mut plans = Vec::new();
+    for (number, integral) in form.integrals.iter().enumerate() {
+        for task in [Task::Residual, Task::Action, Task::Diagonal, Task::Matrix] {
+            if !has_terms(integral, elements, task) {
+                continue;
+            }
+            let (lanes, geometry) = (isa.widest(precision), Geometry::Nodes(order));
+            let own = Plan::new(Target::Vectors, task, lanes, precision, geometry);
+            let plan = Plan {
+                integral: number,
+                indices: Indices::Batches,
+                scatter: Scatter::Owner,
+                signs: elements.are_vector_valued(),
+                unroll: if integral.region.is_of_cells() { ZEN4.unroll } else { own.unroll },
+                ..own
+            };
+            plans.extend(at_facets(plan, elements, &integral.region, None));
+        }
+    }
+    plans.iter().try_for_each(|plan| check(form, elements, plan))?;
+    Ok(plans)
 }
 
 /// Returns the plans of the facets of a cell, or of a pair of cells, in the place of one for all; see [`Plan::facet`].

@@ -456,6 +456,9 @@ fn bytes(abi: &KernelAbi, elements: &Elements) -> Bytes {
         match argument.role {
             // A matrix is not counted: neighbours share its entries.
             Role::Params | Role::Tables | Role::Matrix => {}
+            Role::State(_) | Role::Direction(_) | Role::AuxNodes(_) if argument.extent > 0 => {
+                bytes.vectors += real * share(argument.extent);
+            }
             Role::State(f) | Role::Direction(f) => {
                 let all = of_field(f);
                 bytes.vectors += real * all;

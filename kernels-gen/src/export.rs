@@ -1,38 +1,44 @@
-//! Export: `PointForm` → C headers and programs for libraries with their own loops over cells: PETSc and libCEED.
+//! Export: `PointForm` → C headers, and programs that use them: for PETSc and libCEED, libraries with their own loops over
+//! cells, and for programs with an assembly of their own.
 //!
 //! ```text
-//! refusal     the terms without a counterpart in a library
+//! refusal     the terms without a counterpart
 //! expression  scalar graph → C statements
 //! petsc       f0, f1, g0 … g3 of a PetscDS
 //! libceed     QFunctions of a CeedOperator
+//! c           kernels of one batch of cells
 //! ```
 //!
 //! The libraries interpolate, map and scatter; the header holds the physics at a point, and tables of the fields, data,
-//! parameters and regions that the driver program loops over.
+//! parameters and regions that the driver program loops over. The kernels of `c` integrate, too.
 
+mod c;
 mod expression;
 mod libceed;
 mod names;
 mod petsc;
 mod refusal;
 
+pub use c::BatchSettings;
 pub use refusal::check;
 
 use crate::dialect::comment;
 use crate::element::{Cell, Element};
-use crate::plan::Elements;
+use crate::plan::{Elements, PlanError};
 use fem_dsl::point::{
     Aux, Field, Input, Integral, Node, NodeId, PointForm, Region, Space, WHOLE_BOUNDARY, reachable,
 };
 use std::collections::BTreeSet;
 
-/// A library with its own loops over cells.
+/// A library with its own loops over cells, or plain C.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Library {
     /// PETSc 3.18 or newer: DMPlex with a PetscDS.
     Petsc,
     /// libCEED 0.12 or newer.
     LibCeed,
+    /// No library: C11 with the vector types of GCC and Clang.
+    C,
 }
 
 impl Library {
@@ -41,6 +47,7 @@ impl Library {
         match self {
             Self::Petsc => "PETSc",
             Self::LibCeed => "libCEED",
+            Self::C => "C",
         }
     }
 }
@@ -61,23 +68,43 @@ pub enum ExportError {
         /// An alternative.
         remedy: String,
     },
+    /// The kernels of a header in C are not supported.
+    #[error(transparent)]
+    Plan(#[from] PlanError),
 }
 
-/// Returns the header of a form at the degree of its elements, with its quadrature rule as a default.
+/// Returns the header of a form for PETSc at the degree of its elements, with its quadrature rule as a default.
 ///
 /// # Errors
 ///
-/// Terms of the form without a counterpart in the library.
-pub fn header(
+/// Terms of the form without a counterpart in PETSc.
+pub fn petsc_header(form: &PointForm, elements: &Elements) -> Result<String, ExportError> {
+    check(form, Library::Petsc)?;
+    Ok(petsc::header(form, elements))
+}
+
+/// Returns the same for libCEED.
+///
+/// # Errors
+///
+/// Terms of the form without a counterpart in libCEED.
+pub fn libceed_header(form: &PointForm, elements: &Elements) -> Result<String, ExportError> {
+    check(form, Library::LibCeed)?;
+    Ok(libceed::header(form, elements))
+}
+
+/// Returns the header of a form in plain C: functions that integrate over one batch of cells.
+///
+/// # Errors
+///
+/// Terms of the form without a counterpart, and unsupported kernels.
+pub fn c_header(
     form: &PointForm,
     elements: &Elements,
-    library: Library,
+    settings: BatchSettings,
 ) -> Result<String, ExportError> {
-    check(form, library)?;
-    Ok(match library {
-        Library::Petsc => petsc::header(form, elements),
-        Library::LibCeed => libceed::header(form, elements),
-    })
+    check(form, Library::C)?;
+    Ok(c::header(form, elements, settings)?)
 }
 
 /// Returns a program that includes the header under the form's name, `NAME.h`.
@@ -90,6 +117,7 @@ pub fn driver(form: &PointForm, library: Library) -> Result<String, ExportError>
     let template = match library {
         Library::Petsc => include_str!("export/petsc.c"),
         Library::LibCeed => include_str!("export/libceed.c"),
+        Library::C => return Ok(c::driver(form)),
     };
     Ok(template.replace("$NAME", &form.name))
 }

@@ -111,6 +111,24 @@ pub fn generate_for_vectors(
     })
 }
 
+/// Generates kernels of `plans` as static functions of a header in C, one each, in their order: the text before them, the
+/// functions, and their interfaces.
+pub(crate) fn generate_static(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+    isa: Isa,
+) -> Result<(String, Vec<(gnu::StaticKernel, KernelAbi)>), PlanError> {
+    let legal = |(kernel, abi, header): LoweredKernel| Ok((for_vectors(kernel)?, abi, header));
+    let kernels: Result<Vec<LoweredKernel>, PlanError> =
+        lowered(form, elements, plans)?.into_iter().map(legal).collect();
+    let kernels = kernels?;
+    let items: Vec<Item<'_>> =
+        kernels.iter().map(|(kernel, abi, header)| Item { kernel, abi, header }).collect();
+    let (preamble, functions) = gnu::static_kernels(&items, isa);
+    Ok((preamble, functions.into_iter().zip(kernels.into_iter().map(|own| own.1)).collect()))
+}
+
 /// Generates the source of the kernels of `plans` in a language whose lanes are threads of a group.
 pub fn generate_for_threads(
     form: &PointForm,

@@ -4,6 +4,8 @@
 //! settings and precisions. Rejected plans are counted by reason. Every fifth case is run, of hexahedra every thirteenth;
 //! with `WF_FULL=1` in the environment, all are.
 
+#[path = "conformance/batches.rs"]
+mod batches;
 #[path = "conformance/between.rs"]
 pub(crate) mod between;
 #[path = "conformance/facets.rs"]

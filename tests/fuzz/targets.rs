@@ -24,7 +24,10 @@ use runtime::mesh::partition::Partition;
 use runtime::mesh::read::{self, MeshFormat};
 use runtime::space::Space;
 use weakform::render::{Style, json, render};
-use weakform::{Cell, Emission, Isa, Language, Precision, Strategy, Task, emit as emit_text};
+use weakform::{
+    Cell, Emission, Export, Isa, Language, Library, Precision, Strategy, Task, emit as emit_text,
+    export_program,
+};
 
 use super::text;
 use super::volume::assert_volume;
@@ -120,7 +123,9 @@ pub(crate) fn emit(bytes: &[u8]) {
     }
     let [cell, degree, language, rest] = choice.map(usize::from);
     let cell = [Cell::Hexahedron, Cell::Tetrahedron, Cell::Quadrilateral, Cell::Triangle][cell % 4];
-    let language = [Language::Rust, Language::Cuda, Language::OpenCl][language % 3];
+    let header = language % 5 == 4;
+    let language =
+        [Language::Rust, Language::Cuda, Language::OpenCl, Language::C, Language::C][language % 5];
     let task = [Task::Residual, Task::Action, Task::Diagonal][rest % 3];
     let isa = [Isa::Avx512, Isa::Avx2, Isa::Portable][rest / 3 % 3];
     let precision = [Precision::F64, Precision::F32][rest / 9 % 2];
@@ -139,10 +144,16 @@ pub(crate) fn emit(bytes: &[u8]) {
     if let Some(strategy) = strategy {
         emission = emission.strategy(strategy);
     }
-    match emit_text(input, &emission) {
+    let export =
+        Export::new(Library::C).cell(cell).degree(1 + degree % 3).isa(isa).precision(precision);
+    let emitted = || match compile(&Source::new("form", input)).0 {
+        Some(program) if header => export_program(&program, &export),
+        _ => emit_text(input, &emission),
+    };
+    match emitted() {
         Ok(source) => {
             text::balanced(&source, language != Language::Rust);
-            assert_eq!(emit_text(input, &emission).as_ref().ok(), Some(&source), "reproducible");
+            assert_eq!(emitted().as_ref().ok(), Some(&source), "reproducible");
         }
         Err(error) => assert!(!error.to_string().is_empty()),
     }

@@ -60,6 +60,7 @@ fn role_of(role: Role, form: &PointForm) -> String {
         Indices::Runs => "first degrees of freedom of the entities",
         Indices::Cells => "first degrees of freedom",
         Indices::Dofs => "degrees of freedom",
+        Indices::Batches => "degrees of freedom of each cell",
     };
     match role {
         Role::Params => "time and parameters".to_owned(),

@@ -5,15 +5,18 @@
 //! the calling convention of [`crate::abi`].
 
 mod functions;
+mod header;
 mod spelling;
 
 use super::c::names;
 use super::comment::comment;
+use super::fold::FoldedKernel;
 use super::rust::{Isa, Item};
 use super::vectors::{self, Stages, scalar, trim_lines, vector};
 use super::{GeneratedSource, Language, SourceFile};
 use crate::kir::{Argument, Element, Entries, Kernel, LocalId, Op, Precision, Statement};
 use functions::Instance;
+pub(crate) use header::{StaticKernel, static_kernels};
 use spelling::{GnuC, literal_text};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -74,9 +77,16 @@ pub(super) fn words(precision: Precision, lanes: usize) -> Vec<String> {
 
 /// Prints a kernel.
 fn kernel(item: &Item<'_>) -> String {
-    let kernel = &vectors::folded::<GnuC>(item.kernel);
+    let kernel = vectors::folded::<GnuC>(item.kernel);
+    let (mut text, arguments) = body(item.header, &kernel, "static");
+    entry(&mut text, &kernel, &item.abi.name, &arguments);
+    text
+}
+
+/// Prints a kernel without its entry point, as a function of a linkage. Returns the names of its arguments, too.
+fn body(header: &[String], kernel: &FoldedKernel, linkage: &str) -> (String, Vec<String>) {
     let mut text = "\n".to_owned();
-    item.header.iter().for_each(|line| comment(&mut text, "", line));
+    header.iter().for_each(|line| comment(&mut text, "", line));
     tables(&mut text, kernel);
     let stages = &Stages::new(kernel);
     if stages.many {
@@ -84,9 +94,8 @@ fn kernel(item: &Item<'_>) -> String {
             stage_function(&mut text, stages, number);
         }
     }
-    let arguments = run(&mut text, stages);
-    entry(&mut text, kernel, &item.abi.name, &arguments);
-    text
+    let arguments = run(&mut text, stages, linkage);
+    (text, arguments)
 }
 
 /// Prints the tables that a kernel reads.
@@ -121,7 +130,7 @@ fn declaration(argument: &Argument, precision: Precision) -> String {
 
 /// Prints `NAME_run`, which runs the batches from `begin` to `end`. Returns the names of its arguments, which are those
 /// that the kernel uses.
-fn run(text: &mut String, stages: &Stages<'_>) -> Vec<String> {
+fn run(text: &mut String, stages: &Stages<'_>, linkage: &str) -> Vec<String> {
     let kernel = stages.kernel;
     let mut body = String::new();
     for (id, batches) in stages.outer() {
@@ -152,7 +161,7 @@ fn run(text: &mut String, stages: &Stages<'_>) -> Vec<String> {
     let declared: Vec<String> =
         arguments.clone().map(|own| declaration(own, kernel.precision)).collect();
     let name = &kernel.name;
-    let _ = writeln!(text, "static void {name}_run(\n    size_t begin,\n    size_t end,");
+    let _ = writeln!(text, "{linkage} void {name}_run(\n    size_t begin,\n    size_t end,");
     let _ = writeln!(text, "    {})\n{{\n{body}}}\n", declared.join(",\n    "));
     arguments.map(|own| own.name.clone()).collect()
 }

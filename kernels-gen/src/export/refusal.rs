@@ -29,7 +29,7 @@ fn spaces(form: &PointForm, library: Library) -> Option<Refusal> {
     let name = library.name();
     for field in &form.fields {
         let of = &field.name;
-        if !field.cells.is_empty() {
+        if !field.cells.is_empty() && library != Library::C {
             return Some((
                 format!(
                     "`{of}` lives on some of the cells only, and the header registers all fields for one set of cells"
@@ -37,13 +37,14 @@ fn spaces(form: &PointForm, library: Library) -> Option<Refusal> {
                 "give it all cells, and fix it by conditions where it has no meaning".to_owned(),
             ));
         }
-        if let Some(refusal) = space(of, field.space, name) {
+        if let Some(refusal) = space(of, field.space, library) {
             return Some(refusal);
         }
     }
     form.own_aux().iter().find_map(|aux: &Aux| match aux.location {
-        Location::Nodes(own) => space(&aux.name, own, name),
+        Location::Nodes(own) => space(&aux.name, own, library),
         Location::Cells => None,
+        Location::Points if library == Library::C => None,
         Location::Points => Some((
             format!("`{}` is data at quadrature points, which {name} keeps per cell in a layout of its own", aux.name),
             "declare it `on cells` or `on nodes`; states need the runtime of weakform".to_owned(),
@@ -52,9 +53,16 @@ fn spaces(form: &PointForm, library: Library) -> Option<Refusal> {
 }
 
 /// Returns the refusal of a space that is not of Lagrange elements.
-fn space(of: &str, space: Space, name: &str) -> Option<Refusal> {
+fn space(of: &str, space: Space, library: Library) -> Option<Refusal> {
+    let name = library.name();
     match space {
         Space::H1(_) | Space::L2(_) => None,
+        Space::Hcurl(_) | Space::Hdiv(_) if library == Library::C => Some((
+            format!(
+                "`{of}` is in {space}: its degrees of freedom are moments on edges and facets, with signs by the orientation of these in the mesh, and the header describes nodes"
+            ),
+            "choose H1 or L2, or solve it with `wf run`".to_owned(),
+        )),
         Space::Hcurl(_) | Space::Hdiv(_) => Some((
             format!(
                 "`{of}` is in {space}: {name} gives its pointwise functions gradients, not curl or div of functions that a Piola map transforms"
@@ -68,9 +76,9 @@ fn space(of: &str, space: Space, name: &str) -> Option<Refusal> {
     }
 }
 
-/// Returns the first refusal of a time derivative. libCEED takes all of them as data.
+/// Returns the first refusal of a time derivative. The others take all of them as data.
 fn rates(form: &PointForm, library: Library) -> Option<Refusal> {
-    if library == Library::LibCeed {
+    if library != Library::Petsc {
         return None;
     }
     let second = form.rates.iter().find(|rate| rate.order == 2)?;
@@ -86,6 +94,18 @@ fn rates(form: &PointForm, library: Library) -> Option<Refusal> {
 /// Returns the first refusal of a term of an integral.
 fn integral(form: &PointForm, of: &Integral, library: Library) -> Option<Refusal> {
     let name = library.name();
+    if let (Region::Interior(_), Library::C) = (&of.region, library) {
+        return Some((
+            format!(
+                "it has terms `on {}`: a function of the header integrates over one cell, not over both sides of a facet",
+                of.region
+            ),
+            "leave the block out, or take kernels with index arrays, `--target gnu`".to_owned(),
+        ));
+    }
+    if library == Library::C {
+        return None;
+    }
     if let Region::Interior(_) = of.region {
         return Some((
             format!(

@@ -29,8 +29,7 @@ impl Lowering<'_> {
         }
         for quantity in &self.facts.quantities {
             if !quantity.source.is_position() {
-                let role = self.facts.role_of(quantity.source);
-                self.argument(role, &quantity.name, Element::Real, 0, false);
+                self.declare_vector(quantity.source, &quantity.name, quantity.stored);
             }
         }
         self.declare_data();
@@ -66,9 +65,9 @@ impl Lowering<'_> {
         if matches!(self.facts.plan.task, Task::StoredProduct | Task::MatrixProduct) {
             for field in self.facts.trial_fields() {
                 let name = self.facts.multiplied(field).name;
-                let role = self.facts.role_of(QuantitySource::Direction(field));
-                self.argument(role, &name, Element::Real, 0, false);
-                self.declare_map(QuantitySource::Direction(field));
+                let source = QuantitySource::Direction(field);
+                self.declare_vector(source, &name, self.facts.stored(field));
+                self.declare_map(source);
             }
         }
         if matches!(self.facts.plan.task, Task::Matrix | Task::StoredProduct) {
@@ -86,6 +85,15 @@ impl Lowering<'_> {
             self.argument(Role::Fine, "fine", Element::Real, 0, written);
         }
         self.declare_results();
+    }
+
+    /// Declares the vector of a source with so many numbers a node.
+    fn declare_vector(&mut self, source: QuantitySource, name: &str, numbers: usize) {
+        let extent = match self.facts.indices_of(source) {
+            Indices::Batches => self.facts.span_of(source).1 * numbers * self.facts.plan.lanes,
+            _ => 0,
+        };
+        self.argument(self.facts.role_of(source), name, Element::Real, extent, false);
     }
 
     /// Declares the first axes of the cells of pairs, if threads access rows of nodes.
@@ -245,6 +253,7 @@ impl Lowering<'_> {
             Indices::Runs => ("runs", self.facts.element_of(source).run_count()),
             Indices::Cells => ("cells", 1),
             Indices::Dofs => ("dofs", nodes * components),
+            Indices::Batches => return self.declare_signs(source),
         };
         let name = format!("{base}_{word}");
         let entries = entries * self.facts.plan.lanes;

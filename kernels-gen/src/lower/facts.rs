@@ -442,6 +442,7 @@ impl<'a> KernelFacts<'a> {
     /// Returns the addressing of a source's DoFs.
     pub(crate) fn indices_of(&self, source: QuantitySource) -> Indices {
         match (source, self.plan.indices) {
+            (_, Indices::Batches) => Indices::Batches,
             (QuantitySource::Aux(_), _) => Indices::Nodes,
             (QuantitySource::State(_), Indices::Dofs) | (_, Indices::Nodes) => self.by_node(),
             (QuantitySource::State(field) | QuantitySource::Direction(field), Indices::Cells)

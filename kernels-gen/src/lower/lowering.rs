@@ -265,6 +265,7 @@ fn kernel_name(form: &PointForm, elements: &Elements, plan: &Plan) -> String {
         Indices::Runs => "runs",
         Indices::Cells => "cells",
         Indices::Dofs => "dofs",
+        Indices::Batches => "batches",
     };
     let stored = match plan.linearisation {
         Linearisation::Recompute => "",

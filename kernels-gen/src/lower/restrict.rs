@@ -14,7 +14,8 @@ use crate::plan::{Scatter, Task};
 /// The location of the nodal values of a quantity, or of the result.
 #[derive(Clone, Copy)]
 pub(crate) struct NodalLocation {
-    /// The vector; the coordinates of curved cells are stored cell by cell and need no map.
+    /// The vector; coordinates of curved cells, and all quantities with [`Indices::Batches`], are stored cell by cell
+    /// and need no map.
     array: ArgumentId,
     /// The index array and its kind of indices.
     map: Option<(ArgumentId, Indices)>,
@@ -34,7 +35,8 @@ impl NodalLocation {
     pub(crate) fn of(s: &Lowering<'_>, quantity: &Quantity) -> Self {
         let role = s.facts.role_of(quantity.source);
         let slots = s.facts.slotted(quantity.source).and_then(|field| s.in_slots(role, field));
-        let by_map = !quantity.source.is_position() && slots.is_none();
+        let in_batches = s.facts.plan.indices == Indices::Batches;
+        let by_map = !quantity.source.is_position() && slots.is_none() && !in_batches;
         let map = by_map.then(|| map_of(s, quantity.source));
         let (array, components) = (s.arguments[&role], quantity.stored);
         let span = s.facts.span_of(quantity.source);

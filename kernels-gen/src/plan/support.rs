@@ -1,13 +1,16 @@
 //! Unsupported plans of integrals over facets, and of integrals with second derivatives.
 
 use super::components::with_gradients;
-use super::{Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Task, reads};
+use super::{
+    Elements, Geometry, Linearisation, Plan, PlanError, Scatter, Strategy, Target, Task, reads,
+};
 use crate::abi::Indices;
 use fem_dsl::point::{Input, Integral, Location, PointForm, Slot};
 
-/// Checks that the kernel of a plan for pairs of cells can be generated.
+/// Checks that the kernel of a plan for pairs of cells, or for batches without index arrays, can be generated.
 pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
     let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    batches(plan, integral)?;
     if !integral.region.is_interior() {
         return match plan.larger {
             None => Ok(()),
@@ -24,6 +27,32 @@ pub(super) fn has_kernel(plan: &Plan, integral: &Integral) -> Result<(), PlanErr
         | Task::Flux => Ok(()),
         _ => unsupported("nothing is stored or transferred for pairs of cells"),
     }
+}
+
+/// Checks the restrictions of degrees of freedom that are stored batch by batch.
+fn batches(plan: &Plan, integral: &Integral) -> Result<(), PlanError> {
+    let unsupported = |text: &str| Err(PlanError::Unsupported(text.to_owned()));
+    if plan.indices != Indices::Batches {
+        return Ok(());
+    }
+    if plan.target != Target::Vectors || plan.strategy != Strategy::CellPerLane {
+        return unsupported("degrees of freedom batch by batch are for lanes of vectors");
+    }
+    if plan.scatter != Scatter::Owner {
+        return unsupported("without an index array each cell has a result of its own");
+    }
+    if plan.hanging {
+        return unsupported(
+            "degrees of freedom batch by batch are those of cells without hanging nodes",
+        );
+    }
+    if integral.region.is_interior() {
+        return unsupported("pairs of cells share the degrees of freedom of a vector");
+    }
+    if plan.task.transfers() {
+        return unsupported("transfers between spaces need the indices of the finer one");
+    }
+    Ok(())
 }
 
 /// Checks the restrictions of facet integrals.

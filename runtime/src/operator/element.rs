@@ -164,7 +164,7 @@ impl Operator {
                     })
                 }
                 Indices::Cells => batches.table(1, |cell, row| row[0] = (cell * n) as u32),
-                Indices::Tiles => {
+                Indices::Tiles | Indices::Batches => {
                     let why = "element matrices need vectors that are not in tiles";
                     return Err(OperatorError::new(why));
                 }

@@ -568,7 +568,7 @@ fn map(
         (Indices::Runs, _) => batches.runs(space).ok_or(BuildError::NoRuns)?,
         (Indices::Cells, _) => batches.starts(space).ok_or(BuildError::NoRuns)?,
         (Indices::Dofs, Some(constraints)) => batches.dofs(space, constraints),
-        (Indices::Dofs, None) => return Err(BuildError::NoRuns),
+        (Indices::Dofs, None) | (Indices::Batches, _) => return Err(BuildError::NoRuns),
     };
     // Field nodes have device numbers, nodes of auxiliary data do not.
     if let Owner::Field(field) = owner {
@@ -587,7 +587,7 @@ fn renumber(map: &mut [u32], field: usize, indices: Indices, layout: &VectorLayo
         Indices::Nodes | Indices::Tiles => &|node| own.index(node),
         Indices::Dofs => &|dof| own.place(dof),
         // Runs require the natural order.
-        Indices::Runs | Indices::Cells => return,
+        Indices::Runs | Indices::Cells | Indices::Batches => return,
     };
     map.par_chunks_mut(4096).each(|part| {
         let numbers = part.iter_mut().filter(|number| **number != CONSTRAINED);
@@ -620,7 +620,7 @@ fn slots(
     let mut table = match (indices, constraints) {
         (Indices::Nodes | Indices::Tiles, _) => batches.slot_nodes(space, slots, &number),
         (Indices::Dofs, Some(constraints)) => batches.slot_dofs(space, constraints, slots, &number),
-        (Indices::Runs | Indices::Cells, _) | (Indices::Dofs, None) => {
+        (Indices::Runs | Indices::Cells | Indices::Batches, _) | (Indices::Dofs, None) => {
             return Err(BuildError::NoRuns);
         }
     };

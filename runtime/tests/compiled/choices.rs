@@ -10,7 +10,7 @@ use fem_dsl::testing::{Options, random_form};
 use kernels_gen::abi::Indices;
 use kernels_gen::dialect::rust::Isa;
 use kernels_gen::element::{Cell, Rule, default_rule};
-use kernels_gen::plan::{Elements, EvenOdd, Plan, Target};
+use kernels_gen::plan::{Elements, EvenOdd, Plan, Scatter, Target};
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -103,7 +103,7 @@ impl Choices {
             PRECISIONS.len(),
             self.isas.len(),
             WIDTHS.len(),
-            INDICES.len(),
+            INDICES.len() + 1, // batch by batch
             UNROLLS.len(),
             BLOCKS.len(),
             2, // even-odd
@@ -221,8 +221,11 @@ impl Choices {
         let (precision, isa) = (PRECISIONS[precision], self.isas[isa]);
         let lanes = (isa.widest(precision) / WIDTHS[width]).max(1);
         let geometry = MAPS[map].geometry(shape);
+        let in_batches = indices == INDICES.len();
+        let indices = if in_batches { Indices::Batches } else { INDICES[indices] };
         let plan = Plan {
-            indices: INDICES[indices],
+            indices,
+            scatter: if in_batches { Scatter::Owner } else { Scatter::Atomic },
             linearisation,
             unroll: UNROLLS[unroll],
             block: BLOCKS[block],

@@ -1,6 +1,6 @@
 //! Conversion of a setting to kernel arguments, execution, and comparison with the reference.
 
-use super::setting::{Numbering, Setting, affine, monomials};
+use super::setting::{Numbering, Setting, affine, batched, monomials};
 use fem_dsl::point::{Location, PointForm};
 use kernels_gen::abi::hanging::of_batch;
 use kernels_gen::abi::{Indices, KernelAbi, Owner, Role, TILE, coordinate_stride, in_tiles};
@@ -271,7 +271,7 @@ impl Launcher<'_> {
             let at = abi.arguments.iter().position(|argument| argument.role == role)?;
             abi.arguments[at].written.then(|| data[at].to_reals())
         };
-        if let Some(stored) = written(Role::Stored) {
+        if let Some(stored) = written(Role::Stored).or_else(|| written(Role::CellMatrix)) {
             return Ok(stored);
         }
         let mut all = Vec::new();
@@ -377,15 +377,14 @@ impl Launcher<'_> {
         };
         let numbers = match role {
             Role::Params => [&[s.time], &s.params[..]].concat(),
-            Role::State(f) => self.layout(plan, f).spread(&s.fields[f].state),
-            Role::Direction(f) => self.layout(plan, f).spread(&s.fields[f].direction),
+            Role::State(_) | Role::Direction(_) | Role::AuxNodes(_) => self.vector(plan, role),
             Role::Result(f) => vec![0.0; self.layout(plan, f).len(s.fields[f].state.len())],
-            Role::CellResult(_) => vec![f64::NAN; extent],
+            Role::CellResult(_) | Role::CellMatrix => vec![f64::NAN; extent],
             Role::Tables => panic!("a kernel brings its tables along"),
             Role::Starts | Role::Places | Role::Fine | Role::Targets => {
                 panic!("no kernel of a cell reads {role:?}")
             }
-            Role::CellMatrix | Role::Matrix | Role::Entries => {
+            Role::Matrix | Role::Entries => {
                 panic!("operators make {role:?}: see `random_forms`")
             }
             Role::Turns(_) | Role::Rows(..) | Role::FirstAxis(_) => {
@@ -399,7 +398,6 @@ impl Launcher<'_> {
                 let (aux, setting) = self.of_trace(trace, self.form.aux.len());
                 batched(&setting.aux[aux].as_ref().map_or_else(Vec::new, Numbering::signs))
             }
-            Role::AuxNodes(i) => s.aux_values[i].clone(),
             Role::AuxCells(trace) | Role::AuxPoints(trace) => {
                 let (aux, setting) = self.of_trace(trace, self.form.aux.len());
                 batched(&setting.aux_values[aux])
@@ -457,6 +455,22 @@ impl Launcher<'_> {
             }
         };
         Ok(Data::reals(numbers, plan.precision))
+    }
+
+    /// Returns a vector that a kernel reads, or its entries cell by cell.
+    fn vector(&self, plan: &Plan, role: Role) -> Vec<f64> {
+        let s = self.setting;
+        let own = |f: usize| Some(&s.fields[f].numbering);
+        let (numbering, vector) = match role {
+            Role::State(f) => (own(f), self.layout(plan, f).spread(&s.fields[f].state)),
+            Role::Direction(f) => (own(f), self.layout(plan, f).spread(&s.fields[f].direction)),
+            Role::AuxNodes(i) => (s.aux[i].as_ref(), s.aux_values[i].clone()),
+            _ => panic!("{role:?} is no vector"),
+        };
+        match numbering.filter(|_| plan.indices == Indices::Batches) {
+            Some(own) => batched(s.cells, plan.lanes, &own.of_cells(&vector)),
+            None => vector,
+        }
     }
 
     /// Returns the data of an argument about rotated cells.
@@ -644,6 +658,7 @@ impl Launcher<'_> {
                     |nodes: &[u32]| nodes.iter().min().map_or(0, |node| node * components as u32);
                 batched(&cells.map(first).collect::<Vec<u32>>())
             }
+            Indices::Batches => panic!("a kernel of batches has no map"),
             Indices::Dofs => {
                 let all = numbering.nodes.iter();
                 let dofs: Vec<u32> =
@@ -682,19 +697,4 @@ fn agreement(got: &[f64], want: &[BoundedValue], epsilon: f64) -> Result<Agreeme
     }
     let seen = want.iter().filter(|want| want.value.abs() > want.tolerance(epsilon)).count();
     Ok(Agreement { worst, seen })
-}
-
-/// Converts `[cell][value]` to `[batch][value][lane]`; the last cell is repeated.
-fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
-    let stride = values.len() / cells;
-    let mut all = Vec::new();
-    for batch in 0..cells.div_ceil(lanes) {
-        for value in 0..stride {
-            for lane in 0..lanes {
-                let cell = (batch * lanes + lane).min(cells - 1);
-                all.push(values[cell * stride + value]);
-            }
-        }
-    }
-    all
 }

@@ -20,11 +20,33 @@ pub(crate) struct Numbering {
 }
 
 impl Numbering {
+    /// Returns the entries of a vector, cell by cell.
+    pub(crate) fn of_cells(&self, vector: &[f64]) -> Vec<f64> {
+        let components = vector.len() / self.count;
+        let entries = |&node: &u32| &vector[node as usize * components..][..components];
+        self.nodes.iter().flat_map(entries).copied().collect()
+    }
+
     /// Returns the signs of the functions of all cells as kernels read them.
     pub(crate) fn signs(&self) -> Vec<f64> {
         let sign = |at: usize| if self.reversed.get(at) == Some(&true) { -1.0 } else { 1.0 };
         (0..self.nodes.len()).map(sign).collect()
     }
+}
+
+/// Converts `[cell][value]` to `[batch][value][lane]`; the last cell is repeated.
+pub(crate) fn batched<T: Copy>(cells: usize, lanes: usize, values: &[T]) -> Vec<T> {
+    let stride = values.len() / cells;
+    let mut all = Vec::new();
+    for batch in 0..cells.div_ceil(lanes) {
+        for value in 0..stride {
+            for lane in 0..lanes {
+                let cell = (batch * lanes + lane).min(cells - 1);
+                all.push(values[cell * stride + value]);
+            }
+        }
+    }
+    all
 }
 
 /// A field's nodes and nodal values.

@@ -50,7 +50,7 @@ const BOTH: &str = "form mixed {
 }";
 
 /// Returns the forms at a dimension.
-fn forms(dim: usize) -> Vec<PointForm> {
+pub(super) fn forms(dim: usize) -> Vec<PointForm> {
     let form = |text: &str| {
         let text = text.replace("REST", if dim == 2 { "" } else { ", x[2]" });
         let text = text.replace("CURL", if dim == 2 { "curl(E) + B[0]" } else { "curl(E) + B" });
@@ -65,7 +65,7 @@ fn forms(dim: usize) -> Vec<PointForm> {
 const TASKS: [Task; 3] = [Task::Residual, Task::Action, Task::Diagonal];
 
 /// Mirrors every other cell.
-fn mirror(setting: &mut Setting) {
+pub(super) fn mirror(setting: &mut Setting) {
     let dim = setting.cell.dim();
     let stride = setting.geometry.count() * dim;
     for own in setting.coordinates.chunks_mut(stride).step_by(2) {

@@ -29,9 +29,13 @@ use crate::report::{Failure, Report};
 #[command(after_help = "\
 Examples:
   wf emit examples/poisson.wf --target rust --cell hex --degree 2
-  wf emit examples/poisson.wf --target c -o kernels.c         compiles with gcc or clang
+  wf emit examples/poisson.wf --target gnu -o kernels.c       the same in C, for gcc or clang
   wf emit examples/poisson.wf --stage point --cell hex        the physics at a point, and its derivative
   wf emit examples/poisson.wf --task jacobian -o kernel.rs    one file, which rustc compiles alone
+
+For a program with an assembly of its own, one header of C with functions for a batch of cells (docs/abi.md):
+  wf emit examples/poisson.wf --target c --cell hex --degree 2 -o poisson.h  poisson_residual_cells, …_action_cells
+  wf emit examples/poisson.wf --target c --driver -o driver.c                a program that includes poisson.h
 
 For a program on PETSc or libCEED, one header of C with the physics at a point (docs/exports.md):
   wf emit examples/poisson.wf --target petsc --degree 2 -o poisson.h       f0, f1, g0 to g3, poisson_setup(PetscDS)
@@ -86,11 +90,15 @@ pub(crate) struct Arguments {
     #[arg(long, value_enum, default_value_t = PrecisionArgument::F64)]
     pub(crate) precision: PrecisionArgument,
 
-    /// The dimension of a header for PETSc or libCEED: the largest in which the form is valid without it.
+    /// The degree of the map of cells of a header in C, `--target c`: their nodes are its input; 1 without it.
+    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..=12))]
+    pub(crate) order: Option<u32>,
+
+    /// The dimension of a header for PETSc, libCEED or C: the largest in which the form is valid without it.
     #[arg(long, value_name = "D", value_parser = clap::value_parser!(u32).range(1..=3))]
     pub(crate) dim: Option<u32>,
 
-    /// The driver program instead of the header for PETSc or libCEED, which it includes as NAME.h.
+    /// The driver program instead of the header for PETSc, libCEED or C, which it includes as NAME.h.
     #[arg(long)]
     pub(crate) driver: bool,
 
@@ -104,8 +112,8 @@ pub(crate) struct Arguments {
 pub(crate) enum Target {
     /// Rust with SIMD, for the CPU.
     Rust,
-    /// C with the vector types of GCC and Clang, for the CPU.
-    C,
+    /// C with the vector types of GCC and Clang, for the CPU: kernels with index arrays, as of `rust`.
+    Gnu,
     /// CUDA C++, for NVIDIA's GPUs.
     Cuda,
     /// OpenCL C 1.2.
@@ -114,21 +122,24 @@ pub(crate) enum Target {
     Petsc,
     /// A C header for libCEED: QFunctions.
     Libceed,
+    /// A C header for an assembly of your own: functions for a batch of cells, without index arrays.
+    C,
 }
 
 impl Target {
     /// Returns the library for which a header is printed, if it is not the source of kernels.
     fn foreign_library(self) -> Option<Library> {
         match self {
-            Self::Rust | Self::C | Self::Cuda | Self::Opencl => None,
+            Self::Rust | Self::Gnu | Self::Cuda | Self::Opencl => None,
             Self::Petsc => Some(Library::Petsc),
             Self::Libceed => Some(Library::LibCeed),
+            Self::C => Some(Library::C),
         }
     }
 
     /// Returns whether lanes are entries of vectors.
     fn has_vectors(self) -> bool {
-        matches!(self, Self::Rust | Self::C)
+        matches!(self, Self::Rust | Self::Gnu)
     }
 }
 
@@ -160,6 +171,15 @@ pub(crate) enum PrecisionArgument {
     F64,
     /// IEEE single.
     F32,
+}
+
+impl From<PrecisionArgument> for Precision {
+    fn from(precision: PrecisionArgument) -> Self {
+        match precision {
+            PrecisionArgument::F64 => Self::F64,
+            PrecisionArgument::F32 => Self::F32,
+        }
+    }
 }
 
 pub(crate) fn execute(arguments: &Arguments, console: &Console) -> Result<Report, Failure> {
@@ -244,10 +264,15 @@ fn warn(arguments: &Arguments, console: &Console) {
         (
             "--isa",
             arguments.isa.is_some() && !target.has_vectors(),
-            "it is for `--target rust` and `--target c`",
+            "it is for `--target rust`, `--target gnu` and `--target c`",
         ),
         ("--dim", arguments.dim.is_some(), "the cells give it: `--cell`"),
-        ("--driver", arguments.driver, "it is for `--target petsc` and `--target libceed`"),
+        (
+            "--driver",
+            arguments.driver,
+            "it is for `--target petsc`, `--target libceed` and `--target c`",
+        ),
+        ("--order", arguments.order.is_some(), "it is for `--target c`"),
         (
             "--strategy",
             arguments.strategy.is_some() && target.has_vectors() && !early,
@@ -259,25 +284,34 @@ fn warn(arguments: &Arguments, console: &Console) {
     }
 }
 
-/// Warns about options of kernels for a header, and the reverse.
+/// Warns about options without effect on a header or its driver.
 fn warn_of_export(arguments: &Arguments, console: &Console) {
-    let because = "the library chooses it, not the header";
+    let driver = arguments.driver;
+    let is_fixed = driver || arguments.target != Target::C;
     let idle = [
         ("--stage", arguments.stage != Stage::Print),
-        ("--cell", arguments.cell.is_some()),
-        ("--quadrature", arguments.quadrature.is_some()),
+        ("--cell", is_fixed && arguments.cell.is_some()),
+        ("--order", is_fixed && arguments.order.is_some()),
+        ("--quadrature", is_fixed && arguments.quadrature.is_some()),
         ("--task", arguments.task.is_some()),
-        ("--precision", arguments.precision != PrecisionArgument::F64),
-        ("--isa", arguments.isa.is_some()),
+        ("--precision", is_fixed && arguments.precision != PrecisionArgument::F64),
+        ("--isa", is_fixed && arguments.isa.is_some()),
         ("--strategy", arguments.strategy.is_some()),
-        ("--degree", arguments.driver && arguments.degree.is_some()),
-        ("--dim", arguments.driver && arguments.dim.is_some()),
+        ("--degree", driver && arguments.degree.is_some()),
+        (
+            "--dim",
+            driver && arguments.dim.is_some()
+                || !is_fixed && arguments.cell.is_some() && arguments.dim.is_some(),
+        ),
     ];
     for (option, _) in idle.into_iter().filter(|(_, idle)| *idle) {
         let because = match option {
             "--stage" => "a header has no stages",
-            "--degree" | "--dim" => "the driver reads it from the header",
-            _ => because,
+            "--task" if arguments.target == Target::C => "a header has a function for each task",
+            "--strategy" => "it is for `--target cuda` and `--target opencl`",
+            "--dim" if !driver => "the cells give it: `--cell`",
+            _ if driver => "the driver reads it from the header",
+            _ => "the library chooses it, not the header",
         };
         console.warn(Warning::no_effect(option, because));
     }
@@ -317,22 +351,33 @@ fn export(arguments: &Arguments, library: Library) -> Export {
     if let Some(degree) = arguments.degree {
         export = export.degree(degree as usize);
     }
+    if let Some(cell) = arguments.cell.filter(|_| library == Library::C) {
+        export = export.cell(cell.into());
+    }
+    if let Some(order) = arguments.order {
+        export = export.order(order as usize);
+    }
+    if let Some(quadrature) = arguments.quadrature.filter(|_| library == Library::C) {
+        export = export.quadrature(quadrature);
+    }
+    if let Some(isa) = arguments.isa {
+        export = export.isa(isa);
+    }
+    export = export.precision(arguments.precision.into());
     if arguments.driver { export.driver() } else { export }
 }
 
 fn emission(arguments: &Arguments) -> Emission {
     let language = match arguments.target {
-        Target::Rust | Target::Petsc | Target::Libceed => Language::Rust,
-        Target::C => Language::C,
+        Target::Rust | Target::Petsc | Target::Libceed | Target::C => Language::Rust,
+        Target::Gnu => Language::C,
         Target::Cuda => Language::Cuda,
         Target::Opencl => Language::OpenCl,
     };
-    let precision = match arguments.precision {
-        PrecisionArgument::F64 => Precision::F64,
-        PrecisionArgument::F32 => Precision::F32,
-    };
-    let mut emission =
-        Emission::default().language(language).precision(precision).stage(arguments.stage);
+    let mut emission = Emission::default()
+        .language(language)
+        .precision(arguments.precision.into())
+        .stage(arguments.stage);
     if let Some(name) = &arguments.form {
         emission = emission.form(name);
     }

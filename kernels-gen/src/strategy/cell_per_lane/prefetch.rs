@@ -74,9 +74,16 @@ fn entries_a_line(s: &Lowering<'_>, role: Role) -> usize {
     (LINE / (bytes * s.facts.plan.lanes)).max(1)
 }
 
+/// Returns whether the next batch follows in the arrays, and a processor fetches nothing else meanwhile. The caller of a
+/// kernel of [`Indices::Batches`] may have the arrays of one batch only.
+fn is_useful(s: &Lowering<'_>) -> bool {
+    let plan = s.facts.plan;
+    plan.target == Target::Vectors && plan.indices != Indices::Batches
+}
+
 /// Prefetches the tables of the next cells.
 pub(super) fn cells(s: &mut Lowering<'_>) {
-    if s.facts.plan.target == Target::Threads {
+    if !is_useful(s) {
         return;
     }
     let batch = Index::from(s.b.batch());
@@ -149,7 +156,7 @@ pub(super) fn nodes(s: &mut Lowering<'_>) {
 
 /// Prefetches the values at `count` points of the next cells, from the point `first` on.
 pub(super) fn points(s: &mut Lowering<'_>, first: &Index, count: usize) {
-    if s.facts.plan.target == Target::Threads || s.facts.trial.is_some() {
+    if !is_useful(s) || s.facts.trial.is_some() {
         return;
     }
     let (next, points) = (Index::from(s.b.batch()).plus(1), s.facts.points());

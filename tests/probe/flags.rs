@@ -136,3 +136,19 @@ fn what_is_left_out_comes_from_the_problem() {
     // 2 ∫ x y over [0, 3] × [0, 2]
     assert_by_hand(number(&tested, "residual"), 2.0 * 4.5 * 2.0, "tested");
 }
+
+/// A field on a part of the mesh has no value elsewhere, and its action no ones there: ∫ 3 x over [0, 1]².
+#[test]
+fn fields_on_a_part_of_the_mesh_end_there() {
+    let form = Probed::new(
+        "form p { field u: scalar on \"left\"; f0[u] = 3 * x[0] * u; }
+         problem p solves p { mesh = \"two.msh\"; degree = 1; }",
+    );
+    let squares = "$MeshFormat\n2.2 0 8\n$EndMeshFormat\n$PhysicalNames\n2\n2 1 \"left\"\n2 2 \"right\"\n$EndPhysicalNames\n\
+        $Nodes\n6\n1 0 0 0\n2 1 0 0\n3 2 0 0\n4 0 1 0\n5 1 1 0\n6 2 1 0\n$EndNodes\n\
+        $Elements\n2\n1 3 2 2 2 2 3 6 5\n2 3 2 1 1 1 2 5 4\n$EndElements\n";
+    std::fs::write(form.folder.path().join("two.msh"), squares).expect("a mesh");
+    let found = form.probe(&["--interpret", "--at=u=1", "--direction=u=1"]);
+    assert_by_hand(number(&found, "residual"), 1.5, "residual");
+    assert_by_hand(number(&found, "jacobian"), 1.5, "jacobian");
+}

@@ -200,16 +200,14 @@ enum ProbeError {
 }
 
 /// Interpolates an expression at the nodes of each field that has one, 0 for the others; without any, every component
-/// of all fields is `otherwise`.
+/// of all fields is `otherwise`. Outside of the part of the mesh on which a field lives it is 0.
 fn nodal(
     context: &Context,
     values: &[(usize, Expression)],
     otherwise: f64,
 ) -> Result<Vec<f64>, ProbeError> {
-    if values.is_empty() {
-        return Ok(vec![otherwise; context.on.n_dofs()]);
-    }
-    let mut entries = vec![0.0; context.on.n_dofs()];
+    let start = if values.is_empty() { otherwise } else { 0.0 };
+    let mut entries = vec![start; context.on.n_dofs()];
     for (field, expression) in values {
         let (on, nothing) = (&context.on, |_: usize| f64::NAN);
         let own = interpolant(on, *field, |points| {
@@ -223,6 +221,13 @@ fn nodal(
             return Err(ProbeError::NotFinite { field: *field, value: own[at], point });
         }
         entries[context.on.dofs_of(*field)].copy_from_slice(&own);
+    }
+    for (number, field) in context.on.fields.iter().enumerate() {
+        let components = field.space.components();
+        for &node in field.support.iter().flat_map(|support| &support.outside) {
+            let own = context.on.dofs_of(number).start + node as usize * components;
+            entries[own..own + components].fill(0.0);
+        }
     }
     Ok(entries)
 }

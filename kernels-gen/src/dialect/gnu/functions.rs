@@ -55,7 +55,12 @@ impl Instance {
         };
         let rest = length % lanes;
         let kept = |part: &str| if rest > 0 { part.to_owned() } else { String::new() };
-        replace_marked(&text, "$REMAINDER{", kept)
+        // Without a remainder a line of spaces is left, and an empty line would end the function's block.
+        let text = replace_marked(&text, "$REMAINDER{", kept);
+        let is_whole = |line: &&str| line.is_empty() || !line.trim().is_empty();
+        let lines: Vec<&str> = text.split('\n').filter(is_whole).collect();
+        lines
+            .join("\n")
             .replace("$LENGTH", &length.to_string())
             .replace("$SCALE", &scale.to_string())
             .replace("$REST", &rest.to_string())

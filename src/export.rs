@@ -135,19 +135,19 @@ pub fn export_program(program: &Program, export: &Export) -> Result<String, Erro
     };
     // With its unknown numbers, which are refused; `Program::point_form` has them as parameters.
     let form = point(&simplify(&differentiate(form)));
+    let Export { library, order, precision, .. } = *export;
     if export.driver {
-        return Ok(driver(&form, export.library)?);
+        return Ok(driver(&form, library)?);
     }
-    check(&form, export.library)?;
+    check(&form, library)?;
     let cell = export.cell.filter(|cell| cell.dim() == dim).unwrap_or_else(|| cell(dim));
-    let elements = elements(&form, cell, export.degree, export.order, export.quadrature)?;
+    let elements = elements(&form, cell, export.degree, order, export.quadrature)?;
     elements.notes.iter().for_each(|note| tracing::warn!("{note}"));
-    Ok(match export.library {
+    Ok(match library {
         Library::Petsc => petsc_header(&form, &elements),
         Library::LibCeed => libceed_header(&form, &elements),
         Library::C => {
             let isa = export.isa.unwrap_or_else(|| Target::native().isa);
-            let Export { order, precision, .. } = *export;
             c_header(&form, &elements, BatchSettings { order, isa, precision })
         }
     }?)

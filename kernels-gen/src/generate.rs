@@ -98,12 +98,8 @@ pub fn generate_for_vectors(
         let text = "lanes of a processor add to their nodes one after another";
         return Err(PlanError::Unsupported(text.to_owned()));
     }
-    let legal = |(kernel, abi, header): LoweredKernel| Ok((for_vectors(kernel)?, abi, header));
-    let kernels: Result<Vec<LoweredKernel>, PlanError> =
-        lowered(form, elements, plans)?.into_iter().map(legal).collect();
-    let kernels = kernels?;
-    let items: Vec<Item<'_>> =
-        kernels.iter().map(|(kernel, abi, header)| Item { kernel, abi, header }).collect();
+    let kernels = lowered_for_vectors(form, elements, plans)?;
+    let items: Vec<Item<'_>> = kernels.iter().map(item).collect();
     Ok(match language {
         Language::Rust => print(&title(form, &isa.to_string()), &items, isa),
         Language::C => gnu::print(&title(form, &format!("C with {isa}")), &items, isa),
@@ -119,12 +115,8 @@ pub(crate) fn generate_static(
     plans: &[Plan],
     isa: Isa,
 ) -> Result<(String, Vec<(gnu::StaticKernel, KernelAbi)>), PlanError> {
-    let legal = |(kernel, abi, header): LoweredKernel| Ok((for_vectors(kernel)?, abi, header));
-    let kernels: Result<Vec<LoweredKernel>, PlanError> =
-        lowered(form, elements, plans)?.into_iter().map(legal).collect();
-    let kernels = kernels?;
-    let items: Vec<Item<'_>> =
-        kernels.iter().map(|(kernel, abi, header)| Item { kernel, abi, header }).collect();
+    let kernels = lowered_for_vectors(form, elements, plans)?;
+    let items: Vec<Item<'_>> = kernels.iter().map(item).collect();
     let (preamble, functions) = gnu::static_kernels(&items, isa);
     Ok((preamble, functions.into_iter().zip(kernels.into_iter().map(|own| own.1)).collect()))
 }
@@ -173,6 +165,21 @@ fn lowered(
         Ok((kernel, abi, header))
     };
     plans.iter().map(kernel).collect()
+}
+
+/// Returns the same in operations of languages with vectors.
+fn lowered_for_vectors(
+    form: &PointForm,
+    elements: &Elements,
+    plans: &[Plan],
+) -> Result<Vec<LoweredKernel>, PlanError> {
+    let legal = |(kernel, abi, header): LoweredKernel| Ok((for_vectors(kernel)?, abi, header));
+    lowered(form, elements, plans)?.into_iter().map(legal).collect()
+}
+
+/// Returns a kernel as printers take it.
+fn item((kernel, abi, header): &LoweredKernel) -> Item<'_> {
+    Item { kernel, abi, header }
 }
 
 /// Returns the numbers of a kernel: constants and entries of tables.

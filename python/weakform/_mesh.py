@@ -49,8 +49,6 @@ LAGRANGE = {
     "VTK_LAGRANGE_TETRAHEDRON": "tet",
     "VTK_LAGRANGE_HEXAHEDRON": "hex",
 }
-#: The largest order of the geometry.
-LARGEST = 12
 DIMENSIONS = {"interval": 1, "tri": 2, "quad": 2, "tet": 3, "hex": 3}
 #: Types of facets in meshio, and their number of vertices.
 FACETS = {
@@ -77,9 +75,11 @@ def _order(cell: str, kind: str, nodes: int) -> int:
     """Returns the order of cells of a kind of meshio with so many nodes."""
     if kind in CELLS:
         return CELLS[kind][1]
-    for order in range(1, LARGEST + 1):
-        if _nodes(cell, order) == nodes:
-            return order
+    order = 1
+    while _nodes(cell, order) < nodes:
+        order += 1
+    if _nodes(cell, order) == nodes:
+        return order
     known = ", ".join(str(_nodes(cell, order)) for order in range(1, 5))
     raise MeshError(f"`cells` has {nodes} columns\nhelp: cells of the kind {kind!r} have {known}, … nodes")
 

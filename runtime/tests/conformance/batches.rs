@@ -1,6 +1,7 @@
 //! Kernels whose degrees of freedom are stored batch by batch, without index arrays, against the reference: cells,
 //! facets, vector-valued functions with signs, and element matrices.
 
+use super::facets::agree_on_facets;
 use super::forms;
 use super::interpreter::Interpreted;
 use super::launch::{Launcher, Shape};
@@ -120,25 +121,14 @@ fn facets_of_batches() {
             let geometry = Geometry::Nodes(1);
             let mut setting = Setting::new(&form, degree, rule, shape, geometry, CELLS);
             mirror(&mut setting);
-            let facets: Vec<(usize, usize)> = (0..CELLS)
-                .flat_map(|own| (0..cell.facets().len()).map(move |facet| (own, facet)))
-                .collect();
             let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
             let runner = Interpreted { form: &form, elements: &elements, threads: false };
             let task = [Task::Residual, Task::Action, Task::Diagonal][(number + degree) % 3];
             let plan = Plan { signs: true, ..plan(task, geometry) };
             for plan in at_facets(plan, &elements, &form.integrals[0].region, None) {
-                let is_own = |facet: usize| plan.facet.is_none_or(|at| usize::from(at) == facet);
-                let own = facets.iter().copied().filter(|&(_, facet)| is_own(facet));
-                let own: Vec<(usize, usize)> = own.collect();
-                let turns: Vec<_> = own.iter().map(|&(cell, facet)| (cell, facet, 0)).collect();
-                let turned = &setting.turned(&elements, &turns);
-                let got = Launcher { setting: turned, ..launcher }.launch(&plan, &runner);
-                let agreement = got.and_then(|got| launcher.agreement(&plan, got, Some(&own)));
-                let name = format!("{} on {cell}: {plan:?}", form.name);
-                let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
-                assert!(agreement.seen > 0, "{name}: the bounds hide every entry");
-                let (_, abi) = kernels_gen::strategy::lower(&form, &elements, &plan).expect(&name);
+                agree_on_facets(&launcher, &plan, &runner);
+                let lowered = kernels_gen::strategy::lower(&form, &elements, &plan);
+                let (_, abi) = lowered.expect("a kernel");
                 let has_sign = |role: Role| matches!(role, Role::Signs(_));
                 signs += usize::from(abi.arguments.iter().any(|argument| has_sign(argument.role)));
             }

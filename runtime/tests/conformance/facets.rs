@@ -2,13 +2,30 @@
 //! 0; the reference uses them unrotated.
 
 use super::interpreter::Interpreted;
-use super::launch::{Launcher, Shape};
+use super::launch::{Launcher, Runner, Shape};
 use super::setting::{Setting, words};
 use fem_dsl::point::PointForm;
 use kernels_gen::abi::Indices;
 use kernels_gen::element::{Cell, default_rule};
 use kernels_gen::kir::Precision;
 use kernels_gen::plan::{Elements, Geometry, Plan, Target, Task};
+
+/// Compares integrals over the facets of all cells that are a plan's own, or over all facets, with the reference.
+pub(crate) fn agree_on_facets(launcher: &Launcher<'_>, plan: &Plan, runner: &impl Runner) {
+    let Launcher { form, elements, setting } = launcher;
+    let sides = 0..elements.cell.facets().len();
+    let is_own = |facet: &usize| plan.facet.is_none_or(|at| usize::from(at) == *facet);
+    let own: Vec<(usize, usize)> = (0..setting.cells)
+        .flat_map(|cell| sides.clone().filter(is_own).map(move |facet| (cell, facet)))
+        .collect();
+    let turns: Vec<_> = own.iter().map(|&(cell, facet)| (cell, facet, 0)).collect();
+    let turned = &setting.turned(elements, &turns);
+    let got = Launcher { setting: turned, ..*launcher }.launch(plan, runner);
+    let agreement = got.and_then(|got| launcher.agreement(plan, got, Some(&own)));
+    let name = format!("{} on {}, degree {}: {plan:?}", form.name, elements.cell, elements.degree);
+    let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
+    assert!(agreement.seen > 0, "{name}: the bounds hide every entry");
+}
 
 /// Compares integrals over all facets of cells with all hanging words, in mixed batches, with the reference.
 pub(crate) fn facets_that_hang(form: &PointForm, cell: Cell, target: Target) {
@@ -19,10 +36,6 @@ pub(crate) fn facets_that_hang(form: &PointForm, cell: Cell, target: Target) {
         let mut setting =
             Setting::new(form, degree, rule, Shape::Multilinear, geometry, words.len());
         setting.hanging = words;
-        let count = cell.facets().len();
-        let facets: Vec<(usize, usize)> = (0..setting.cells)
-            .flat_map(|cell| (0..count).map(move |facet| (cell, facet)))
-            .collect();
         let launcher = Launcher { form, elements: &elements, setting: &setting };
         let runner = Interpreted { form, elements: &elements, threads: target == Target::Threads };
         for task in [Task::Residual, Task::Action, Task::Diagonal] {
@@ -31,13 +44,7 @@ pub(crate) fn facets_that_hang(form: &PointForm, cell: Cell, target: Target) {
                 indices: Indices::Dofs,
                 ..Plan::new(target, task, 8, Precision::F64, geometry)
             };
-            let turns: Vec<_> = facets.iter().map(|&(cell, facet)| (cell, facet, 0)).collect();
-            let turned = &setting.turned(&elements, &turns);
-            let got = Launcher { setting: turned, ..launcher }.launch(&plan, &runner);
-            let agreement = got.and_then(|got| launcher.agreement(&plan, got, Some(&facets)));
-            let agreement =
-                agreement.unwrap_or_else(|error| panic!("{cell} {degree} {plan:?}: {error}"));
-            assert!(agreement.seen > 0, "{cell} {plan:?}: the bounds hide every entry");
+            agree_on_facets(&launcher, &plan, &runner);
         }
     }
 }

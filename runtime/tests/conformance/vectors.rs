@@ -1,6 +1,7 @@
 //! Kernels of fields in Hcurl and Hdiv against the reference, which maps functions by formulas of its own: on cells of
 //! every shape, some of them mirrored, and on their facets.
 
+use super::facets::agree_on_facets;
 use super::hanging::all_that_hangs;
 use super::interpreter::Interpreted;
 use super::launch::{Launcher, Shape};
@@ -278,10 +279,6 @@ fn vectors_on_facets() {
                 let shape = if cell.is_tensor() { Shape::Multilinear } else { Shape::Affine };
                 let mut setting = Setting::new(&form, degree, rule, shape, geometry, CELLS);
                 mirror(&mut setting);
-                let sides = cell.facets().len();
-                let facets: Vec<(usize, usize)> = (0..CELLS)
-                    .flat_map(|cell| (0..sides).map(move |facet| (cell, facet)))
-                    .collect();
                 let launcher = Launcher { form: &form, elements: &elements, setting: &setting };
                 let runner = Interpreted { form: &form, elements: &elements, threads: false };
                 let plan = Plan {
@@ -291,17 +288,7 @@ fn vectors_on_facets() {
                     ..Plan::new(Target::Vectors, task, 4, Precision::F64, geometry)
                 };
                 for plan in at_facets(plan, &elements, &form.integrals[0].region, None) {
-                    let is_own =
-                        |facet: usize| plan.facet.is_none_or(|at| usize::from(at) == facet);
-                    let own = facets.iter().copied().filter(|&(_, facet)| is_own(facet));
-                    let own: Vec<(usize, usize)> = own.collect();
-                    let turns: Vec<_> = own.iter().map(|&(cell, facet)| (cell, facet, 0)).collect();
-                    let turned = &setting.turned(&elements, &turns);
-                    let got = Launcher { setting: turned, ..launcher }.launch(&plan, &runner);
-                    let agreement = got.and_then(|got| launcher.agreement(&plan, got, Some(&own)));
-                    let name = format!("{} on {cell}, degree {degree}: {plan:?}", form.name);
-                    let agreement = agreement.unwrap_or_else(|error| panic!("{name}: {error}"));
-                    assert!(agreement.seen > 0, "{name}: the bounds hide every entry");
+                    agree_on_facets(&launcher, &plan, &runner);
                 }
             }
         }

@@ -234,3 +234,29 @@ fn in_memory(lanes: usize) -> String {
          {exchange}\n        }}\n    }}"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Instance, text};
+    use crate::kir::Precision;
+    use std::collections::BTreeSet;
+
+    /// Sources are joined block by block, and blocks end at empty lines.
+    #[test]
+    fn blocks_are_whole_functions() {
+        for lanes in [2, 4, 8, 16] {
+            let mut all: BTreeSet<Instance> =
+                (1..=2 * lanes).map(|length| Instance::Run { length, scale: 1 }).collect();
+            all.extend([2, 3, 4].map(|n| {
+                let (length, scale, components, arrays) = (n * n * n, 1, 1, 2);
+                Instance::Lines { length, scale, n, components, arrays }
+            }));
+            let all = text(Precision::F64, lanes, &all);
+            let lines: Vec<&str> = all.lines().map(str::trim_end).collect();
+            for block in lines.join("\n").split("\n\n") {
+                let [open, close] = ['{', '}'].map(|brace| block.matches(brace).count());
+                assert_eq!(open, close, "{lanes} lanes: {block}");
+            }
+        }
+    }
+}

@@ -271,13 +271,14 @@ fn items<'a>(text: &'a str) -> Vec<Item<'a>> {
     items
 }
 
-/// Build dependencies of macros are compiled for clippy only, and run for some seconds: optimising them takes longer.
 fn clippy() -> Result<(), String> {
-    let plain = "profile.dev.package.weakform-codegen.opt-level=0";
-    let flags = ["clippy", "--config", plain, "--workspace", "--all-targets", "--all-features"];
-    // The program as a library has the sources of the program.
-    let same = ["--exclude", "weakform-program", "--", "-Dwarnings"];
-    give_way(cargo(&[&flags[..], &same].concat()))
+    // What macros need is compiled for clippy alone, and runs for some seconds: to optimise it takes longer.
+    let [codegen, dsl] =
+        ["codegen", "dsl"].map(|name| format!("profile.dev.package.weakform-{name}.opt-level=0"));
+    let flags = ["clippy", "--config", &codegen, "--config", &dsl, "--workspace", "--all-features"];
+    // `--all-targets` would check libraries a second time as benchmarks. The program as a library has the program's sources.
+    let targets = ["--lib", "--bins", "--tests", "--examples", "--exclude", "weakform-program"];
+    give_way(cargo(&[&flags[..], &targets, &["--", "-Dwarnings"]].concat()))
 }
 
 // Checks dependencies once for clippy, documentation and this step. Examples are included for the features of test

@@ -386,7 +386,7 @@ fn plans(
         affine: !tensor,
         order: 1,
         runs: tensor,
-        signs: false,
+        signs: elements.are_vector_valued(),
         periodic: false,
         hanging: emission.hanging,
         pairs: None,

@@ -246,7 +246,7 @@ fn over_facets(
             continue;
         }
         for &task in tasks {
-            let wanted = has_terms(integral, elements, task);
+            let wanted = has_terms(integral, |field| is_vector_valued(elements, field), task);
             let base = base(task);
             let cells = integral.region.is_interior() && base.indices == Indices::Cells;
             let indices = if cells { Indices::Cells } else { Indices::Nodes };
@@ -264,11 +264,21 @@ fn over_facets(
     plans
 }
 
-/// Returns whether an integral has terms for a task of facets.
-fn has_terms(integral: &Integral, elements: &Elements, task: Task) -> bool {
-    let own = |slot: Slot| match elements.fields[slot.field].whitney() {
-        Some(_) => (slot.field, 0),
-        None => (slot.field, slot.component),
+/// Returns whether the shape functions of a field are vectors.
+fn is_vector_valued(elements: &Elements, field: usize) -> bool {
+    elements.fields[field].whitney().is_some()
+}
+
+/// Returns whether an integral has terms for a task. All components of a field that `is_vector_valued` share its degrees of
+/// freedom, and so their diagonal.
+pub(crate) fn has_terms(
+    integral: &Integral,
+    is_vector_valued: impl Fn(usize) -> bool,
+    task: Task,
+) -> bool {
+    let own = |slot: Slot| match is_vector_valued(slot.field) {
+        true => (slot.field, 0),
+        false => (slot.field, slot.component),
     };
     match task {
         Task::Residual | Task::Flux => !integral.residual.is_empty(),
@@ -278,6 +288,10 @@ fn has_terms(integral: &Integral, elements: &Elements, task: Task) -> bool {
         Task::Linearise | Task::Metric | Task::Prolong | Task::Restrict => false,
     }
 }
+
+/// The tasks of [`choose_for_batches`].
+pub(crate) const BATCH_TASKS: [Task; 4] =
+    [Task::Residual, Task::Action, Task::Diagonal, Task::Matrix];
 
 /// Returns the plans of residual, action, diagonal and element matrices of all integrals over cells and over facets, for
 /// callers that store degrees of freedom batch by batch ([`Indices::Batches`]) and give the nodes of the cells' maps, which
@@ -295,8 +309,8 @@ pub fn choose_for_batches(
 ) -> Result<Vec<Plan>, PlanError> {
     let mut plans = Vec::new();
     for (number, integral) in form.integrals.iter().enumerate() {
-        for task in [Task::Residual, Task::Action, Task::Diagonal, Task::Matrix] {
-            if !has_terms(integral, elements, task) {
+        for task in BATCH_TASKS {
+            if !has_terms(integral, |field| is_vector_valued(elements, field), task) {
                 continue;
             }
             let (lanes, geometry) = (isa.widest(precision), Geometry::Nodes(order));

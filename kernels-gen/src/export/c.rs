@@ -18,7 +18,7 @@ pub(super) use calls::driver;
 use super::names::Names;
 use super::{Library, region_names, title};
 use crate::abi::{KernelAbi, Role};
-use crate::choose::choose_for_batches;
+use crate::choose::{BATCH_TASKS, choose_for_batches, has_terms};
 use crate::dialect::gnu::{FLAGS, StaticKernel};
 use crate::dialect::rust::Isa;
 use crate::element::Lagrange;
@@ -97,16 +97,8 @@ pub(super) fn header(
 
 /// Returns the tasks of an integral that have a function.
 fn tasks(integral: &Integral) -> Vec<Task> {
-    let is_own = |entry: &fem_dsl::point::Coefficient| {
-        (entry.test.field, entry.test.component) == (entry.trial.field, entry.trial.component)
-    };
-    let all = [
-        (Task::Residual, !integral.residual.is_empty()),
-        (Task::Action, !integral.action.is_empty()),
-        (Task::Diagonal, integral.jacobian.iter().any(is_own)),
-        (Task::Matrix, !integral.jacobian.is_empty()),
-    ];
-    all.into_iter().filter(|(_, has)| *has).map(|(task, _)| task).collect()
+    // Fields in `Hcurl` and `Hdiv` are refused.
+    BATCH_TASKS.into_iter().filter(|&task| has_terms(integral, |_| false, task)).collect()
 }
 
 /// Returns the beginning of the names of each integral.

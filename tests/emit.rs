@@ -125,6 +125,29 @@ fn all_kernels_of_a_form_make_one_file() {
     compiles(&file);
 }
 
+/// Degrees of freedom of a facet belong to two cells, which may see it with opposite orientations.
+#[test]
+fn kernels_of_vector_spaces_read_signs_and_compile() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (form, file) = (folder.path().join("mixed.wf"), folder.path().join("kernels.rs"));
+    let darcy = "form mixed {
+            field u: vector in Hdiv(k); field p: scalar in L2(k);
+            f0[u] = u; f1[u] = -p * I; f0[p] = -div(u);
+        }";
+    std::fs::write(&form, darcy).expect("written");
+    let form = form.to_str().expect("text");
+    for cell in ["tri", "tet", "quad", "hex"] {
+        for target in ["rust", "gnu", "cuda", "opencl"] {
+            let source = text(form, &["--cell", cell, "--degree", "1", "--target", target]);
+            assert!(source.contains("u_signs"), "{target} on {cell}");
+            if target == "rust" {
+                std::fs::write(&file, source).expect("written");
+                compiles(&file);
+            }
+        }
+    }
+}
+
 #[test]
 fn each_stage_shows_what_it_made() {
     for (stage, parts) in [

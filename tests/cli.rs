@@ -229,6 +229,27 @@ fn warnings_are_shown_and_denied_where_that_is_asked() {
     assert_eq!(unknown.status.code(), Some(2));
 }
 
+#[test]
+fn spaces_that_are_not_stable_are_explained_once() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("stokes.wf");
+    let text = "form stokes {
+            field u: vector; field p: scalar;
+            f1[u] = grad(u) - p * I; f0[p] = div(u);
+        }
+        problem cavity solves stokes {
+            mesh = box(dim: 2, cells: 4); degree = 2;
+            dirichlet u = [1, 0] on \"y1\"; dirichlet u = [0, 0]; mean p = 0;
+        }";
+    std::fs::write(&path, text).expect("written");
+    let file = path.to_str().expect("UTF-8");
+    let output = wf(&["run", file, "--interpret", "--no-output"], folder.path());
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{said}");
+    assert_eq!(said.matches("Ladyzhenskaya").count(), 1, "{said}");
+    assert!(said.contains("error[E0417]: the matrix is singular"), "{said}");
+}
+
 /// Returns a beam under its end's load, solved with the interpreter.
 fn beam(folder: &Path, solver: &str) -> std::path::PathBuf {
     let path = folder.join("beam.wf");

@@ -132,7 +132,7 @@ fn kernels_of_vector_spaces_read_signs_and_compile() {
     let (form, file) = (folder.path().join("mixed.wf"), folder.path().join("kernels.rs"));
     let darcy = "form mixed {
             field u: vector in Hdiv(k); field p: scalar in L2(k);
-            f0[u] = u; f1[u] = -p * I; f0[p] = -div(u);
+            f0[u] = u; f1[u] = -p; f0[p] = -div(u);
         }";
     std::fs::write(&form, darcy).expect("written");
     let form = form.to_str().expect("text");

@@ -119,7 +119,14 @@ impl ErrorAttribution<'_> {
                 self.found(self.program.undetermined_field(self.problem, &unfixed))
             }
             RunError::IllPosed(IllPosedError::Unstable(pair)) => {
-                self.found(self.program.unstable(self.problem, &pair))
+                // `warn` has said the rest.
+                let mut found = self.program.unstable(self.problem, &pair);
+                let (field, partner) = (&pair.field, &pair.partner);
+                found.message = format!(
+                    "the matrix is singular: the spaces of `{field}` and `{partner}` are not inf-sup stable"
+                );
+                found.labels.truncate(1);
+                self.found(found)
             }
             RunError::Convergence(error) => self.convergence(problem, error, &text),
             // The process with the error reports its source.

@@ -86,8 +86,8 @@ pub use error::Error;
 pub use export::{Export, ExportError, Library, export_program};
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{
-    Formula, Mass, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError, SolverSettings,
-    SteppingError, Trace,
+    Formula, Mass, NullSpaceKind, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError,
+    SolverSettings, SteppingError, Trace,
 };
 pub use file::ProblemFile;
 pub use form::Form;

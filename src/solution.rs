@@ -217,7 +217,7 @@ impl Solution {
         self.solved.derived.iter().find(|field| field.name == name)
     }
 
-    /// Writes it in the format of the extension: `.vtu`, `.vtkhdf` or another one that `wf run --output` has.
+    /// Writes it in the format of the extension: `.vtu`, as `wf run --output` has.
     ///
     /// # Errors
     ///

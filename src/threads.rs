@@ -27,14 +27,17 @@ pub(crate) fn roomy<T: Send>(work: impl FnOnce() -> T + Send) -> T {
     }
 }
 
+/// The largest number of threads of [`set_threads`].
+pub const MOST_THREADS: usize = 1024;
+
 /// Sets the number of threads of later solves that do not run in a rayon pool of the caller; by default there is one
-/// per core. Returns the number that could be started.
+/// per core, and there are at most [`MOST_THREADS`]. Returns the number that could be started.
 ///
 /// ```
 /// assert_eq!(weakform::set_threads(1), 1);
 /// ```
 pub fn set_threads(count: usize) -> usize {
-    let new = started(count.max(1));
+    let new = started(count.clamp(1, MOST_THREADS));
     let running = new.as_ref().map_or(1, |pool| pool.current_num_threads());
     *POOL.lock().unwrap_or_else(PoisonError::into_inner) = new;
     running

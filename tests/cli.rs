@@ -316,6 +316,36 @@ fn notes_say_that_rounding_was_met_and_by_whom() {
     assert!(newton["iterations"].as_u64().is_some_and(|steps| steps <= 2), "{newton}");
 }
 
+/// Each value of a parameter begins at the initial state: u = exp(−a π² t) sin(πx) at t = 1/10.
+#[test]
+fn each_value_of_a_parameter_runs_through_time_from_the_initial_state() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let text = "form heat {
+            field u: scalar; param a = 1;
+            f0[u] = dt(u); f1[u] = a * grad(u);
+        }
+        problem p solves heat {
+            mesh = interval(cells: 8); degree = 3;
+            dirichlet u = 0; initial u = sin(pi * x[0]);
+            time = bdf(order: 2, to: 0.1, step: 0.005);
+            report middle = u([0.5]);
+        }";
+    let path = folder.path().join("a.wf");
+    std::fs::write(&path, text).expect("written");
+    let file = path.to_str().expect("UTF-8");
+    let arguments = ["run", file, "--interpret", "--no-output", "--json", "--param", "a=1,2"];
+    let output = wf(&arguments, folder.path());
+    let said = String::from_utf8_lossy(&output.stdout);
+    let all = serde_json::Deserializer::from_str(&said).into_iter::<serde_json::Value>();
+    let all: Vec<_> = all.map(|value| value.expect("JSON")).collect();
+    assert_eq!(all.len(), 2, "{said}");
+    for (value, a) in all.iter().zip([1.0, 2.0]) {
+        let known = f64::exp(-a * std::f64::consts::PI.powi(2) / 10.0);
+        let middle = value["reports"]["middle"].as_f64().expect("a number");
+        assert!((middle - known).abs() < 1e-2 * known, "{a}: {middle} instead of {known}");
+    }
+}
+
 /// Three solves, each starting from the one before, one row each in the table, and a file for each line plot.
 #[test]
 fn a_parameter_takes_several_values_one_after_another() {

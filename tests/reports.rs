@@ -258,3 +258,28 @@ fn the_plate_of_nafems_t4_has_its_temperature() {
     assert!((target - 18.25).abs() < 0.01, "{target}");
     assert!(number(&solution, "lost").abs() < 1e-6 * 1e4, "{}", number(&solution, "lost"));
 }
+
+/// The load of 1 is carried by the conditions, wherever they are, and by the bound.
+#[test]
+fn reactions_are_those_of_conditions_inside_and_without_bounds() {
+    let run = |problem: &str| {
+        let text = format!(
+            "form string {{ field u: scalar; f1[u] = grad(u); f0[u] = 1; }} problem p solves string {{ {problem} }}"
+        );
+        let form = Form::parse(&text, "string").unwrap_or_else(|error| panic!("{error}"));
+        let problem = form.problem("p").expect("a problem").execution(Execution::Interpreted);
+        problem.run().unwrap_or_else(|error| panic!("{error}"))
+    };
+    for mesh in [
+        "interval(cells: 4); dirichlet u = 0 at [0.5]",
+        "box(dim: 2, cells: 4); dirichlet u = 0 at [0.5, 0.5]",
+    ] {
+        close(number(&run(&format!("mesh = {mesh}; report all = reaction(u);")), "all").abs(), 1.0);
+    }
+    let held = run("mesh = interval(cells: 10); dirichlet u = 0 on \"x0\"; bound u >= -0.2;
+         report all = reaction(u); report wall = reaction(u, on: \"x0\"); report floor = multiplier(u);");
+    let [all, wall, floor] = ["all", "wall", "floor"].map(|name| number(&held, name));
+    close(all, wall);
+    close((all + floor).abs(), 1.0);
+    assert!(floor.abs() > 0.1);
+}

@@ -571,3 +571,64 @@ fn fields_of_first_and_second_order_begin_together() {
         assert!((u - 1.0).abs() < 0.02, "{scheme}: {value}");
     }
 }
+
+/// ü, and u̇ of first order, follow from the equations at t = 0 also where their factor depends on u, and where the
+/// equations are not linear in them.
+#[test]
+fn derivatives_at_the_start_solve_the_equations_there() {
+    let first = "form p { field u: scalar; f0[u] = (1 + u) * dt(u) + 2; }
+         problem p solves p { mesh = interval(cells: 1); initial u = 5;
+             time = bdf(order: 2, to: 0.1, step: 0.1); report rate = integral(dt(u)); }";
+    let second = "form p { field u: scalar; f0[u] = dt(dt(u)) + dt(dt(u))^3 - 2; }
+         problem p solves p { mesh = interval(cells: 1); exact u = t^2 / 2;
+             time = newmark(to: 0.1, step: 0.05); report rate = integral(dt(dt(u))); }";
+    for (text, known) in [(first, -1.0 / 3.0), (second, 1.0)] {
+        let value = solved(text);
+        let start = value["steps"][0]["reports"]["rate"].as_f64().expect("a number");
+        assert!((start - known).abs() < 1e-8, "{start} instead of {known}: {value}");
+    }
+    // The value at t = 5 is that of an integrator of order 8 with a tolerance of 1e-12.
+    let error = |scheme: &str, step: f64| {
+        let value = solved(&format!(
+            "form p {{ field u: scalar; f0[u] = (1 + 5 * u^2) * dt(dt(u)) + u; }}
+             problem p solves p {{ mesh = interval(cells: 1); initial u = 1;
+                 time = {scheme}(to: 5, step: {step}, every: 5); report end = integral(u); }}"
+        ));
+        (report(&value, "end") + 0.773445061).abs()
+    };
+    for scheme in ["newmark", "generalised_alpha"] {
+        let order = (error(scheme, 0.1) / error(scheme, 0.05)).log2();
+        assert!((1.8..2.3).contains(&order), "{scheme}: order {order}");
+    }
+}
+
+/// A report of a problem whose derivatives do not each have a row of their own: Schrödinger's equation, and the transport of a
+/// pressure by a volume.
+#[test]
+fn reports_do_not_need_derivatives_at_the_start() {
+    let skew = "form p { field q: scalar; field p: scalar; f0[q] = dt(p) + q; f0[p] = dt(q) + p; }
+         problem p solves p { mesh = interval(cells: 1); initial q = 1; initial p = 1;
+             exact p = exp(-t); exact q = exp(-t); time = bdf(order: 2, to: 1, step: 0.01); report end = integral(p); }";
+    let value = solved(skew);
+    assert!((report(&value, "end") - f64::exp(-1.0)).abs() < 1e-4, "{value}");
+    let wave = "form p { field u: complex scalar; test v for u;
+             residual = -i * dt(u) * conj(v) + inner(grad(u), grad(v)) / 2 + dot(x, x) / 2 * u * conj(v); }
+         problem p solves p { mesh = interval(cells: 16, from: -8, to: 8); degree = 4; dirichlet u = 0;
+             initial u = exp(-(x[0] - 1)^2 / 2) / pi^0.25; time = theta(to: 0.1, step: 0.01); report size = l2(u); }";
+    assert!((report(&solved(wave), "size") - 1.0).abs() < 1e-4);
+}
+
+#[test]
+fn schemes_that_amplify_waves_are_said() {
+    let text = |order: usize| {
+        format!(
+            "form p {{ field u: scalar; f0[u] = dt(dt(u)); f1[u] = grad(u); }}
+             problem p solves p {{ mesh = interval(cells: 2); dirichlet u = 0; initial u = x[0] * (1 - x[0]);
+                 time = bdf(order: {order}, to: 0.1, step: 0.01); }}"
+        )
+    };
+    for order in 2..=4 {
+        let notes = solved(&text(order))["notes"].to_string();
+        assert_eq!(notes.contains("amplifies"), order > 2, "{notes}");
+    }
+}

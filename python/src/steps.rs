@@ -3,7 +3,7 @@
 use crate::errors::{raised, raised_by};
 use crate::memory::views::copied;
 use crate::settings::wrong;
-use crate::system::{Lazy, System, locked};
+use crate::system::{Lazy, System, locked, reachable};
 use crate::vector::State;
 use crate::watch::{outside, watched};
 use pyo3::prelude::*;
@@ -44,6 +44,7 @@ impl Steps {
 
     /// Advances by a step, and returns the error estimate of the scheme, if it has one.
     fn advance(&self, py: Python<'_>, step: f64, solver: Option<String>) -> PyResult<Option<f64>> {
+        reachable(py, &self.system)?;
         let (own, integrator) = (Arc::clone(&self.system), Arc::clone(&self.integrator));
         let work = move |_: &crate::watch::Reporter<_>| {
             let mut lazy = locked(&own);
@@ -57,13 +58,16 @@ impl Steps {
     }
 
     #[getter]
-    fn time(&self, py: Python<'_>) -> f64 {
-        py.detach(|| self.integrator.lock().unwrap_or_else(PoisonError::into_inner).time())
+    fn time(&self, py: Python<'_>) -> PyResult<f64> {
+        reachable(py, &self.system)?;
+        let read = || self.integrator.lock().unwrap_or_else(PoisonError::into_inner).time();
+        Ok(py.detach(read))
     }
 
     /// The state.
     #[getter]
     fn u<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        reachable(py, &self.system)?;
         let read = || self.integrator.lock().unwrap_or_else(PoisonError::into_inner).u().to_vec();
         copied(py, &outside(py, read)?, 1)
     }
@@ -71,6 +75,7 @@ impl Steps {
     /// The rate of the state, if the scheme has it at this time.
     #[getter]
     fn rate<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyAny>>> {
+        reachable(py, &self.system)?;
         let read = || {
             let integrator = self.integrator.lock().unwrap_or_else(PoisonError::into_inner);
             integrator.rates_are_known().then(|| integrator.rate().to_vec())
@@ -80,6 +85,7 @@ impl Steps {
 
     /// Evaluates a report of the language at the present state.
     fn measure<'py>(&self, py: Python<'py>, text: &str) -> PyResult<Bound<'py, PyAny>> {
+        reachable(py, &self.system)?;
         let value = outside(py, || {
             let mut lazy = locked(&self.system);
             let integrator = self.integrator.lock().unwrap_or_else(PoisonError::into_inner);

@@ -10,8 +10,9 @@ use crate::watch::{Reporter, outside, watched};
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use std::cell::Cell;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use weakform::{Boundary, Device, Error, Execution, Report, Setup, Trace};
 
 /// A function of points and of the time.
@@ -93,6 +94,21 @@ pub(crate) fn locked(system: &Mutex<Lazy>) -> MutexGuard<'_, Lazy> {
     system.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+thread_local! {
+    /// Whether this thread runs a Python function that a system has called for values.
+    static IN_FUNCTION: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Fails in a function that is called for values by the system it asks: both would wait for ever.
+pub(crate) fn reachable(py: Python<'_>, system: &Mutex<Lazy>) -> PyResult<()> {
+    if IN_FUNCTION.get() && matches!(system.try_lock(), Err(TryLockError::WouldBlock)) {
+        let text = "a function of values asks the system that has called it\n\
+                    help: take what it needs from the system before, or from `x` and `t`";
+        return Err(exception(py, "Error", (text,))?);
+    }
+    Ok(())
+}
+
 impl System {
     pub(crate) fn ready(form: weakform::Form, system: weakform::System) -> Self {
         let lazy = Lazy { form, parts: None, built: Some(system), report: None };
@@ -105,12 +121,14 @@ impl System {
         py: Python<'_>,
         work: impl FnOnce(&mut weakform::System) -> Result<T, Error> + Send,
     ) -> PyResult<T> {
+        reachable(py, &self.0)?;
         let result = outside(py, || work(locked(&self.0).built()?))?;
         result.map_err(|error| raised(py, error))
     }
 
     /// Changes the parts, so that the system is built again.
     fn change(&self, py: Python<'_>, change: impl FnOnce(&mut Parts) + Send) -> PyResult<()> {
+        reachable(py, &self.0)?;
         let done = py.detach(|| {
             let mut lazy = locked(&self.0);
             let done = lazy.parts.as_mut().map(change);
@@ -126,6 +144,39 @@ impl System {
                             help: begin with `form.on(mesh)` for others";
                 Err(exception(py, "Error", (text,))?)
             }
+        }
+    }
+
+    /// Returns the values of each field in a state.
+    fn parts_of<'py>(&self, py: Python<'py>, u: &[f64]) -> PyResult<Bound<'py, PyDict>> {
+        let (all, fields) = (PyDict::new(py), self.fields(py)?);
+        let ends = fields.iter().skip(1).map(|(_, _, start)| *start).chain([u.len()]);
+        for ((name, shape, start), end) in fields.iter().zip(ends) {
+            all.set_item(name, copied(py, &u[*start..end], shape.iter().product())?)?;
+        }
+        Ok(all)
+    }
+
+    /// Checks the tags of a condition, which a build would refuse later.
+    fn check_tags(&self, py: Python<'_>, field: &str, tags: &[String]) -> PyResult<()> {
+        if tags.is_empty() {
+            let text = format!(
+                "the condition on `{field}` names no tag, and constrains nothing\n\
+                 help: name tags of the mesh, or leave `on` out for the whole boundary"
+            );
+            return Err(exception(py, "InvalidValue", (text,))?);
+        }
+        reachable(py, &self.0)?;
+        let known = py.detach(|| {
+            let lazy = locked(&self.0);
+            lazy.parts.as_ref().map(|parts| parts.mesh.facet_tags().keys().cloned().collect())
+        });
+        let known: Vec<String> = known.unwrap_or_default();
+        match tags.iter().find(|tag| !known.contains(tag)) {
+            Some(tag) if !known.is_empty() => {
+                Err(raised(py, Error::Unknown { what: "tag", name: tag.clone(), known }))
+            }
+            _ => Ok(()),
         }
     }
 
@@ -181,6 +232,7 @@ impl System {
     /// The names, shapes and first degrees of freedom of the fields; the latter are 0 before the system is built.
     #[getter]
     fn fields(&self, py: Python<'_>) -> PyResult<Vec<(String, Vec<usize>, usize)>> {
+        reachable(py, &self.0)?;
         let (form, mesh) = py.detach(|| {
             let lazy = locked(&self.0);
             let dim = match (&lazy.parts, &lazy.built) {
@@ -224,7 +276,10 @@ impl System {
             (None, false) => Trace::Whole,
         };
         let boundary = match (on, point) {
-            (Some(tags), _) => Boundary::Tags(tags),
+            (Some(tags), _) => {
+                self.check_tags(py, &field, &tags)?;
+                Boundary::Tags(tags)
+            }
             (None, Some(point)) => Boundary::Vertex(point),
             (None, None) => Boundary::All,
         };
@@ -260,6 +315,7 @@ impl System {
         components: usize,
         values: PyReadonlyArray1<'_, f64>,
     ) -> PyResult<()> {
+        reachable(py, &self.0)?;
         let mesh =
             py.detach(|| locked(&self.0).parts.as_ref().map(|parts| Arc::clone(&parts.mesh)));
         let arranged = mesh.and_then(|mesh| Mesh::arranged(&mesh, &values, components));
@@ -347,6 +403,7 @@ impl System {
 
     /// Returns the position of each node of a field, without building the system.
     fn points<'py>(&self, py: Python<'py>, field: &str) -> PyResult<Bound<'py, PyAny>> {
+        reachable(py, &self.0)?;
         let found = outside(py, || {
             let lazy = locked(&self.0);
             match &lazy.built {
@@ -465,20 +522,30 @@ impl System {
             let system = lazy.built()?;
             let solver = solver.map(|text| system.solver(&text)).transpose()?;
             let mut u = start.on(system)?;
-            let report =
-                system.solve_observed(&mut u, solver.as_ref(), |now| reporter.iteration(now))?;
-            lazy.report = Some(report);
-            Ok::<_, Error>(u)
+            let solved =
+                system.solve_observed(&mut u, solver.as_ref(), |now| reporter.iteration(now));
+            let failed = solved.map(|report| lazy.report = Some(report)).err();
+            Ok::<_, Error>((u, failed))
         };
-        let (u, residuals) = watched(py, observe, work)?;
+        let (solved, residuals) = watched(py, observe, work)?;
         let form = py.detach(|| locked(&self.0).form.clone());
-        let u = u.map_err(|error| raised_by(py, error, Some(&form), &residuals))?;
+        let (u, failed) = solved.map_err(|error| raised_by(py, error, Some(&form), &residuals))?;
+        if let Some(error) = failed {
+            let error = raised_by(py, error, Some(&form), &residuals);
+            let value = error.value(py);
+            let entries = u.to_vec();
+            if value.hasattr("report")? && entries.iter().all(|entry| entry.is_finite()) {
+                value.setattr("solution", self.parts_of(py, &entries)?)?;
+            }
+            return Err(error);
+        }
         u_like(py, &u, &given)
     }
 
     /// The report of the last solve.
     #[getter]
     fn report<'py>(&self, py: Python<'py>) -> PyResult<Option<Bound<'py, PyDict>>> {
+        reachable(py, &self.0)?;
         let report = py.detach(|| locked(&self.0).report.clone());
         report.map(|report| of_report(py, &report)).transpose()
     }
@@ -546,7 +613,11 @@ fn u_like<'py>(
 fn called(values: Py<PyAny>) -> Function {
     Arc::new(move |places, time| {
         Python::attach(|py| {
-            let values = values.bind(py).call1((points(py, places)?, time))?;
+            let places = points(py, places)?;
+            let outer = IN_FUNCTION.replace(true);
+            let values = values.bind(py).call1((places, time));
+            IN_FUNCTION.set(outer);
+            let values = values?;
             let values: PyReadonlyArray1<'_, f64> = values.extract()?;
             Ok(values.as_slice()?.to_vec())
         })

@@ -271,6 +271,54 @@ def test_wrong_meshes():
         wf.mesh("bix(dim: 2)")
 
 
+def test_a_function_of_values_that_asks_its_own_system_is_an_error():
+    def begun():
+        return wf.Form(POISSON).on(wf.mesh("box(dim: 2, cells: 2)"), **INTERPRETED)
+
+    for ask in (lambda s: s.dofs, lambda s: s.points("u"), lambda s: s.residual(np.zeros(9)), lambda s: s.time):
+        system = begun()
+        system.dirichlet("u", lambda x, s=system, ask=ask: [float(bool(ask(s)))] * len(x))
+        with pytest.raises(wf.Error, match="asks the system that has called it"):
+            system.solve()
+    # Another system may be asked.
+    other = begun().dirichlet("u", 0.0)
+    values = other.solve()
+    system = begun().dirichlet("u", lambda x: other.values_at("u", values, x[:, :2]) + other.dofs)
+    assert np.isclose(system.solve().max(), 9 + values.max(), atol=1e-2)
+
+
+def test_conditions_that_cannot_be_are_refused_at_once():
+    system = wf.Form(POISSON).on(wf.mesh("box(dim: 2, cells: 2)"), **INTERPRETED)
+    with pytest.raises(wf.UnknownName, match="x9"):
+        system.dirichlet("u", 0.0, on="x9")
+    for wrong in ({"on": []}, {"component": 1}, {"normal": True}, {"value": np.nan}):
+        with pytest.raises(wf.InvalidValue):
+            system.dirichlet("u", **wrong)
+    # None of them is left.
+    system.dirichlet("u", 0.0, on="x0").solve()
+    with pytest.raises(wf.InvalidValue, match="9 entries"):
+        system.split(np.zeros(3))
+
+
+def test_remedies_are_those_of_python(tmp_path):
+    mesh = wf.mesh("box(dim: 2, cells: 2)")
+    with pytest.raises(wf.Error, match=r'`\.dirichlet\("u", 0\.0\)`'):
+        wf.Form(POISSON).on(mesh, **INTERPRETED).solve()
+    with pytest.raises(wf.Error, match=r'pass `data=\{"k": …\}`'):
+        wf.Form("form f { field u: scalar; aux k: scalar; f0[u] = k * u; }").on(mesh, **INTERPRETED).solve()
+    system = wf.Form(POISSON).on(mesh, **INTERPRETED).dirichlet("u", 0.0)
+    with pytest.raises(wf.InvalidValue, match="vtu"):
+        system.write(tmp_path / "mine.wf", system.solve())
+
+
+def test_a_failed_solve_has_the_state_that_it_reached():
+    form = wf.Form("form m { field u: scalar; f0[u] = -100 * exp(u); f1[u] = grad(u); }")
+    system = form.on(wf.mesh("box(dim: 2, cells: 2)"), **INTERPRETED).dirichlet("u", 0.0)
+    with pytest.raises(wf.NotConverged) as failure:
+        system.solve()
+    assert failure.value.solution["u"].shape == (9,)
+
+
 def test_the_system_of_a_solution():
     text = POISSON + "problem square solves poisson { mesh = box(dim: 2, cells: 4); dirichlet u = 0; }"
     solution = wf.parse(text).problem().run(kernels="interpreted")

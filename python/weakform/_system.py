@@ -163,13 +163,27 @@ class System:
         Later conditions take precedence.
         """
         shape = self._shape(name)
-        count = 1 if component is not None or normal else int(np.prod(shape, dtype=int))
+        size = int(np.prod(shape, dtype=int))
+        if component is not None and not 0 <= component < size:
+            raise InvalidValue(
+                f"`{name}` has no component {component}\n"
+                f"help: name one from 0 to {size - 1}"
+                if size > 1
+                else f"`{name}` is a scalar, without components\nhelp: leave `component` out"
+            )
+        if normal and len(shape) != 1:
+            raise InvalidValue(
+                f"`{name}` is no vector, and has no normal component\nhelp: leave `normal` out"
+            )
+        count = 1 if component is not None or normal else size
         tags = [on] if isinstance(on, str) else None if on is None else list(on)
         point = None if at is None else _point(at)
         if callable(value):
             values = _function(value, count, name)
         else:
             array = np.ascontiguousarray(value, dtype=np.float64)
+            if not np.isfinite(array).all():
+                raise InvalidValue(f"the condition on `{name}` has a value that is not finite")
             if array.size in (1, count):
                 values = _constant(np.broadcast_to(array.ravel(), count).copy())
             else:
@@ -257,6 +271,10 @@ class System:
     def split(self, u: Array) -> dict[str, Array]:
         """Returns views of the fields in a state: (nodes,) or (nodes, components)."""
         found = {}
+        if np.shape(u) != (self.dofs,):
+            raise InvalidValue(
+                f"a state has {self.dofs} entries, but the shape of this one is {np.shape(u)}"
+            )
         for name, (part, shape) in self._slices().items():
             own = u[part]
             found[name] = own.reshape(-1, int(np.prod(shape))) if shape else own
@@ -410,7 +428,9 @@ class System:
         return self._own.at(name, _state(u), _points(points), True)
 
     def write(self, path: str | os.PathLike[str], u: Any) -> None:
-        """Writes a state for ParaView."""
+        """Writes a state for ParaView, to a file with the extension ``.vtu``."""
+        if os.path.splitext(path)[1].lower() != ".vtu":
+            raise InvalidValue(f"a state is written as `.vtu`, not to {os.fspath(path)}")
         self._own.write(os.fspath(path), _state(u))
 
     # Time.

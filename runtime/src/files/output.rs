@@ -97,6 +97,17 @@ pub enum OutputError {
         /// The system's error.
         error: std::io::Error,
     },
+    /// A file with the extension of another format.
+    #[error(
+        "a solution is not written as `.{extension}`, only as `.{}`\nhelp: name the file {name}",
+        extensions().join("`, `.")
+    )]
+    Format {
+        /// The extension.
+        extension: String,
+        /// A name that is possible.
+        name: String,
+    },
     /// A name that is invalid for a series.
     #[error("{path} is no name for a series of files: {reason}")]
     Series {
@@ -206,9 +217,16 @@ pub fn write_vtu_to(out: &mut dyn Write, output: &Output<'_>) -> Result<(), Outp
 ///
 /// # Errors
 ///
-/// A file cannot be written; the list is then not created.
+/// A file cannot be written; the list is then not created. An extension of no format, which may be that of a source.
 pub fn write(path: &Path, output: &Output<'_>) -> Result<(), OutputError> {
     let format = format_of(path);
+    let streams = std::fs::metadata(path).is_ok_and(|found| !found.is_file());
+    if let Some(extension) = path.extension().filter(|_| !streams)
+        && !extension.eq_ignore_ascii_case(format.extension())
+    {
+        let name = path.with_extension(format.extension()).display().to_string();
+        return Err(OutputError::Format { extension: extension.display().to_string(), name });
+    }
     let Some(cut) = output.mesh.cut() else { return write_file(path, format, output) };
     let (rank, size) = (cut.group().rank(), cut.group().size());
     let own = write_file(&piece_of(path, rank, size), format, output);

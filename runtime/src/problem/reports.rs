@@ -409,12 +409,17 @@ impl<'a> Reporter<'a> {
                 values.pop().unwrap_or_default()
             }
             FunctionalKind::Reaction { field, tags } => {
-                let rows = self.rows()?.to_vec();
-                self.sum_of_rows(&rows, *field, Some(tags.as_deref()))?
+                let rows = self.rows_of_conditions()?;
+                let nodes = match tags.as_deref() {
+                    None => self.held(*field)?,
+                    some => self.nodes_of(*field, some)?,
+                };
+                self.sum_of_rows(&rows, *field, nodes)?
             }
             FunctionalKind::Multiplier { field, tags } => {
                 let rows = bounds::multiplier(self.of, self.rows()?)?;
-                self.sum_of_rows(&rows, *field, tags.as_deref().map(Some))?
+                let nodes = self.nodes_of(*field, tags.as_deref())?;
+                self.sum_of_rows(&rows, *field, nodes)?
             }
         })
     }
@@ -521,7 +526,6 @@ impl<'a> Reporter<'a> {
         Ok((located, gaps))
     }
 
-    /// Sums R_i(u) over the nodes of a field with some tags.
     /// Returns R(u) − l without conditions.
     fn rows(&mut self) -> Result<&[f64], RunError> {
         if self.residual.is_none() {
@@ -533,32 +537,66 @@ impl<'a> Reporter<'a> {
         Ok(self.residual.as_deref().unwrap_or_default())
     }
 
-    /// Sums rows of a field over the nodes under tags, over the boundary without tags, over all nodes without a support.
+    /// Returns R(u) − l without the forces of bounds: the reactions of conditions, and what a solve has left.
+    fn rows_of_conditions(&mut self) -> Result<Vec<f64>, RunError> {
+        let mut rows = self.rows()?.to_vec();
+        if !self.of.bounds.is_empty() {
+            let mut of_bounds = bounds::multiplier(self.of, &rows)?;
+            self.of.on.conditions().for_each(|(dof, _)| of_bounds[dof] = 0.0);
+            rows.iter_mut().zip(of_bounds).for_each(|(row, force)| *row -= force);
+        }
+        Ok(rows)
+    }
+
+    fn has_nodes(&self, field: usize) -> Result<(), RunError> {
+        if self.of.on.fields[field].space.element().whitney().is_none() {
+            return Ok(());
+        }
+        let name = &self.of.form.fields[field].name;
+        Err(RunError::Setting(format!(
+            "`reaction` sums the rows of nodes, and `{name}` in H(curl) or H(div) has none\n\
+             help: integrate its flux over the boundary"
+        )))
+    }
+
+    /// Returns the nodes of a field that conditions hold: those of the boundary, where slip has directions of its own, and
+    /// those inside with values.
+    fn held(&self, field: usize) -> Result<Vec<u32>, RunError> {
+        let (on, range) = (self.of.on, self.of.on.dofs_of(field));
+        self.has_nodes(field)?;
+        let space = &on.fields[field].space;
+        let components = space.components();
+        let dofs = on.conditions().map(|(dof, _)| dof).filter(|dof| range.contains(dof));
+        let inside = dofs.map(|dof| ((dof - range.start) / components) as u32);
+        let mut nodes: Vec<u32> =
+            nodes_under(&on.mesh, space, &Support::Boundary)?.into_iter().chain(inside).collect();
+        nodes.sort_unstable();
+        nodes.dedup();
+        Ok(nodes)
+    }
+
+    /// Returns the nodes of a field under tags; all of them without tags.
+    fn nodes_of(&self, field: usize, tags: Option<&[String]>) -> Result<Vec<u32>, RunError> {
+        self.has_nodes(field)?;
+        let (mesh, space) = (&self.of.on.mesh, &self.of.on.fields[field].space);
+        match tags {
+            None => Ok((0..space.n_nodes() as u32).collect()),
+            Some(tags) => Ok(nodes_under(mesh, space, &Support::Tags(tags.to_vec()))?),
+        }
+    }
+
+    /// Sums rows of a field over nodes.
     fn sum_of_rows(
         &self,
         rows: &[f64],
         field: usize,
-        tags: Option<Option<&[String]>>,
+        nodes: Vec<u32>,
     ) -> Result<Vec<f64>, RunError> {
         let on = self.of.on;
-        let support = |tags: Option<&[String]>| {
-            tags.map_or(Support::Boundary, |tags| Support::Tags(tags.to_vec()))
-        };
         let space = &on.fields[field].space;
-        if space.element().whitney().is_some() {
-            let name = &self.of.form.fields[field].name;
-            return Err(RunError::Setting(format!(
-                "`reaction` sums the rows of nodes, and `{name}` in H(curl) or H(div) has none\n\
-                 help: integrate its flux over the boundary"
-            )));
-        }
         let (components, range) = (space.components(), on.dofs_of(field));
         let own = &rows[range];
         let mut sums = vec![0.0; components];
-        let nodes = match tags {
-            None => (0..space.n_nodes() as u32).collect(),
-            Some(tags) => nodes_under(&on.mesh, space, &support(tags))?,
-        };
         let sharing = on.mesh.cut().map(|cut| space.sharing(cut.group()));
         let counted =
             |node: &u32| !sharing.as_ref().is_some_and(|own| own.is_of_others(*node as usize));

@@ -15,8 +15,8 @@ use crate::support::progress::doing;
 use fem_dsl::problem::{Problem, Stages, ValueSource};
 use std::sync::Arc;
 
-/// Solves a problem with all its steps, from an earlier solution on the same mesh if there is one; returns the last
-/// solution.
+/// Solves a problem with all its steps and returns the last solution. A single solve starts from an earlier solution on
+/// the same mesh if there is one; steps through time, stages and adaptive steps start from the state of the problem.
 ///
 /// # Errors
 ///
@@ -42,7 +42,7 @@ pub fn run_steps(
         return run_stages(problem, &stages, mesh, platform, monitor);
     }
     if let Some(stepping) = &problem.stepping {
-        return march(problem, stepping, mesh, start_at, platform, monitor);
+        return march(problem, stepping, mesh, platform, monitor);
     }
     let observe = &mut |now| monitor.iteration(now);
     let at = start_at.map_or(StartState::Problem, StartState::Solution);

@@ -154,7 +154,6 @@ pub(super) fn march(
     problem: &Arc<Problem>,
     stepping: &Stepping,
     mut mesh: Arc<Mesh>,
-    start_at: Option<&[f64]>,
     platform: &Platform,
     monitor: &mut dyn Monitor,
 ) -> Result<Solution, RunError> {
@@ -163,12 +162,11 @@ pub(super) fn march(
     stepping.check()?;
     let mut clock = Clock::start();
     let mut remeshing = Remeshing::new(problem, &mesh)?;
-    let (mut left, mut start_at) = (None, start_at);
+    let mut left = None;
     if let Some(remeshing) = &remeshing {
-        // Each mesh begins with the initial state of the problem.
-        (mesh, start_at) = (remeshing.part()?, None);
+        mesh = remeshing.part()?;
     }
-    let of = MarchedProblem { problem, stepping, start_at, platform };
+    let of = MarchedProblem { problem, stepping, platform };
     loop {
         let begun = (left.take(), clock);
         match march_on(&of, mesh, begun, remeshing.as_mut(), monitor)? {
@@ -184,7 +182,6 @@ pub(super) fn march(
 struct MarchedProblem<'a> {
     problem: &'a Arc<Problem>,
     stepping: &'a Stepping,
-    start_at: Option<&'a [f64]>,
     platform: &'a Platform,
 }
 
@@ -204,7 +201,7 @@ fn march_on(
     mut remeshing: Option<&mut Remeshing>,
     monitor: &mut dyn Monitor,
 ) -> Result<Outcome, RunError> {
-    let MarchedProblem { problem, stepping, start_at, platform } = *of;
+    let MarchedProblem { problem, stepping, platform } = *of;
     let set_up = step("set-up");
     let setting_up = doing("numbering the degrees of freedom");
     let (mut context, plan) = Context::planned(problem, Arc::clone(&mesh), platform)?;
@@ -220,13 +217,14 @@ fn march_on(
     let (memory, mut notes) = left.as_mut().map(|left| left.take()).unwrap_or_default();
     if left.is_none() {
         notes.extend(check_unique(&mut operator, context)?);
+        notes.extend(amplified(stepping.scheme, form));
     }
     let (restart, whole) = match &left {
         None => restart(problem, context, monitor)?,
         Some(_) => (None, None),
     };
     let state = match &left {
-        None => Some(initial_state(context, stepping, start_at, &operator, &mut notes)?),
+        None => Some(initial_state(context, stepping, &operator, &mut notes)?),
         Some(_) => None,
     };
     drop(set_up);
@@ -267,6 +265,19 @@ fn march_on(
     Ok(Outcome::End(Box::new(in_step("measure", || march.finish())?)))
 }
 
+/// Returns a note on a scheme that amplifies what nothing damps: the region of stability of BDF of order 3 and more lacks
+/// parts of the imaginary axis (Hairer and Wanner, Solving Ordinary Differential Equations II, section V.1).
+fn amplified(scheme: Scheme, form: &PointForm) -> Option<String> {
+    let Scheme::Bdf { order: order @ 3.. } = scheme else { return None };
+    let oscillates = form.rates.iter().any(|rate| rate.order == 2 && rate.read);
+    oscillates.then(|| {
+        format!(
+            "bdf of order {order} amplifies oscillations that nothing damps, without end; \
+             take order 2, `newmark` or `generalised_alpha` for them"
+        )
+    })
+}
+
 /// Returns the checkpoint from which a run goes on, and the map to the whole mesh if the run reads or writes any.
 fn restart(
     problem: &Problem,
@@ -294,13 +305,12 @@ fn restart(
 fn initial_state(
     context: &Context,
     stepping: &Stepping,
-    start_at: Option<&[f64]>,
     operator: &Operator,
     notes: &mut Vec<String>,
 ) -> Result<TimeState, RunError> {
     let (problem, on, parameters) = (&*context.problem, &*context.on, &context.parameters);
     let mut u = operator.initial()?;
-    notes.extend(initial::begin(problem, on, parameters, start_at, operator, &mut u)?);
+    notes.extend(initial::begin(problem, on, parameters, None, operator, &mut u)?);
     let mut v = u.like();
     if let Some(rates) = initial::rates(problem, on, parameters)? {
         v.set(&rates);

@@ -70,7 +70,8 @@ pub(super) fn begin(
         return Ok((state, None));
     }
     let form = staged.context().form();
-    let mut mass = FormMass::new(&state.u, staged)?;
+    let start = [Some(&state.v), state.a.as_ref()];
+    let mut mass = FormMass::new(&state.u, start, staged)?;
     if implicit.is_none() && explicit_scheme(scheme).mass() == Kind::Lumped {
         mass = mass.lumped(&state.u, staged)?;
     }
@@ -94,7 +95,19 @@ pub(super) fn begin(
     let velocities = if lumped && !read(2) { None } else { Some(&known) };
     staged.residual_at(state.time, &mut u, [velocities, held.as_ref()], &mut r)?;
     let mut w = r.like();
-    mass.solve(&mut r, &mut w)?;
+    w.copy_from(&r);
+    w.multiply(&mass.free);
+    let largest = w.norm();
+    if let Err(error) = mass.solve(&mut r, &mut w) {
+        if needs {
+            return Err(error);
+        }
+        notes.push(
+            "time derivatives at the start are reported as 0: their factors do not determine them there"
+                .to_owned(),
+        );
+        return Ok((state, None));
+    }
     let mut a = w.clone();
     w.multiply(&first);
     if read(2) {
@@ -105,7 +118,57 @@ pub(super) fn begin(
     state.v = known;
     state.v.axpy(1.0, &w);
     staged.hold_rate(1, state.time, &mut state.v)?;
+    let of_rates = |input| matches!(input, Input::Aux(own) if form.rates.iter().any(|rate| rate.aux == own.field));
+    if implicit.is_some() && masses_follow(form, of_rates) {
+        let corrected = correct_rates(&mut state, (&first, largest), staged);
+        if needs {
+            corrected?;
+        }
+    }
     Ok((state, Some(mass)))
+}
+
+/// Largest number of Newton steps for rates at the start.
+const RATE_STEPS: usize = 30;
+
+/// Residual of rates at the start, relative to that without them.
+const RATE_RTOL: f64 = 1e-9;
+
+/// Solves F(t, u, u̇, ü) = 0 for the highest derivatives by Newton's method, for forms that are not linear in them.
+/// `first` is 1 for fields of first order, and `largest` the residual norm without these derivatives.
+fn correct_rates(
+    state: &mut TimeState,
+    (first, largest): (&Vector, f64),
+    staged: &mut ProblemStages<'_>,
+) -> Result<(), RunError> {
+    let (mut u, mut r) = (state.u.clone(), state.u.like());
+    let mut before = f64::INFINITY;
+    for _ in 0..RATE_STEPS {
+        staged.residual_at(state.time, &mut u, [Some(&state.v), state.a.as_ref()], &mut r)?;
+        let mass = FormMass::new(&u, [Some(&state.v), state.a.as_ref()], staged)?;
+        r.multiply(&mass.free);
+        let norm = r.norm();
+        // Rounding is not worth another step.
+        let is_rounding = norm < 1e-6 * largest && norm > before / 2.0;
+        if norm <= RATE_RTOL * largest || is_rounding {
+            return Ok(());
+        }
+        before = norm;
+        let mut w = r.like();
+        mass.solve(&mut r, &mut w)?;
+        let mut of_first = w.clone();
+        of_first.multiply(first);
+        state.v.axpy(1.0, &of_first);
+        if let Some(a) = &mut state.a {
+            w.axpy(-1.0, &of_first);
+            a.axpy(1.0, &w);
+        }
+    }
+    Err(RunError::Setting(
+        "Newton's method does not find the time derivatives at the start\n\
+         help: take a scheme that does not need them, such as `bdf` or `sdirk`, without reports of `dt`"
+            .to_owned(),
+    ))
 }
 
 /// A scheme whose steps evaluate F and solve with the mass. A new one is a file of this folder, a line in
@@ -221,7 +284,7 @@ impl ExplicitIntegrator {
                 word
             )));
         }
-        let mass = mass.map_or_else(|| FormMass::new(&state.u, staged), Ok)?;
+        let mass = mass.map_or_else(|| FormMass::new(&state.u, [None; 2], staged), Ok)?;
         let mass = if kind == Kind::Lumped { mass.lumped(&state.u, staged)? } else { mass };
         let (r, next) = (state.u.like(), state.u.like());
         let (calm, varies) = (state.v.norm(), !staged.is_steady());

@@ -4,19 +4,21 @@
 //! s M = J(s) − J(0)
 //! ```
 //!
-//! s is so large that s M dominates the difference; it stands for the highest derivative of each field. The lumped mass
+//! s is so large that s M dominates the difference; it stands for the highest derivative of each field. Both Jacobians are
+//! those at the same derivatives, u̇ = s u + r: with s, a factor of u̇ that depends on u would be differentiated, too. The
+//! lumped mass
 //! is the sum of each row over its component of its field; a mass that couples components is rejected. Quadrature at
 //! the nodes gives a diagonal M, which is detected and inverted as such.
 
 use super::super::context::Context;
 use super::super::{RunError, kernels};
 use super::parameters_at;
-use super::stages::ProblemStages;
+use super::stages::{ProblemStages, set_rate};
 use crate::algebra::vector::Vector;
 use crate::operator::Operator;
 use crate::problem::TimeError;
 use crate::solve::{
-    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, OperatorError, Outcome,
+    CgSettings, Continue, GmresSettings, LinearOperator, NonlinearSystem, OperatorError,
     Preconditioner, cg, gmres,
 };
 use fem_dsl::point::{Field, PointForm, Shape};
@@ -59,6 +61,28 @@ fn component_of(form: &PointForm, field: usize, component: usize) -> String {
     if *shape == Shape::Scalar { name.clone() } else { format!("{name}[{component}]") }
 }
 
+/// Sets the derivatives of a state in an operator whose parameters have `s` for the highest derivative of each field.
+fn set_derivatives(
+    operator: &mut Operator,
+    staged: &ProblemStages<'_>,
+    (u, s): (&Vector, f64),
+    rates: [Option<&Vector>; 2],
+) -> Result<(), RunError> {
+    let form = staged.context().form();
+    let shifted = rates.map(|values| {
+        let mut shifted = values.map_or_else(|| u.like(), Clone::clone);
+        shifted.axpy(-s, u);
+        shifted
+    });
+    for rate in &form.rates {
+        let order = rate.order - 1;
+        let is_highest = highest(form, rate.field) == rate.order;
+        let values = if is_highest { Some(&shifted[order]) } else { rates[order] };
+        set_rate(operator, &staged.context().on, rate, values)?;
+    }
+    Ok(())
+}
+
 /// Mass of a form.
 pub(super) struct FormMass {
     with: Operator,
@@ -75,8 +99,12 @@ pub(super) struct FormMass {
 }
 
 impl FormMass {
-    /// Builds the consistent mass of the highest derivatives of all fields, at a state.
-    pub(super) fn new(u: &Vector, staged: &ProblemStages<'_>) -> Result<Self, RunError> {
+    /// Builds the consistent mass of the highest derivatives of all fields, at a state and its derivatives, 0 for `None`.
+    pub(super) fn new(
+        u: &Vector,
+        rates: [Option<&Vector>; 2],
+        staged: &ProblemStages<'_>,
+    ) -> Result<Self, RunError> {
         let form = staged.context().form();
         let Context { elements, on, platform, .. } = staged.context();
         let parameters = |s: f64| parameters_with(s, staged.parameters().values[0], staged);
@@ -86,6 +114,7 @@ impl FormMass {
             let made =
                 kernels::compile_for(form, elements, on, &params, &tasks, platform, table_cache);
             let (mut made, _) = made?;
+            set_derivatives(&mut made, staged, (u, s), rates)?;
             made.linearise(u)?;
             Ok::<_, RunError>(made)
         };
@@ -98,6 +127,7 @@ impl FormMass {
         let largest = u.largest(ratios.filter(|ratio| ratio.is_finite()).fold(0.0, f64::max));
         let s = SHARE * largest.max(1.0);
         with.set_params(&parameters(s))?;
+        set_derivatives(&mut with, staged, (u, s), rates)?;
         with.linearise(u)?;
         let work = Mutex::new(u.like());
         let mut numbers = vec![1.0; staged.on().n_dofs()];
@@ -113,6 +143,13 @@ impl FormMass {
             own.kind = Kind::Lumped;
         }
         own.inverse.invert();
+        // Rows that only other columns fill, as of a skew mass.
+        let inverse = own.inverse.to_vec();
+        if inverse.iter().any(|x| !x.is_finite()) {
+            let of_row = |x: f64| if x.is_finite() { x } else { 1.0 };
+            own.inverse.set(&inverse.into_iter().map(of_row).collect::<Vec<_>>());
+            own.inverse.synchronise();
+        }
         Ok(own)
     }
 
@@ -260,11 +297,10 @@ impl FormMass {
                 let by = Preconditioner::Jacobi(&self.inverse);
                 w.fill(0.0);
                 let report = cg(self, r, w, by, stop, &mut |_| Continue::Yes)?;
-                if !matches!(report.outcome, Outcome::Indefinite { .. }) {
-                    report.converged()?;
+                if report.outcome.is_success() {
                     return Ok(());
                 }
-                // The mass may be indefinite: fields may have either sign.
+                // The mass may be indefinite, as fields may have either sign, or not symmetric.
                 w.fill(0.0);
                 let stop = GmresSettings { rtol: RTOL, ..GmresSettings::default() };
                 gmres(self, r, w, by, stop, &mut |_| Continue::Yes)?.converged()?;

@@ -16,7 +16,7 @@ use crate::solve::{
 };
 use crate::space::discretisation::{AuxValues, Discretisation};
 use crate::support::expression::Parameters;
-use fem_dsl::point::{Graph, Input, Node, PointForm, reachable};
+use fem_dsl::point::{Graph, Input, Node, PointForm, Rate, reachable};
 use fem_dsl::problem::{Expression, Problem, ValueSource};
 use std::ops::Range;
 use std::rc::Rc;
@@ -247,16 +247,8 @@ impl<'a> ProblemStages<'a> {
 
     /// Sets the history terms of the scheme in the operator, 0 for `None`.
     fn set_rates(&mut self, rates: [Option<&Vector>; 2]) -> Result<(), RunError> {
-        let on = &self.context.on;
         for rate in &self.context.form().rates {
-            let (place, values) = ((rate.aux, rate.field), rates[rate.order - 1]);
-            if let Some(values) = values.filter(|_| on.fields[rate.field].space.hangs()) {
-                let numbers = at_nodes(on, place, &values.to_vec());
-                self.operator.set_values_at_nodes(rate.aux, &numbers)?;
-                continue;
-            }
-            let from = || unknowns_at_nodes(on, place);
-            self.operator.set_at_nodes(rate.aux, values, &from)?;
+            set_rate(self.operator, &self.context.on, rate, rates[rate.order - 1])?;
         }
         Ok(())
     }
@@ -375,6 +367,24 @@ impl<'a> ProblemStages<'a> {
         self.memory.figures =
             self.operator.approximation().map(|own| own.figures()).unwrap_or_default();
     }
+}
+
+/// Sets the history term of a time derivative in an operator, 0 for `None`.
+pub(super) fn set_rate(
+    operator: &mut Operator,
+    on: &Discretisation,
+    rate: &Rate,
+    values: Option<&Vector>,
+) -> Result<(), RunError> {
+    let place = (rate.aux, rate.field);
+    if let Some(values) = values.filter(|_| on.fields[rate.field].space.hangs()) {
+        let numbers = at_nodes(on, place, &values.to_vec());
+        operator.set_values_at_nodes(rate.aux, &numbers)?;
+        return Ok(());
+    }
+    let from = || unknowns_at_nodes(on, place);
+    operator.set_at_nodes(rate.aux, values, &from)?;
+    Ok(())
 }
 
 /// Converts time derivatives of an order to the auxiliary data that represents them in forms, with its index.

@@ -112,7 +112,7 @@ pub use system::{
     ALL, Boundary, Data, DataValues, FieldName, Function, Functional, Params, Setup, Snapshot,
     Steps, System, TimeIntegrator, TypedField, Value, at, mesh,
 };
-pub use threads::set_threads;
+pub use threads::{MOST_THREADS, set_threads};
 
 /// Opens a device with separate memory, by a part of its name or for CUDA its number; the first suitable one without a
 /// name. For [`Setup::device`] and [`Problem::device`].

@@ -29,16 +29,16 @@ pub(crate) struct ProblemArguments {
     pub(crate) mesh: Option<String>,
 
     /// Divide each cell of the mesh so often, in 4 or 8 each time.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
     pub(crate) refine: Option<u32>,
 
     /// Another polynomial degree.
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub(crate) degree: Option<u32>,
 
     /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D; `collocated`
     /// takes the nodes.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
     pub(crate) quadrature: Option<Quadrature>,
 
     /// Another solver: --solver 'cg(preconditioner: multigrid)'.

@@ -62,12 +62,12 @@ pub(crate) struct Arguments {
     pub(crate) cell: Option<CellArgument>,
 
     /// The polynomial degree; 2 without it.
-    #[arg(long, value_name = "K")]
+    #[arg(long, value_name = "K", allow_negative_numbers = true)]
     pub(crate) degree: Option<u32>,
 
     /// The quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D; `collocated`
     /// takes the nodes.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
     pub(crate) quadrature: Option<Quadrature>,
 
     /// The task of the kernel; all of them without it.

@@ -74,7 +74,7 @@ pub(crate) struct Arguments {
 
     /// Another quadrature: tensor cells take D/2 + 1 Gauss points a direction, simplices a rule exact to degree D; `collocated`
     /// takes the nodes.
-    #[arg(long, value_name = "D")]
+    #[arg(long, value_name = "D", allow_negative_numbers = true)]
     pub(crate) quadrature: Option<Quadrature>,
 
     /// The value of a parameter. May be repeated.

@@ -21,12 +21,15 @@ pub(super) fn text(problem: &Problem, solution: &Solution, files: WrittenFiles<'
             format!("{name}: {shape}{of}, degree {degree}")
         })
         .collect();
-    let plan = action_plan(solution).map_or_else(String::new, |plan| {
-        format!(
-            "{}, {} lanes, geometry {}, unknowns by {:?}",
-            solution.kernels.word, plan.lanes, plan.geometry, plan.indices
-        )
-    });
+    let plan = action_plan(solution).map_or_else(
+        || solution.kernels.word.to_owned(),
+        |plan| {
+            format!(
+                "{}, {} lanes, geometry {}, unknowns by {:?}",
+                solution.kernels.word, plan.lanes, plan.geometry, plan.indices
+            )
+        },
+    );
     let report = &solution.report;
     let notes = solution.notes.iter().map(String::as_str).chain(files.note);
     let notes = notes.map(|note| format!("  note        {note}"));

@@ -55,7 +55,11 @@ pub(crate) fn raised_by(
 
 /// Returns the message of an error whose remedy is in words of Rust, with one in words of Python.
 fn in_python(error: &Error) -> Option<String> {
-    let (Error::Run(run) | Error::System(run)) = error else { return None };
+    let run = match error {
+        Error::Run(error) => error,
+        Error::System(error) => &**error,
+        _ => return None,
+    };
     let fixed = |field: &str| {
         format!(
             "add a condition, `.dirichlet(\"{field}\", 0.0)`, or a mean, `.mean(\"{field}\", 0.0)`, or give the form a term that fixes it"

@@ -95,7 +95,7 @@ pub(crate) fn locked(system: &Mutex<Lazy>) -> MutexGuard<'_, Lazy> {
 }
 
 thread_local! {
-    /// Whether this thread runs a Python function that a system has called for values.
+    /// True while this thread runs a Python function that a system has called for values.
     static IN_FUNCTION: Cell<bool> = const { Cell::new(false) };
 }
 

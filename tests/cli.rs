@@ -336,7 +336,7 @@ fn each_value_of_a_parameter_runs_through_time_from_the_initial_state() {
     let arguments = ["run", file, "--interpret", "--no-output", "--json", "--param", "a=1,2"];
     let output = wf(&arguments, folder.path());
     let said = String::from_utf8_lossy(&output.stdout);
-    let all = serde_json::Deserializer::from_str(&said).into_iter::<serde_json::Value>();
+    let all = serde_json::Deserializer::from_str(&said).into_iter::<Value>();
     let all: Vec<_> = all.map(|value| value.expect("JSON")).collect();
     assert_eq!(all.len(), 2, "{said}");
     for (value, a) in all.iter().zip([1.0, 2.0]) {

@@ -45,7 +45,7 @@ pub enum Error {
     Run(RunError),
     /// A form on a mesh, a [`System`](crate::System), cannot be set up or solved: a [`RunError`] with remedies of this
     /// library instead of the language's.
-    #[error("{}", of_library(.0))]
+    #[error("{}", of_system(.0, CallLanguage::Rust))]
     System(Box<RunError>),
     /// The mesh cannot be shared by the processes.
     #[error("{0}")]
@@ -226,7 +226,24 @@ impl fmt::Debug for Error {
     }
 }
 
+/// The language of the calls that remedies name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallLanguage {
+    /// This library.
+    Rust,
+    /// The Python package.
+    Python,
+}
+
 impl Error {
+    /// Returns the message with remedies as calls in a language; as text it has those in Rust.
+    pub fn message_in(&self, calls: CallLanguage) -> String {
+        match self {
+            Self::System(error) => of_system(error, calls),
+            other => other.to_string(),
+        }
+    }
+
     pub(crate) fn language(source: &Source, diagnostics: Vec<Diagnostic>) -> Self {
         Self::Language { source_text: source.clone(), diagnostics }
     }
@@ -271,18 +288,28 @@ pub(crate) fn index<'a>(
     known.position(|known| known == name).ok_or_else(|| Error::unknown(what, name, all))
 }
 
-/// Returns the message of a run, with remedies in terms of the library.
-fn of_library(error: &RunError) -> String {
+/// Returns the message of a system, with remedies as calls.
+fn of_system(error: &RunError, calls: CallLanguage) -> String {
+    use CallLanguage::{Python, Rust};
     let fixed = |field: &str| {
+        let (values, before) = match calls {
+            Rust => ("ALL, |_| 0.0", ", before `build`"),
+            Python => ("0.0", ""),
+        };
         format!(
-            "add a condition, `.dirichlet(\"{field}\", ALL, |_| 0.0)`, or a mean, `.mean(\"{field}\", 0.0)`, before `build`, \
+            "add a condition, `.dirichlet(\"{field}\", {values})`, or a mean, `.mean(\"{field}\", 0.0)`{before}, \
              or give the form a term that fixes it"
         )
     };
     let help = match error {
-        RunError::Data(DataError::NoAux { name }) => {
-            format!("give it before `build`, `.aux(\"{name}\", |x| …)`, or all data by `.data(…)`")
-        }
+        RunError::Data(DataError::NoAux { name }) => match calls {
+            Rust => {
+                format!(
+                    "give it before `build`, `.aux(\"{name}\", |x| …)`, or all data by `.data(…)`"
+                )
+            }
+            Python => format!("give it to `on`, `data={{\"{name}\": …}}`"),
+        },
         RunError::IllPosed(IllPosedError::Unfixed(unfixed)) => match unfixed.null_space {
             NullSpaceKind::Constant => fixed(&unfixed.field),
             NullSpaceKind::Part { .. } => format!(
@@ -290,20 +317,33 @@ fn of_library(error: &RunError) -> String {
                  and are not merged join nothing",
                 unfixed.field
             ),
-            NullSpaceKind::Motion(ref motion) => format!(
-                "add a component at a vertex that this rigid motion moves most, \
-                 `.dirichlet_component(\"{}\", {}, Boundary::Vertex({:?}), |_| 0.0)`",
-                unfixed.field, motion.component, motion.vertex
-            ),
+            NullSpaceKind::Motion(ref motion) => {
+                let (field, component, vertex) = (&unfixed.field, motion.component, motion.vertex);
+                let call = match calls {
+                    Rust => format!(
+                        "dirichlet_component(\"{field}\", {component}, Boundary::Vertex({vertex:?}), |_| 0.0)"
+                    ),
+                    Python => {
+                        format!("dirichlet(\"{field}\", 0.0, component={component}, at={vertex:?})")
+                    }
+                };
+                format!("add a component at a vertex that this rigid motion moves most, `.{call}`")
+            }
             _ => return error.to_string(),
         },
         RunError::IllPosed(IllPosedError::Singular(singular)) if singular.free => {
             fixed(&singular.name)
         }
-        RunError::Convergence(ConvergenceError::LoadStep { steps, .. }) => format!(
-            "take more of them: `(\"steps\".to_owned(), Argument::Number({}.0))` among the arguments of the solver",
-            2 * steps
-        ),
+        RunError::Convergence(ConvergenceError::LoadStep { steps, .. }) => {
+            let steps = 2 * steps;
+            let argument = match calls {
+                Rust => format!(
+                    "`(\"steps\".to_owned(), Argument::Number({steps}.0))` among the arguments of the solver"
+                ),
+                Python => format!("`solver=\"newton(steps: {steps})\"`"),
+            };
+            format!("take more of them: {argument}")
+        }
         _ => return error.to_string(),
     };
     let text = error.to_string();

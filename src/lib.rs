@@ -82,12 +82,12 @@ pub use emit::{
     Cell, Emission, Isa, KernelInterface, Language, Precision, Scatter, Stage, Strategy, Task,
     emit, emit_program, emit_with_interfaces,
 };
-pub use error::Error;
+pub use error::{CallLanguage, Error};
 pub use export::{Export, ExportError, Library, export_program};
 pub use fem_dsl::point::Shape;
 pub use fem_dsl::problem::{
-    Formula, Mass, NullSpaceKind, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError,
-    SolverSettings, SteppingError, Trace,
+    Formula, Mass, PeriodicMap, PeriodicSides, Quadrature, Scheme, SchemeError, SolverSettings,
+    SteppingError, Trace,
 };
 pub use file::ProblemFile;
 pub use form::Form;

@@ -4,10 +4,7 @@ use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyList};
 use weakform::render::JsonDiagnostic;
-use weakform::{
-    AdaptivityError, DataError, Error, Form, IllPosedError, NullSpaceKind, RunError, SetupError,
-    TimeError,
-};
+use weakform::{AdaptivityError, CallLanguage, Error, Form, RunError, SetupError, TimeError};
 
 /// Converts an error to an exception.
 pub(crate) fn raised(py: Python<'_>, error: Error) -> PyErr {
@@ -22,7 +19,7 @@ pub(crate) fn raised_by(
     form: Option<&Form>,
     residuals: &[f64],
 ) -> PyErr {
-    let text = in_python(&error).unwrap_or_else(|| error.to_string());
+    let text = error.message_in(CallLanguage::Python);
     let made = match error {
         Error::Function(error) => match error.downcast::<PyErr>() {
             Ok(own) => return *own,
@@ -51,48 +48,6 @@ pub(crate) fn raised_by(
         _ => exception(py, "Error", (text,)),
     };
     made.unwrap_or_else(|error| error)
-}
-
-/// Returns the message of an error whose remedy is in words of Rust, with one in words of Python.
-fn in_python(error: &Error) -> Option<String> {
-    let run = match error {
-        Error::Run(error) => error,
-        Error::System(error) => &**error,
-        _ => return None,
-    };
-    let fixed = |field: &str| {
-        format!(
-            "add a condition, `.dirichlet(\"{field}\", 0.0)`, or a mean, `.mean(\"{field}\", 0.0)`, or give the form a term that fixes it"
-        )
-    };
-    let help = match run {
-        RunError::Data(DataError::NoAux { name }) => {
-            format!(
-                "pass `data={{\"{name}\": …}}` to `on`: a number, rows or a function of the position"
-            )
-        }
-        RunError::IllPosed(IllPosedError::Unfixed(unfixed)) => match unfixed.null_space {
-            NullSpaceKind::Constant => fixed(&unfixed.field),
-            NullSpaceKind::Part { .. } => format!(
-                "let a condition, `.dirichlet(\"{}\", …)`, reach each part, or mesh the parts as one: nodes that lie in one place \
-                 and are not merged join nothing",
-                unfixed.field
-            ),
-            NullSpaceKind::Motion(ref motion) => format!(
-                "add a component at a vertex that this rigid motion moves most, \
-                 `.dirichlet(\"{}\", 0.0, component={}, at={:?})`",
-                unfixed.field, motion.component, motion.vertex
-            ),
-            _ => return None,
-        },
-        RunError::IllPosed(IllPosedError::Singular(singular)) if singular.free => {
-            fixed(&singular.name)
-        }
-        _ => return None,
-    };
-    let text = error.to_string();
-    let said = text.split("\nhelp: ").next().unwrap_or_default();
-    Some(format!("{said}\nhelp: {help}"))
 }
 
 /// Creates an exception of a class.

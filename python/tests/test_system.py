@@ -304,7 +304,7 @@ def test_remedies_are_those_of_python(tmp_path):
     mesh = wf.mesh("box(dim: 2, cells: 2)")
     with pytest.raises(wf.Error, match=r'`\.dirichlet\("u", 0\.0\)`'):
         wf.Form(POISSON).on(mesh, **INTERPRETED).solve()
-    with pytest.raises(wf.Error, match=r"`data="):
+    with pytest.raises(wf.Error, match=r"give it to `on`, `data="):
         wf.Form("form f { field u: scalar; aux kappa: scalar; f0[u] = kappa * u; }").on(mesh, **INTERPRETED).solve()
     system = wf.Form(POISSON).on(mesh, **INTERPRETED).dirichlet("u", 0.0)
     with pytest.raises(wf.InvalidValue, match="vtu"):

@@ -543,3 +543,21 @@ fn a_manufactured_solution_goes_on_as_a_system() {
     let near = |(x, slope): (&[f64; 3], &[f64])| (slope[0] - x[1]).abs() < 1e-8;
     assert!(slope.points.iter().zip(slope.values.chunks(2)).all(near));
 }
+
+#[test]
+fn a_solution_overwrites_no_file_of_another_format() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("mine.wf");
+    let text = "form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
+        problem p solves poisson { mesh = interval(cells: 2); dirichlet u = 0; }";
+    std::fs::write(&source, text).expect("written");
+    let form = weakform::Form::parse(text, "poisson").expect("a form");
+    let problem = form.problem("p").expect("a problem");
+    let solution = problem.execution(weakform::Execution::Interpreted).run().expect("a solution");
+    let error = solution.write(&source).expect_err("an error").to_string();
+    assert!(error.contains("`.wf`") && error.contains("mine.vtu"), "{error}");
+    assert_eq!(std::fs::read_to_string(&source).expect("text"), text);
+    for name in ["mine.vtu", "plain"] {
+        solution.write(folder.path().join(name)).expect("written");
+    }
+}

@@ -551,9 +551,9 @@ fn a_solution_overwrites_no_file_of_another_format() {
     let text = "form poisson { field u: scalar; f0[u] = -1; f1[u] = grad(u); }
         problem p solves poisson { mesh = interval(cells: 2); dirichlet u = 0; }";
     std::fs::write(&source, text).expect("written");
-    let form = weakform::Form::parse(text, "poisson").expect("a form");
+    let form = Form::parse(text, "poisson").expect("a form");
     let problem = form.problem("p").expect("a problem");
-    let solution = problem.execution(weakform::Execution::Interpreted).run().expect("a solution");
+    let solution = problem.execution(Execution::Interpreted).run().expect("a solution");
     let error = solution.write(&source).expect_err("an error").to_string();
     assert!(error.contains("`.wf`") && error.contains("mine.vtu"), "{error}");
     assert_eq!(std::fs::read_to_string(&source).expect("text"), text);

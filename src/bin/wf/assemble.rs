@@ -72,7 +72,7 @@ pub(crate) struct Arguments {
     pub(crate) output: PathBuf,
 
     /// Threads to compute with; all cores without it, or the share of each of several processes.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=weakform::MOST_THREADS as i64))]
     pub(crate) threads: Option<u16>,
 }
 

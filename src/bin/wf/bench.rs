@@ -89,7 +89,7 @@ pub(crate) struct Arguments {
 
     /// Of the suite scaling: how many processes there are at most, of which 1, 2, 4, … are tried; as many as there are processors, or as
     /// --devices names, without it. They are threads of this program; under `mpirun` there are those that it starts, and one alone.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..))]
     pub(crate) processes: Option<u16>,
 
     /// Of the suite scaling: GPUs by their numbers, one for each process: `--backend cuda --devices 0,1`. Under `mpirun`, of bp too, the
@@ -99,7 +99,7 @@ pub(crate) struct Arguments {
 
     /// Threads to compute with; one, then all cores without it, or the share of each of several processes. On devices: those of the
     /// processor, which set up.
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=weakform::MOST_THREADS as i64))]
     pub(crate) threads: Option<u16>,
 
     /// The least number of unknowns, or a range with both ends, of which two a decade are taken: 1e4..3e7; 1e6 without it.

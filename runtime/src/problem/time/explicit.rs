@@ -94,8 +94,7 @@ pub(super) fn begin(
     let mut r = state.u.like();
     let velocities = if lumped && !read(2) { None } else { Some(&known) };
     staged.residual_at(state.time, &mut u, [velocities, held.as_ref()], &mut r)?;
-    let mut w = r.like();
-    w.copy_from(&r);
+    let mut w = r.clone();
     w.multiply(&mass.free);
     let largest = w.norm();
     if let Err(error) = mass.solve(&mut r, &mut w) {
@@ -120,9 +119,14 @@ pub(super) fn begin(
     staged.hold_rate(1, state.time, &mut state.v)?;
     let of_rates = |input| matches!(input, Input::Aux(own) if form.rates.iter().any(|rate| rate.aux == own.field));
     if implicit.is_some() && masses_follow(form, of_rates) {
-        let corrected = correct_rates(&mut state, (&first, largest), staged);
-        if needs {
-            corrected?;
+        let start = (state.v.clone(), state.a.clone());
+        if let Err(error) = correct_rates(&mut state, [&first, &mass.free], largest, staged) {
+            if needs {
+                return Err(error);
+            }
+            notes
+                .push(format!("time derivatives at the start are those of a linear form: {error}"));
+            (state.v, state.a) = start;
         }
     }
     Ok((state, Some(mass)))
@@ -135,18 +139,19 @@ const RATE_STEPS: usize = 30;
 const RATE_RTOL: f64 = 1e-9;
 
 /// Solves F(t, u, u̇, ü) = 0 for the highest derivatives by Newton's method, for forms that are not linear in them.
-/// `first` is 1 for fields of first order, and `largest` the residual norm without these derivatives.
+/// `first` is 1 for free degrees of freedom of fields of first order, `free` for all free ones, and `largest` the residual
+/// norm without these derivatives.
 fn correct_rates(
     state: &mut TimeState,
-    (first, largest): (&Vector, f64),
+    [first, free]: [&Vector; 2],
+    largest: f64,
     staged: &mut ProblemStages<'_>,
 ) -> Result<(), RunError> {
     let (mut u, mut r) = (state.u.clone(), state.u.like());
     let mut before = f64::INFINITY;
     for _ in 0..RATE_STEPS {
         staged.residual_at(state.time, &mut u, [Some(&state.v), state.a.as_ref()], &mut r)?;
-        let mass = FormMass::new(&u, [Some(&state.v), state.a.as_ref()], staged)?;
-        r.multiply(&mass.free);
+        r.multiply(free);
         let norm = r.norm();
         // Rounding is not worth another step.
         let is_rounding = norm < 1e-6 * largest && norm > before / 2.0;
@@ -155,6 +160,7 @@ fn correct_rates(
         }
         before = norm;
         let mut w = r.like();
+        let mass = FormMass::new(&u, [Some(&state.v), state.a.as_ref()], staged)?;
         mass.solve(&mut r, &mut w)?;
         let mut of_first = w.clone();
         of_first.multiply(first);

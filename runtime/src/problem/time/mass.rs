@@ -5,10 +5,9 @@
 //! ```
 //!
 //! s is so large that s M dominates the difference; it stands for the highest derivative of each field. Both Jacobians are
-//! those at the same derivatives, u̇ = s u + r: with s, a factor of u̇ that depends on u would be differentiated, too. The
-//! lumped mass
-//! is the sum of each row over its component of its field; a mass that couples components is rejected. Quadrature at
-//! the nodes gives a diagonal M, which is detected and inverted as such.
+//! taken at the same derivatives u̇ = s u + r, by their own r: else a factor of u̇ that depends on u would count as mass.
+//! The lumped mass is the sum of each row over its component of its field; a mass that couples components is rejected.
+//! Quadrature at the nodes gives a diagonal M, which is detected and inverted as such.
 
 use super::super::context::Context;
 use super::super::{RunError, kernels};
